@@ -1,17 +1,19 @@
 """Clone, export and import: models that begin with the state of another one."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from learners.base import InvalidStateError
-from learners.codec import decode_state, encode_state
+from learners.codec import encode_state
 from service import __version__
 from service.catalogue.changing import model_answer
 from service.environment import Environment
-from service.errors import ModelExistsError, NewerVersionError, StoreCorruptError
+from service.errors import ModelExistsError, NewerVersionError, StoreCorruptError, StoreUnavailableError
 from service.input_errors import InvalidInputError, ModelFileError
-from service.lifecycle.foreign import checked_history, checked_statistics
-from service.lifecycle.model_file import ExportedModel, ModelFile, as_file_error, file_of, read_file
+from service.lifecycle.foreign import checked_history, checked_imports, checked_statistics
+from service.lifecycle.foreign_state import foreign_state
+from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFile, as_file_error, file_of, read_file
 from service.lifecycle.sessions import Sessions, current, stored_under
 from service.models.changes import Change, Defined, Origin, check_policies
 from service.models.closing import check_closing
@@ -21,8 +23,12 @@ from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.schemas.models import ModelAnswer
 from service.store.base import Snapshot
 from service.store.copies import Counts, ModelCopy
+from service.store.import_store import ImportedSource
 from service.store.stored_models import ModelKey, StoredModel
 from service.wording.values import quoted
+
+_ATTEMPTS = 50
+"""Attempts to read a state and the positions of imports that belong to it, while others import rounds."""
 
 
 class _Source(NamedTuple):
@@ -32,6 +38,7 @@ class _Source(NamedTuple):
     definition: dict[str, Any]
     history: tuple[str, ...]
     snapshot: Snapshot  # after these changes
+    imports: tuple[ImportedSource, ...] = ()  # where the imports of its rounds are
 
 
 class Exported(NamedTuple):
@@ -112,18 +119,28 @@ class Copying:
             raise ModelExistsError(f"a model named {quoted(name)} already exists", "name")
 
     async def _source(self, name: str) -> tuple[StoredModel, _Source]:
-        model, snapshot = await current(self._sessions, name)
-        stored = await stored_under(self._store, name)
-        if stored.key != model.key:
-            raise ModelExistsError(f"model {quoted(name)} was deleted and created again during the copy", "name")
-        definition = await self._compute.run(name, json.loads, stored.definition)
-        return stored, _Source(name, definition, stored.history[: snapshot.change_count], snapshot)
+        for _ in range(_ATTEMPTS):
+            before = await self._store.read_imports((await stored_under(self._store, name)).key)
+            model, snapshot = await current(self._sessions, name)
+            stored = await stored_under(self._store, name)
+            if stored.key != model.key:
+                raise ModelExistsError(f"model {quoted(name)} was deleted and created again during the copy", "name")
+            imports = await self._store.read_imports(stored.key)
+            if _positions(before) == _positions(imports):  # so the state has exactly the rounds before them
+                definition = await self._compute.run(name, json.loads, stored.definition)
+                history = stored.history[: snapshot.change_count]
+                return stored, _Source(name, definition, history, snapshot, tuple(imports))
+        raise StoreUnavailableError(f"rounds are imported into model {quoted(name)} too fast for a copy; try again")
 
     async def _create(self, model: Model, copy: ModelCopy) -> ModelAnswer:
         now = self._now()
         if not await self._store.create_copy(model.key, copy, now):
             raise ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
         return model_answer(_stored(model.key, copy, now), model)
+
+
+def _positions(imports: Sequence[ImportedSource]) -> dict[str, int]:
+    return {each.source: each.position for each in imports}
 
 
 def _stored(key: ModelKey, copy: ModelCopy, now: float) -> StoredModel:
@@ -138,7 +155,7 @@ def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, Mod
     history = (*source.history, origin.encode())
     snapshot = source.snapshot._replace(change_count=len(history))
     counts = _counts(decode_statistics(snapshot.statistics), snapshot.round_count)
-    copy = ModelCopy(definition, history, "", snapshot, counts)
+    copy = ModelCopy(definition, history, "", snapshot, counts, imports=source.imports)
     model = stored_model(_stored(key, copy, origin.at))
     summary = summary_of(model, definition).model_dump_json(exclude_defaults=True)
     return model, copy._replace(summary=summary, policies=model.stored_policies)
@@ -154,7 +171,12 @@ def _exported(stored: StoredModel, source: _Source) -> Exported:
     changes = [json.loads(line) for line in source.history]
     rounds, definition = source.snapshot.round_count, source.definition
     model = ExportedModel.model_construct(
-        name=source.name, definition=definition, changes=changes, rounds=rounds, created_at=stored.created_at
+        name=source.name,
+        definition=definition,
+        changes=changes,
+        rounds=rounds,
+        created_at=stored.created_at,
+        imports=[ExportedImport.model_construct(**each._asdict()) for each in source.imports],
     )
     return Exported(*file_of(model, source.snapshot.statistics, memoryview(source.snapshot.state), __version__))
 
@@ -164,9 +186,8 @@ def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limit
     origin = Change(origin=Origin(kind="import", model=file.model.name), at=now, by=by)
     statistics = checked_statistics(file.statistics, file.model.rounds)
     history = checked_history(file.model.changes)
-    source = _Source(
-        file.model.name, file.model.definition, history, Snapshot(file.model.rounds, b"", None, statistics)
-    )
+    snapshot = Snapshot(file.model.rounds, b"", None, statistics)
+    source = _Source(file.model.name, file.model.definition, history, snapshot, checked_imports(file.model.imports))
     try:
         model, copy = _copy_of(source, key, origin)
         check_policies(Defined(model.definition, model.retired), model.learner)
@@ -179,6 +200,7 @@ def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limit
 
 def _state_in(file: ModelFile, model: Model) -> memoryview:
     try:
-        return encode_state(model.learner, decode_state(model.learner, file.data))
+        decides = model.definition.actions is None
+        return encode_state(model.learner, foreign_state(model.learner, file.data, decides=decides))
     except InvalidStateError as error:
         raise ModelFileError(f"its state: {error}") from error

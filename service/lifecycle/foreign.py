@@ -11,9 +11,10 @@ import pydantic
 from service.catalogue.changing import MOST_CHANGES
 from service.errors import NewerVersionError
 from service.input_errors import ModelFileError
-from service.lifecycle.model_file import as_file_error
+from service.lifecycle.model_file import ExportedImport, as_file_error
 from service.models.changes import read_change
 from service.replicas.statistics import RoundStatistics, decode_statistics
+from service.store.import_store import ImportedSource
 from service.wording.values import quoted, shown
 
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
@@ -46,6 +47,18 @@ def _checked(number: int, given: dict[str, Any]) -> str:
             f"change {number} has an invalid time or key: {shown(change.at)}, {quoted(change.by or '')}"
         )
     return change.encode()
+
+
+def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, ...]:
+    """Return the sources of imported rounds in a file as stored.
+
+    Raises:
+        ModelFileError: if a source occurs twice.
+    """
+    found = {each.source: ImportedSource(each.source, each.position, each.at) for each in imports}
+    if len(found) < len(imports):
+        raise ModelFileError("a source of imported rounds occurs twice")
+    return tuple(found.values())
 
 
 def checked_statistics(encoded: bytes, rounds: int) -> bytes:

@@ -14,7 +14,9 @@ from pydantic import Field
 
 from service.errors import NewerVersionError
 from service.input_errors import ModelFileError, NewerFileError
+from service.schemas.imports import Source
 from service.schemas.models import ModelName
+from service.store.import_store import MOST_SOURCES
 from service.strict_body import Body
 from service.wording.json_schemas import root_of
 from service.wording.validation import explain
@@ -30,6 +32,14 @@ _LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_ROUNDS = 10**15 - 1
 
 
+class ExportedImport(Body):
+    """What a file says about a source of imported rounds."""
+
+    source: Source
+    position: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
+    at: Annotated[float, Field(ge=0, le=_LATEST)]
+
+
 class ExportedModel(Body):
     """What a file says about a model, except its state and statistics."""
 
@@ -40,6 +50,8 @@ class ExportedModel(Body):
     """Every change, oldest first."""
     rounds: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
     created_at: Annotated[float, Field(ge=0, le=_LATEST)]
+    imports: Annotated[list[ExportedImport], Field(max_length=MOST_SOURCES)] = Field(default_factory=list)
+    """The sources of its imported rounds, so that a repeated `wager replay` imports none of them again."""
 
 
 class ModelFile(NamedTuple):

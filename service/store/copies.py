@@ -2,6 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
+from service.store.import_store import ImportedSource
 from service.store.kept_store import Snapshot
 from service.store.stored_models import NO_POLICIES, ModelKey, StoredPolicies
 
@@ -23,6 +24,7 @@ class ModelCopy(NamedTuple):
     snapshot: Snapshot  # after all of these changes
     counts: Counts
     policies: StoredPolicies = NO_POLICIES
+    imports: tuple[ImportedSource, ...] = ()  # where the imports of the rounds in the state are
 
 
 class CopyStore(Protocol):

@@ -111,8 +111,8 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.evaluation service.models"
     ),
     "service.lifecycle": (
-        f"{_WORDS} {_STORE} {_GROUND} learners.codec service service.compute service.environment service.models "
-        "service.replicas service.shadows service.catalogue"
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.codec service service.compute service.environment "
+        "service.models service.replicas service.shadows service.catalogue"
     ),
     "service.insight": (
         f"{_WORDS} {_STORE} learners.base learners.mathematics learners.evaluation.intervals service.access "

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import httpx2
 import numpy as np
 
+from service.store.kept_store import MOST_KEPT
 from tests.chaos.clients import Clients, post
 from tests.service.sample_models import GAPTRON, LABELS, SIZE
 
@@ -17,12 +18,15 @@ ACTIVE = 6
 FEWEST = 1
 """Changes, and rounds, that a run must have."""
 
+MOST_COPIES = 5
+"""Clones of the model."""
+
 LOOKS = 12
 """Predictions, each over a new connection, that compare the workers' states."""
 
 
 class Alterations(Clients):
-    """One client that adds and retires labels, and others that predict and give feedback."""
+    """One client that changes labels and states, and clones the model; others predict and give feedback."""
 
     model = MODEL
     policies: ClassVar[dict[str, Any]] = {"learner": GAPTRON}
@@ -32,7 +36,7 @@ class Alterations(Clients):
         super().__init__(url, [seed, 2])
         self._labels = list(LABELS)
         self._retired: list[str] = []
-        self._changes = 0
+        self._changes, self._kept, self._copies = 0, list[str](), list[str]()
         self._answers: dict[str, str] = {}  # the label of each prediction with acknowledged feedback
         self._wrong: list[str] = []
 
@@ -43,15 +47,34 @@ class Alterations(Clients):
     async def _change(self) -> None:
         async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
             while not self.over:
+                await self._replace(client)
                 added, active = f"new-{self._changes}", len(self._labels) - len(self._retired)
                 retired = self._labels[len(self._retired)] if active >= ACTIVE else None
-                await self._make(client, {"add": [added], "retire": [] if retired is None else [retired]})
+                labels = {"add": [added], "retire": [] if retired is None else [retired]}
+                await self._make(client, "PATCH", "", {"labels": labels})
                 self._labels.append(added)
                 self._retired += [] if retired is None else [retired]
                 self._changes += 1
                 await asyncio.sleep(0.05)
 
-    async def _make(self, client: httpx2.AsyncClient, labels: dict[str, list[str]]) -> None:
+    async def _replace(self, client: httpx2.AsyncClient) -> None:
+        """Now and then, keep the state, return to one, reset it, or clone the model."""
+        match self._changes % 4:
+            case 0 if len(self._kept) < MOST_KEPT:
+                own = f"s{len(self._kept)}"
+                made = await post(client, f"/models/{MODEL}/snapshots", {"id": own})
+                self._kept.append(made.get("id", f"none: {made}"))
+            case 1 if len(self._copies) < MOST_COPIES:
+                self._copies.append(f"{MODEL}-{len(self._copies)}")
+                await post(client, f"/models/{MODEL}/clone", {"name": self._copies[-1]})  # 409 if an answer was lost
+            case 2 if self._kept:
+                await self._make(client, "POST", "/rollback", {"snapshot": self._kept[self._changes % len(self._kept)]})
+                self._changes += 1
+            case 3 if self._changes % 8 == 7:
+                await self._make(client, "POST", "/reset", {})
+                self._changes += 1
+
+    async def _make(self, client: httpx2.AsyncClient, method: str, what: str, body: dict[str, Any]) -> None:
         """Make one change, with the version that preceded it, until the service confirms it."""
         version = None
         async with asyncio.timeout(120.0):
@@ -60,13 +83,13 @@ class Alterations(Clients):
                     if version is None:
                         version = (await client.get(f"/models/{MODEL}")).headers.get("etag")
                     headers = {"If-Match": version or "none"}
-                    answer = await client.patch(f"/models/{MODEL}", json={"labels": labels}, headers=headers)
+                    answer = await client.request(method, f"/models/{MODEL}{what}", json=body, headers=headers)
                 except httpx2.TransportError:
                     continue
                 if answer.status_code == 200:
                     return
                 if answer.status_code not in {503, 507} and version is not None:
-                    self._wrong.append(f"the change {labels} got {answer.status_code}: {answer.text}")
+                    self._wrong.append(f"the change {what} {body} got {answer.status_code}: {answer.text}")
                     return
                 await asyncio.sleep(0.02)
 
@@ -91,8 +114,10 @@ class Alterations(Clients):
         logged = await _labels_of_rounds(client)
         if logged != sorted(self._answers.items()):
             wrong.append(f"the log has {len(logged)} rounds, not the {len(self._answers)} that were confirmed")
-        seen = {await _distribution(self._url) for _ in range(LOOKS)}
-        return wrong if len(seen) == 1 else [*wrong, f"workers have different states: {seen}"]
+        for each in (MODEL, *self._copies):
+            seen = {await _distribution(self._url, each) for _ in range(LOOKS)}
+            wrong += [] if len(seen) == 1 else [f"workers have different states of {each}: {seen}"]
+        return wrong
 
 
 async def _labels_of_rounds(client: httpx2.AsyncClient) -> list[tuple[str, str]]:
@@ -107,8 +132,8 @@ async def _labels_of_rounds(client: httpx2.AsyncClient) -> list[tuple[str, str]]
         after = lines[-1]["round"]
 
 
-async def _distribution(url: str) -> str:
+async def _distribution(url: str, model: str) -> str:
     """Return the distribution for a context, as text, from whichever worker accepts a new connection."""
     async with httpx2.AsyncClient(base_url=url, timeout=30.0) as client:
-        body = {"model": MODEL, "context": [1.0] * SIZE, "include_distribution": True}
+        body = {"model": model, "context": [1.0] * SIZE, "include_distribution": True}
         return json.dumps((await post(client, "/predict", body))["distribution"])

@@ -44,4 +44,34 @@ LIFECYCLE = (
             ("an imported model has no limits", "_imported", "check_limits(model.learner, limits)", "None"),
         ),
     ),
+    Errors(
+        concept="copied imports",
+        laws=("test_a_copy_imports_no_round_again", "test_positions_of_imports_belong_to_the_state"),
+        errors=(
+            ("a copy begins its imports again", "_copy_of", "source.imports", "()"),
+            (
+                "positions of another state",
+                "Copying._source",
+                "_positions(before) == _positions(imports)",
+                "True",
+            ),
+        ),
+    ),
+    Errors(
+        concept="foreign state",
+        laws=("test_huge_numbers_are_refused",),
+        errors=(
+            (
+                "numbers have no bound",
+                "foreign_state",
+                "max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST",
+                "False",
+            ),
+        ),
+    ),
+    Errors(
+        concept="restore",
+        laws=("test_a_key_for_some_names_restores_those",),
+        errors=(("a name that the key does not allow ends it", "_restored", "error.type in _LEAVES", "False"),),
+    ),
 )

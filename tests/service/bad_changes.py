@@ -72,3 +72,36 @@ CHANGES = [
     _labels("one label left", "too-few-labels", "retire", retire=["red", "green", "blue"]),
     _labels("no label left", "too-few-labels", "retire", retire=["red", "green", "blue", "none"]),
 ]
+
+_FOLDER = f"/models/{MODEL}"
+
+
+def _lifecycle(case: str, call: str, slug: str, field: str | None, body: object, status: int = 422) -> Refused:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Refused(f"{call}: {case}", "POST", f"{_FOLDER}/{call}", content, status, slug, field)
+
+
+LIFECYCLE = [
+    _lifecycle("id as number", "snapshots", "wrong-type", "id", {"id": 1}),
+    _lifecycle("id with a blank", "snapshots", "invalid-name", "id", {"id": "a b"}),
+    _lifecycle("id too long", "snapshots", "invalid-name", "id", {"id": "a" * 65}),
+    _lifecycle("long note", "snapshots", "out-of-range", "note", {"note": "n" * 1001}),
+    _lifecycle("half a pair", "snapshots", "invalid-request", "note", {"note": "\ud800"}),
+    _lifecycle("unknown field", "snapshots", "unknown-field", "colour", {"colour": 1}),
+    _lifecycle("no snapshot", "rollback", "missing-field", "snapshot", {}),
+    _lifecycle("a path", "rollback", "invalid-name", "snapshot", {"snapshot": "../a"}),
+    _lifecycle("no version", "rollback", "precondition-required", "If-Match", {"snapshot": "none"}, 428),
+    _lifecycle("an option", "reset", "unknown-field", "hard", {"hard": True}),
+    _lifecycle("no version", "reset", "precondition-required", "If-Match", {}, 428),
+    _lifecycle("no name", "clone", "missing-field", "name", {}),
+    _lifecycle("its own name", "clone", "model-exists", "name", {"name": MODEL}, 409),
+    _lifecycle("a name with braces", "clone", "invalid-name", "name", {"name": "{a}"}),
+    _lifecycle("JSON", "import", "model-exists", "name", {}, 409),
+    _lifecycle("no shadow", "promote", "missing-field", "shadow", {}),
+    _lifecycle("no version", "promote", "precondition-required", "If-Match", {"shadow": "none"}, 428),
+    Refused("import: noise", "POST", "/models/bad-input-new/import", b"\xff" * 99, 422, "invalid-model-file", None),
+    Refused("import: no bytes", "POST", "/models/bad-input-new/import", b"", 422, "invalid-model-file", None),
+    Refused("export: unknown model", "GET", "/models/nobody/export", None, 404, "model-not-found", "name"),
+    Refused("clone: unknown model", "POST", "/models/nobody/clone", b'{"name":"a"}', 404, "model-not-found", "name"),
+    Refused("snapshot: unknown", "DELETE", f"{_FOLDER}/snapshots/none", None, 404, "snapshot-not-found", "snapshot"),
+]

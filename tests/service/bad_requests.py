@@ -3,7 +3,7 @@
 import math
 from urllib.parse import quote
 
-from tests.service.bad_changes import CHANGES
+from tests.service.bad_changes import CHANGES, LIFECYCLE
 from tests.service.bad_creations import CREATIONS, INVALID_NAMES
 from tests.service.refused import (
     FULL_INFORMATION,
@@ -267,4 +267,4 @@ BODIES = [
 ]
 
 
-REFUSED = [*PREDICTIONS, *EXPLANATIONS, *FEEDBACK, *ACTIVATIONS, *CREATIONS, *CHANGES, *READS, *BODIES]
+REFUSED = [*PREDICTIONS, *EXPLANATIONS, *FEEDBACK, *ACTIVATIONS, *CREATIONS, *CHANGES, *LIFECYCLE, *READS, *BODIES]

@@ -1,6 +1,7 @@
 """Calls of a running service, for commands."""
 
-from typing import Annotated, Any
+import hashlib
+from typing import Annotated, Any, BinaryIO
 
 import httpx2
 import typer
@@ -54,6 +55,31 @@ def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx
     if answer.is_success:
         return answer
     raise _refused(answer)
+
+
+def download(client: httpx2.Client, path: str, file: BinaryIO) -> str:
+    """Write the body of a successful answer to a file, part by part; return its SHA-256.
+
+    Args:
+        client: from `connect`.
+        path: what to get.
+        file: where to write.
+
+    Raises:
+        RemoteError: if the service does not answer, or answers with a problem.
+    """
+    digest = hashlib.sha256()
+    try:
+        with client.stream("GET", path) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise _refused(answer)
+            for part in answer.iter_bytes():
+                digest.update(part)
+                file.write(part)
+    except httpx2.HTTPError as error:
+        raise RemoteError(f"{client.base_url}: {error}") from error
+    return digest.hexdigest()
 
 
 def _refused(answer: httpx2.Response) -> RemoteError:

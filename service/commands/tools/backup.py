@@ -1,6 +1,5 @@
 """The command `wager backup`: the models of a running service, as files."""
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service import __version__
+from service.commands.shared.model_progress import with_progress
 from service.commands.shared.options import fail
-from service.commands.shared.remote import DEFAULT_URL, Key, RemoteError, Url, call, connect
+from service.commands.shared.remote import DEFAULT_URL, Key, RemoteError, Url, call, connect, download
 
 if TYPE_CHECKING:
     import httpx2
@@ -57,9 +57,8 @@ def _write_all(client: "httpx2.Client", folder: Path, *, with_rounds: bool) -> t
 
     notes, left, models = list["Note"](), list[str](), list(_models(client))
     (folder / MANIFEST).unlink(missing_ok=True)  # after the service has answered: it describes the files until then
-    for listed in models:
+    for listed in with_progress(models, lambda model: str(model["name"])):
         name = listed["name"]
-        typer.echo(f"{len(notes) + len(left) + 1} of {len(models)}: {name}", err=True)
         if "problem" in listed:
             left.append(name)
             continue
@@ -93,15 +92,15 @@ def _write_model(client: "httpx2.Client", folder: Path, name: str) -> "Note":
     there = read_note(folder, name)
     if there is not None and (there.etag, there.rounds) == (etag, rounds) and there.is_of(folder):
         return there
-    content = call(client, "GET", f"/models/{name}/export").content
     path = file_of(folder, name)
     coming = path.with_suffix(".part")
     with coming.open("wb") as file:
-        file.write(content)
+        digest = download(client, f"/models/{name}/export", file)
         file.flush()
         os.fsync(file.fileno())
+        size = file.tell()
     coming.replace(path)
-    note = Note(name, etag, rounds, len(content), hashlib.sha256(content).hexdigest())
+    note = Note(name, etag, rounds, size, digest)
     write_note(folder, note)
     return note
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from service.commands.shared.model_progress import with_progress
 from service.commands.shared.options import fail
 from service.commands.shared.remote import DEFAULT_URL, Key, RemoteError, Url, call, connect
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from service.commands.tools.backup_folder import Note
 
 _FILE = {"Content-Type": "application/octet-stream"}
+_LEAVES = {"model-exists": "existing", "model-not-found": "not allowed"}
+"""Problems of one model that leave the others to restore. A key for some names finds no model of another name."""
 
 
 def restore(
@@ -38,25 +41,33 @@ def restore(
         for note in wanted:
             check_file(folder, note)
         with connect(url, api_key) as client:
-            done = [note.name for note in wanted if _restored(client, folder, note)]
+            ends = [(note.name, _restored(client, folder, note)) for note in with_progress(wanted, _name)]
     except (BackupError, RemoteError) as error:
         fail(str(error))
-    there = sorted({note.name for note in wanted} - set(done))
+    except OSError as error:
+        fail(f"{error.filename or folder}: {error.strerror}")
+    done, there, left = ([name for name, end in ends if end == each] for each in ("restored", *_LEAVES.values()))
     skipped = f"; {len(there)} existed and stay as they are" if there else ""
-    result = {"restored": done, "existing": there}
+    result = {"restored": done, "existing": there, "not_allowed": left}
     typer.echo(json.dumps(result) if as_json else f"{len(done)} models restored{skipped}")
+    if left:
+        fail(f"not restored, as the API key does not allow models of these names: {', '.join(left)}")
 
 
-def _restored(client: "httpx2.Client", folder: Path, note: "Note") -> bool:
-    """Create a model; return False if it exists."""
-    from service.commands.tools.backup_folder import file_of
+def _name(note: "Note") -> str:
+    return note.name
 
-    typer.echo(note.name, err=True)
-    path = f"/models/{note.name}/import"
+
+def _restored(client: "httpx2.Client", folder: Path, note: "Note") -> str:
+    """Create a model; return what became of it."""
+    from service.commands.tools.backup_folder import file_of, parts_of
+
+    headers = _FILE | {"Content-Length": str(note.bytes)}
     try:
-        call(client, "POST", path, content=file_of(folder, note.name).read_bytes(), headers=_FILE)
+        content = parts_of(file_of(folder, note.name))
+        call(client, "POST", f"/models/{note.name}/import", content=content, headers=headers)
     except RemoteError as error:
-        if error.type == "model-exists":
-            return False
+        if error.type in _LEAVES:
+            return _LEAVES[error.type]
         raise RemoteError(f"{note.name}: {error}", error.status, error.type) from error
-    return True
+    return "restored"

@@ -1,9 +1,10 @@
 -- Creates a model with a state, whose parts are under a temporary key, unless its name is taken. Its log begins with the
 -- last change of its history.
--- KEYS: model, log, snapshot, temporary key of the parts.
+-- KEYS: model, log, snapshot, temporary key of the parts, imports.
 -- ARGV: incarnation, definition, created_at, summary, rule for closing predictions, retention in seconds, history,
 --       rounds, changes, correct, partial rewards, expired, version of the change's format, the change, version of the
---       snapshot, number of parts, statistics, check. Summary, rule and retention may be empty: none.
+--       snapshot, number of parts, statistics, check, then for each source of imported rounds: its name, and its position
+--       as in the key of imports. Summary, rule and retention may be empty: none.
 -- Returns 1 if the model now has this incarnation, 0 if another incarnation has the name, -1 if parts are missing.
 local there = redis.call('HGET', KEYS[1], 'incarnation')
 if there or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[16]) then
@@ -22,5 +23,8 @@ for at, field in pairs({[4] = 'summary', [5] = 'closing', [6] = 'retention'}) do
   if ARGV[at] ~= '' then
     redis.call('HSET', KEYS[1], field, ARGV[at])
   end
+end
+for at = 19, #ARGV, 2 do
+  redis.call('HSET', KEYS[5], ARGV[at], ARGV[at + 1])
 end
 return 1

@@ -109,12 +109,13 @@ class SnapshotCommands(ABC):
         check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
         coming = keys.coming_snapshot(*key, check)
         parts = await self._write_parts(coming, snapshot.state)
-        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming]
+        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.imports(*key)]
         args = [
             *(key.incarnation, copy.definition, repr(now), copy.summary, policies.closing, policies.retention),
             *("".join(f"{line}\n" for line in copy.history), snapshot.round_count, snapshot.change_count),
             *(copy.counts.correct, repr(copy.counts.partial), copy.counts.expired, CHANGE_VERSION, copy.history[-1]),
             *(SNAPSHOT_VERSION, parts, snapshot.statistics, check),
+            *(part for each in copy.imports for part in (each.source, f"{each.position} {each.at!r}")),
         ]
         await self._call("ZADD", keys.MODELS, 0, key.name)  # before and after, as in `create_model`
         created = await self._run(_CREATE_COPY, named, args, self._bulk)

@@ -35,6 +35,7 @@ BODIES: dict[str, Any] = {  # request bodies about a model; other operations nam
     "/models/{name}/snapshots": lambda _: {},
     "/models/{name}/rollback": lambda _: {"snapshot": "kept"},
     "/models/{name}/reset": lambda _: {},
+    "/models/{name}/clone": lambda name: {"name": f"{name}-copy"},
     "/models/{name}/rounds": lambda _: {"source": "s", "offset": 0, "rounds": [{"context": X, "true_label": "a"}]},
     "/models/{name}/shadows/{shadow}": lambda _: {"learner": "uniform"},
     "/models/{name}/promote": lambda _: {"shadow": "rival"},
@@ -174,6 +175,26 @@ async def test_foreign_models_look_absent(guarded: Guarded, method: str, path: s
         assert "model-not-found" not in own.text
     elif method == "POST":
         problem(foreign, 403, "not-allowed")
+
+
+async def test_a_key_copies_its_own_models_only(guarded: Guarded) -> None:
+    """A clone, and an import, get no name that the key does not allow, whether or not a model has it."""
+    key, reader = await guarded.keys.create("shop", ["admin"], "shop-*"), await guarded.keys.create("r", ["read"])
+    answers = [
+        await guarded.client.post(f"/models/{OWN}/clone", json={"name": name}, headers=bearer(key))
+        for name in (FOREIGN, ABSENT)
+    ]
+    assert revealed(answers[0], FOREIGN) == revealed(answers[1], ABSENT)
+    problem(answers[0], 403, "not-allowed")
+    file = await guarded.client.get(f"/models/{OWN}/export", headers=bearer(reader))
+    assert file.status_code == 200
+    for name, status in ((FOREIGN, 404), (ABSENT, 404), (OWN, 409), ("shop-imported", 201)):
+        headers = bearer(key) | {"Content-Type": "application/octet-stream"}
+        answer = await guarded.client.post(f"/models/{name}/import", content=file.content, headers=headers)
+        assert answer.status_code == status, answer.text
+    imported = (await guarded.client.get("/models/shop-imported", headers=bearer(key))).json()
+    assert imported["changes"]["latest"][0]["by"] == key.id
+    await guarded.client.delete("/models/shop-imported", headers=bearer(key))
 
 
 async def test_a_large_batch_reveals_nothing_about_foreign_models(guarded: Guarded) -> None:

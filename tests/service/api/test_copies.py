@@ -1,5 +1,6 @@
 """The laws of clone, export and import: the copy behaves as the model did, and a bad file changes nothing."""
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +11,22 @@ import pytest
 from safetensors.numpy import load
 
 from service.catalogue.repair import search
+from service.lifecycle import copying
+from service.lifecycle.sessions import Sessions, current
+from service.models.model import Model
+from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.sample_models import definition, some_contexts
 from tests.service.workers import Clock, worker
 
 FILE = {"Content-Type": "application/octet-stream"}
+
+
+@pytest.fixture
+def api(client: httpx2.AsyncClient, name: str) -> Api:
+    """Return the routes at the root; `test_scopes.py` calls each under /v1 too."""
+    return Api(client, "", name)
 
 
 async def taught(api: Api, n: int = 6, **fields: Any) -> None:
@@ -53,6 +64,13 @@ async def exported(api: Api) -> bytes:
     return response.content
 
 
+def model_in(content: bytes) -> dict[str, Any]:
+    """Return what a file says about its model."""
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+    assert (header["format"], header["version"]) == ("wager-model", "1")
+    return dict(json.loads(header["model"]))
+
+
 async def imported(api: Api, content: bytes) -> httpx2.Response:
     """Import a file as the test's model."""
     return await api.request("POST", f"/models/{api.name}/import", content=content, headers=FILE)
@@ -77,16 +95,15 @@ async def test_a_copy_continues_where_the_model_was(api: Api, store: RedisStore,
     source = await api.model()
     (first,) = [note for note in made["changes"]["latest"] if note["kind"] == how]
     assert (first["number"], first["model"]) == (3, api.name)
-    same = set(source) - {"name", "predictions", "changes", "created_at"}
-    assert {key: made[key] for key in same} == {key: source[key] for key in same}
+    assert all(made[key] == source[key] for key in set(source) - {"name", "predictions", "changes", "created_at"})
     assert await distribution(copy) == await distribution(api)
     assert await copy.rounds() == []
     assert [each async for each in search(store, copy.name)] == []
     for each in (api, copy):
         await learn(each, 3)  # the answers are random, so each learns its own
     assert [line["round"] for line in await copy.rounds(limit=1)] == [rounds + 3]
-    before = await distribution(api)
-    body_of(await copy.request("POST", f"/models/{copy.name}/reset", json={}, headers={"If-Match": "*"}), 200)
+    before, any_version = await distribution(api), {"If-Match": "*"}
+    body_of(await copy.request("POST", f"/models/{copy.name}/reset", json={}, headers=any_version), 200)
     assert await distribution(api) == before
 
 
@@ -107,16 +124,55 @@ async def test_a_file_is_safetensors_with_the_whole_model(api: Api) -> None:
     """The public library reads the arrays; exporting the imported model gives the same arrays."""
     await taught(api)
     content = await exported(api)
-    arrays = load(content)
-    copy = named(api, f"{api.name}-copy")
+    arrays, copy = load(content), named(api, f"{api.name}-copy")
     body_of(await imported(copy, content), 201)
     again = load(await exported(copy))
     assert arrays.keys() == again.keys()
     assert all(np.array_equal(arrays[key], again[key]) for key in arrays)
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
-    assert (header["format"], header["version"]) == ("wager-model", "1")
-    model = json.loads(header["model"])
+    model = model_in(content)
     assert (model["name"], model["rounds"], len(model["changes"])) == (api.name, 8, 2)
+
+
+async def add(api: Api, offset: int, n: int) -> dict[str, Any]:
+    """Import n rounds of a source into the test's model."""
+    rounds = [{"context": X, "label": "red", "propensity": 0.5, "correct": True}] * n
+    return body_of(await api.post(f"/models/{api.name}/rounds", source="file", offset=offset, rounds=rounds), 200)
+
+
+@pytest.mark.parametrize("how", ["clone", "import"])
+async def test_a_copy_imports_no_round_again(client: httpx2.AsyncClient, name: str, how: str) -> None:
+    """A source continues where it is in the model, as the state contains the rounds before that."""
+    api, copy = Api(client, "", name), Api(client, "", f"{name}-copy")
+    body_of(await api.create(), 201)
+    await add(api, 0, 3)
+    if how == "clone":
+        body_of(await api.post(f"/models/{name}/clone", name=copy.name), 201)
+    else:
+        body_of(await imported(copy, await exported(api)), 201)
+    listed = [body_of(await each.get(f"/models/{each.name}/imports"), 200) for each in (api, copy)]
+    assert listed[0] == listed[1]
+    assert (await add(copy, 0, 3))["status"] == "duplicate"
+    assert ((await add(copy, 2, 4))["imported"], (await copy.model())["rounds_seen"]) == (3, 6)
+    assert (await add(api, 3, 1))["position"] == 4
+
+
+async def test_positions_of_imports_belong_to_the_state(
+    client: httpx2.AsyncClient, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds that are imported while a model is copied are in the state and the position, or in neither."""
+    api, moments = Api(client, "", name), iter(range(3))
+    body_of(await api.create(), 201)
+
+    async def while_importing(sessions: Sessions, model: str) -> tuple[Model, Snapshot]:
+        found = await current(sessions, model)
+        for place in itertools.islice(moments, 1):
+            await add(api, place, 1)
+        return found
+
+    monkeypatch.setattr(copying, "current", while_importing)
+    content = await exported(api)
+    model = model_in(content)
+    assert (model["rounds"], [each["position"] for each in model["imports"]]) == (3, [3])
 
 
 def edited(content: bytes, edit: Callable[[dict[str, Any]], None]) -> bytes:
@@ -166,6 +222,8 @@ def _array(**fields: Any) -> Callable[[dict[str, Any]], None]:
     return edit
 
 
+SOURCE = {"source": "file", "position": 1, "at": 1.0}
+SOURCES = [SOURCE | {"source": str(i)} for i in range(101)]
 WIDE = {"kind": "dense", "size": 10_000}
 HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "another format": (_metadata(format="pt"), "invalid-model-file"),
@@ -181,6 +239,9 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "deep JSON": (_metadata(model="[" * 100_000), "invalid-model-file"),
     "a member twice": (_metadata(model='{"name":"a","name":"b"}'), "invalid-model-file"),
     "NaN in the model": (_metadata(model='{"rounds":NaN}'), "invalid-model-file"),
+    "a source twice": (_in_model(imports=[SOURCE, SOURCE]), "invalid-model-file"),
+    "a source before its begin": (_in_model(imports=[SOURCE | {"position": -1}]), "invalid-model-file"),
+    "too many sources": (_in_model(imports=SOURCES), "invalid-model-file"),
     "negative rounds": (_in_model(rounds=-1), "invalid-model-file"),
     "a further field": (_in_model(later=1), "newer-model-file"),
     "too few labels": (_in_definition(labels=["a"]), "invalid-model-file"),
@@ -190,10 +251,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a change that is none": (_in_model(changes=[{"at": "now"}]), "invalid-model-file"),
     "a change of no year": (_in_model(changes=[{"at": 1e300}]), "invalid-model-file"),
     "a newer change": (_in_model(changes=[{"at": 1.0, "later": 1}]), "newer-model-file"),
-    "a retired label that is none": (
-        _in_model(changes=[{"at": 1.0, "labels": {"retire": ["x"]}}]),
-        "invalid-model-file",
-    ),
+    "an unknown retired label": (_in_model(changes=[{"at": 1.0, "labels": {"retire": ["x"]}}]), "invalid-model-file"),
     "statistics that are none": (_metadata(statistics="[]"), "invalid-model-file"),
     "statistics of more rounds": (_in_statistics(rounds=10**9), "invalid-model-file"),
     "statistics of texts": (_in_statistics(delays=["x"] * 10), "invalid-model-file"),
@@ -221,8 +279,7 @@ async def test_a_damaged_file_is_refused(client: httpx2.AsyncClient, name: str) 
     body_of(await api.create(), 201)
     await learn(api, 2)
     content = await exported(api)
-    nan = np.array(np.nan).tobytes()
-    header = 8 + int.from_bytes(content[:8], "little")
+    nan, header = np.array(np.nan).tobytes(), 8 + int.from_bytes(content[:8], "little")
     broken = [b"", b"\0", content[:7], content[:100], content[:-8], content + b"\0" * 8, bytes(1000), b"\xff" * 1000]
     broken += [content[:-8] + nan, content[:8] + b"\xff" + content[9:], content[header:], b"{}", b"PK\3\4" + content]
     for each in broken:

@@ -10,6 +10,12 @@ from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.workers import Clock, worker
 
 
+@pytest.fixture
+def api(client: httpx2.AsyncClient, name: str) -> Api:
+    """Return the routes at the root: `tests/service/access/test_scopes.py` calls each of them under /v1 as well."""
+    return Api(client, "", name)
+
+
 async def learn(api: Api, n: int = 3) -> None:
     """Add rounds to the test's model."""
     for _ in range(n):
@@ -48,7 +54,7 @@ async def test_a_rollback_restores_what_the_model_knew(api: Api) -> None:
     assert (model["rounds_seen"], model["correct"]) == (6, 6)
     assert {k: v for k, v in model["changes"]["latest"][0].items() if k != "at"} == {
         "number": 1, "kind": "rollback", "by": None, "added": [], "retired": [], "policies": {}, "snapshot": "mine",
-        "model": None,
+        "model": None, "shadow": None, "learner": None, "replaced": None,
     }  # fmt: skip
     model = body_of(await replace(api, "reset"), 200)
     assert await distribution(api) == new

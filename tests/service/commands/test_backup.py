@@ -1,7 +1,9 @@
 """The laws of `wager backup` and `wager restore`: a restored model behaves as the one in the backup."""
 
+import hashlib
 import json
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +94,58 @@ def test_a_manifest_names_no_file_outside(tmp_path: Path) -> None:
     write_manifest(tmp_path, [note._replace(name="../a")], "")
     with pytest.raises(BackupError):
         read_manifest(tmp_path)
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, command: str, handler: Callable[[httpx2.Request], Any]) -> None:
+    """Let a command call a function instead of a service."""
+    client = httpx2.Client(base_url="http://service", transport=httpx2.MockTransport(handler))
+    monkeypatch.setattr(f"service.commands.tools.{command}.connect", lambda *_: client)
+
+
+def test_a_key_for_some_names_restores_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other models of the backup are restored, and the error names those that the key does not allow."""
+    statuses = {"mine": (201, ""), "theirs": (404, "model-not-found"), "there": (409, "model-exists")}
+    content = bytes(range(256)) * 9000  # several parts
+    notes = [Note(name, "", 0, len(content), hashlib.sha256(content).hexdigest()) for name in sorted(statuses)]
+    for note in notes:
+        (tmp_path / f"{note.name}.safetensors").write_bytes(content)
+    write_manifest(tmp_path, notes, "")
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        assert request.read() == content
+        assert request.headers["content-length"] == str(len(content))
+        status, slug = statuses[request.url.path.split("/")[2]]
+        return httpx2.Response(status, json={"title": "t", "detail": "d", "type": f"urn:wager:problem:{slug}"})
+
+    answering(monkeypatch, "restore", answer)
+    result = run("restore", tmp_path, "--json")
+    assert json.loads(result.stdout) == {"restored": ["mine"], "existing": ["there"], "not_allowed": ["theirs"]}
+    assert (result.exit_code, result.stderr.splitlines()[-1].endswith("names: theirs")) == (1, True)
+
+
+def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection breaks within the body: one line, no file, no manifest; the command can be repeated."""
+    broken = True
+
+    def body() -> Iterator[bytes]:
+        yield b"half"
+        if broken:
+            raise httpx2.ReadError("cut")
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        match request.url.path:
+            case "/models":
+                return httpx2.Response(200, json={"models": [{"name": "a"}], "next_cursor": None})
+            case "/models/a":
+                return httpx2.Response(200, json={"rounds_seen": 3}, headers={"etag": '"e"'})
+        return httpx2.Response(200, content=body())
+
+    answering(monkeypatch, "backup", answer)
+    result = run("backup", tmp_path)
+    assert (result.exit_code, result.stderr.splitlines()[1:]) == (1, ["wager: http://service: cut"])
+    assert not (tmp_path / "a.safetensors").exists()
+    assert not (tmp_path / "manifest.json").exists()
+    broken = False
+    answering(monkeypatch, "backup", answer)
+    assert run("backup", tmp_path).exit_code == 0
+    check_file(tmp_path, *read_manifest(tmp_path))

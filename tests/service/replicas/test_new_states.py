@@ -9,6 +9,7 @@ import pytest
 
 from learners.codec import decode_state
 from learners.growth import with_more_labels
+from learners.registry import ALL_LEARNERS
 from service.errors import StoreCorruptError
 from service.models.changes import Change, FromSnapshot, StoredLabels
 from service.models.model import Model, stored_model
@@ -18,7 +19,7 @@ from service.store import keys
 from service.store.kept_store import Keeping, KeptNote
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.sessions import environment, judge, predict
-from tests.service.sample_models import COMPUTE, bits, make_model, one_by_one, play, whole_log
+from tests.service.sample_models import COMPUTE, LABELS, bits, make_model, one_by_one, play, whole_log
 from tests.service.workers import numbered
 
 FROM_MINE = FromSnapshot(snapshot="mine")
@@ -76,6 +77,21 @@ async def test_a_model_continues_from_the_state(store: RedisStore, name: str, al
     assert (replica.round_count, replica.statistics.counts().rounds) == (18, 18)
     assert after.definition.window_seconds == 7.0
     assert after.retired == (frozenset() if labels is None else {"red"})
+
+
+@pytest.mark.parametrize("algorithm", sorted(ALL_LEARNERS))
+async def test_every_learner_continues_from_either_state(store: RedisStore, name: str, algorithm: str) -> None:
+    """A rollback gives the state in the kept snapshot, and a reset the initial one, bit for bit."""
+    model = await make_model(store, name, learner={"algorithm": algorithm}, labels=LABELS[:3])
+    await play(store, model, 5)
+    replica = await fresh(store, model)
+    known = bits(replica.state)
+    assert await keep(store, replica, "mine") is Keeping.DONE
+    await play(store, model, 3, seed=2)
+    for number, (state, expected) in enumerate([(FROM_MINE, known), ("initial", bits(model.learner.init()))]):
+        await alter(store, model, number, state=state)
+        await replica.catch_up()
+        assert bits(replica.state) == bits((await fresh(store, model)).state) == expected
 
 
 @pytest.mark.parametrize("algorithm", ["soba-diagonal", "squarecb"])

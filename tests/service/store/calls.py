@@ -7,7 +7,7 @@ from typing import Any
 from service.store.base import Feedback, PublishedStatistics, Snapshot, Store
 from service.store.copies import Counts, ModelCopy
 from service.store.damage import Damage
-from service.store.import_store import ImportPart
+from service.store.import_store import ImportedSource, ImportPart
 from service.store.kept_store import KeptNote
 from service.store.redis.redis_store import RedisStore
 from service.store.shadow_store import StoredShadow
@@ -17,7 +17,8 @@ from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predi
 KEY = ModelKey("forest", "first")
 
 
-COPY = ModelCopy("{}", ('{"at":1}',), "", Snapshot(3, b"state", change_count=1), Counts(1))
+IMPORTED = ImportedSource("file", 2, NOW)
+COPY = ModelCopy("{}", ('{"at":1}',), "", Snapshot(3, b"state", change_count=1), Counts(1), imports=(IMPORTED,))
 SHADOW = StoredShadow("rival", "s1", 1, "{}", 0, 0, None)
 GIVEN = Feedback(id_of("open"), True, None)
 

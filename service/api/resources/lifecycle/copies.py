@@ -93,6 +93,7 @@ def _import(copying: Copying, compute: Compute) -> APIRouter:
         status_code=201,
         response_model=ModelAnswer,
         responses=responses(
+            errors.ModelNotFoundError,  # if the key does not allow the name, as for every path with a name
             errors.ModelExistsError,
             input_errors.ModelFileError,
             input_errors.NewerFileError,
