@@ -96,7 +96,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "reward above 1": (CSV.replace(",0.5\n", ",7\n").encode(), "line 3: reward: means a reward of 7"),
     "no reward": (CSV.replace(",0.5\n", ",\n").encode(), "line 3: has no outcome"),
     "unknown label": (CSV.replace(",b,", ",z,").encode(), "line 3: label: got 'z'"),
-    "too few values": (f"{CSV}1,2\n".encode(), "line 4: has 2 values; the header has 5"),
+    "too few values": (f"{CSV}1,2\n".encode(), "line 4: has 2 values; the first row has 5"),
     "no label": (b"f,g\n1,2\n", "line 1: has no column 'label'"),
     "twice": (b"f,f,label\n1,2,a\n", "line 1: the column 'f' occurs twice"),
     "huge line": (b"label,f\n" + b"1" * (2**22 + 1), "line 2: has more than"),
