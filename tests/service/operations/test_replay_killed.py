@@ -34,7 +34,7 @@ def position(wager: Wager) -> int:
 
 
 def has_come_to(goal: int, wager: Wager, client: subprocess.Popen[bytes]) -> bool:
-    """Check whether so many rounds are imported, or the command has ended."""
+    """Check whether this number of rounds is imported, or the command has ended."""
     return position(wager) >= goal or client.poll() is not None
 
 
