@@ -203,12 +203,12 @@ async def test_no_import_blocks_the_event_loop(store_url: str, callbacks: Callba
     labelled = [{"context": row, "true_label": "a"} for row in rows]
     wrong = [*logged[:-1], {**logged[-1], "propensity": 2}]
     named = [{"context": {"t": [f"{j} {i}" for i in range(300)]}, "true_label": "a"} for j in range(900)]
-    empty = [{"context": {}, "label": "a", "propensity": 1, "correct": True}] * (BODY // 66)
+    empty = [{"context": {}, "label": "a", "propensity": 1, "correct": True}] * 40_000
     deep = [{"context": {"s": {f"n{i}": i + j / 7 for i in range(970)}}, "true_label": "b"} for j in range(160)]
     actions = [{"id": f"a{i}", "features": {f"n{k}": i + k / 8 for k in range(12)}} for i in range(100)]
     asked = {"context": {"u": {"age": 41.0}}, "actions": actions}
-    chosen = [{**asked, "label": "a7", "propensity": 0.25, "reward": 0.5}] * 180
-    true = [{**asked, "true_label": "a9"}] * 180
+    chosen = [{**asked, "label": "a7", "propensity": 0.25, "reward": 0.5}] * 150
+    true = [{**asked, "true_label": "a9"}] * 150
     async with worker(store_url) as client:
         await make_models(client)
         held = []
