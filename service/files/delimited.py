@@ -32,14 +32,14 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     for number, text in lines:
         if not text.strip(" \r\n"):
             continue
-        values = _values(path, number, text, rest, delimiter)
+        values = _split_row(path, number, text, rest, delimiter)
         width = width or len(values)
         if len(values) != width:
             raise FileError(path, f"line {number}", f"has {len(values)} values; the first row has {width}")
         yield number, values
 
 
-def _values(path: Path, number: int, text: str, rest: Iterator[str], delimiter: str) -> list[str]:
+def _split_row(path: Path, number: int, text: str, rest: Iterator[str], delimiter: str) -> list[str]:
     if "\0" in text:
         raise FileError(path, f"line {number}", "has a null byte: it is not CSV")
     if '"' not in text:

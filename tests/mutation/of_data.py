@@ -61,7 +61,7 @@ DATA = (
             ("copies of errors lose the place", "FileError.__reduce__", "self.place", '""'),
             (
                 "the number of actions is not read",
-                "offline.parquet._columns",
+                "ParquetPart._columns",
                 'values.get("action_count", nothing)',
                 "nothing",
             ),

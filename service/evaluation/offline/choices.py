@@ -61,18 +61,18 @@ def read_choices(path: Path, model: LoggedModel) -> Choices:
     if model.has_actions:
         raise EvaluationError(f"--choices {path}: a model with actions has no labels to choose from")
     table = read_table(path)
-    numbers = np.array(_converted(table, "round", _number_of_round), np.int64)
+    numbers = np.array(_column_of(table, "round", _number_of_round), np.int64)
     names, places = table.column("label"), table.places
     labels = [model.label_number(str(name), f"{path}: {places[row]}: label") for row, name in enumerate(names)]
     probabilities = np.ones(len(numbers))
     if "probability" in table.names:
-        probabilities = np.array(_converted(table, "probability", _probability))
+        probabilities = np.array(_column_of(table, "probability", _probability))
     _check(path, numbers, probabilities)
     order = np.argsort(numbers, kind="stable")
     return Choices(str(path), numbers[order], np.array(labels, np.int64)[order], probabilities[order])
 
 
-def _converted(table: Table, name: str, convert: Callable[[Any, str], Any]) -> list[Any]:
+def _column_of(table: Table, name: str, convert: Callable[[Any, str], Any]) -> list[Any]:
     found = []
     for place, value in zip(table.places, table.column(name), strict=True):
         try:
