@@ -45,7 +45,7 @@ EVALUATION = (
         laws=("test_only_the_latest_rounds_count", "test_the_holdout_is_a_policy_of_its_own"),
         errors=(
             ("the first rounds", "LatestRounds.evaluate", "max(0, stored.round_count - limit)", "0"),
-            ("the holdout is served", "_values", "served = ~rounds.holdout", "served = rounds.holdout | True"),
+            ("the holdout is served", "latest._values", "served = ~rounds.holdout", "served = rounds.holdout | True"),
         ),
     ),
 )
