@@ -17,7 +17,7 @@ from service.files.rows import (
 
 EXPORTED = (
     "round", "prediction_id", "label", "propensity", "reward", "correct", "true_label", "context", "actions",
-    "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at", "feedback_at",
+    "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at", "feedback_at",
 )  # fmt: skip
 """The columns of `wager export --format parquet`."""
 
@@ -50,17 +50,16 @@ def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
     Raises:
         RowError: if a column is missing, or occurs twice.
     """
-    if twice := next((name for i, name in enumerate(header) if name in header[:i]), None):
-        raise RowError(f"the column {twice!r} occurs twice")
+    check_names(header)
     named = [chosen.label, chosen.propensity, chosen.reward, *chosen.features, *chosen.text]
     for name in named:
         if name is not None and name not in header:
-            raise RowError(f"has no column {name!r}; its columns are {_listed(header)}")
+            raise RowError(no_column(name, header))
     propensity = chosen.propensity or ("propensity" if "propensity" in header else None)
     reward = chosen.reward or ("reward" if "reward" in header and propensity else None)
     label = chosen.label or next((name for name in _label_names(propensity) if name in header), None)
     if label is None:
-        raise RowError(f"has no column 'label'; name it with --label-column. Its columns are {_listed(header)}")
+        raise RowError(f"has no column 'label'; name it with --label-column. Its columns are {listed(header)}")
     others = frozenset(name for name in EXPORTED if name in header and name not in named)
     if propensity and not (reward or others & {"correct", "true_label"}):
         raise RowError("has propensities but no outcomes; name the column with --reward-column")
@@ -99,6 +98,24 @@ def round_of(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> d
     return found | _outcome(columns, row, shape)
 
 
+def check_names(header: Sequence[str]) -> None:
+    """Check the names of the columns of a table.
+
+    Raises:
+        RowError: if one occurs twice.
+    """
+    seen = set[str]()
+    for name in header:
+        if name in seen:
+            raise RowError(f"the column {name!r} occurs twice")
+        seen.add(name)
+
+
+def no_column(name: str, header: Sequence[str]) -> str:
+    """Return the message for a column that a table does not have."""
+    return f"has no column {name!r}; its columns are {listed(header)}"
+
+
 def _label_names(propensity: str | None) -> Sequence[str]:
     return ("label",) if propensity else ("true_label", "label")
 
@@ -109,7 +126,7 @@ def _features(header: Sequence[str], chosen: Chosen, taken: set[str | None]) -> 
     if chosen.prefix is not None:
         found = tuple(name for name in header if name.startswith(chosen.prefix))
         if not found:
-            raise RowError(f"has no column that begins with {chosen.prefix!r}; its columns are {_listed(header)}")
+            raise RowError(f"has no column that begins with {chosen.prefix!r}; its columns are {listed(header)}")
         return found
     return () if "context" in taken else tuple(name for name in header if name not in taken)
 
@@ -190,6 +207,7 @@ def _value(value: Any, is_text: bool) -> Any:
     return checked_number(value, "a feature") if isinstance(value, float) else value
 
 
-def _listed(header: Sequence[str]) -> str:
+def listed(header: Sequence[str]) -> str:
+    """Return the names of columns, for messages."""
     names = ", ".join(header[:20])
     return names if len(header) <= 20 else f"{names} and {len(header) - 20} more"

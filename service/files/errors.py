@@ -1,6 +1,7 @@
 """The error of files that cannot be read or written."""
 
 from pathlib import Path
+from typing import Any
 
 
 class FileError(Exception):
@@ -17,3 +18,7 @@ class FileError(Exception):
         self.path = path
         self.place = place
         self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make a copy possible: an error passes from one process to another."""
+        return type(self), (self.path, self.place, self.reason)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from service.files.dsjson_lines import dsjson_line
 from service.files.errors import FileError
 from service.files.lines import read_lines
-from service.files.parquet import pyarrow
+from service.files.parquet import exported_types, pyarrow
 
 VERSION = 1
 
@@ -119,14 +119,7 @@ def _last_round(path: Path, format_: str) -> int:
 
 
 def _write_parquet(path: Path, model: Mapping[str, Any], part: Lines) -> None:
-    pa, pq = pyarrow(path)
-    text, moment = pa.string(), pa.timestamp("us", "UTC")
-    types = {
-        "round": pa.int64(), "prediction_id": text, "label": text, "propensity": pa.float64(), "reward": pa.float64(),
-        "correct": pa.bool_(), "true_label": text, "context": text, "actions": text, "eligible": pa.list_(text),
-        "distribution": pa.list_(pa.float64()), "holdout": pa.bool_(), "outcome": text, "rounds_seen": pa.int64(),
-        "predicted_at": moment, "feedback_at": moment,
-    }  # fmt: skip
+    (pa, pq), types = pyarrow(path), exported_types(path)
     about = {"version": VERSION, "model": dict(model)}
     schema = pa.schema(list(types.items()), metadata={"wager": json.dumps(about)})
     columns = {name: [line.get(name) for line in part.lines] for name in types}

@@ -5,6 +5,7 @@ import codecs
 import gzip
 import hashlib
 import lzma
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -23,7 +24,7 @@ _OPENERS: tuple[tuple[bytes, Callable[[Path], object]], ...] = (
 )
 """What opens a compressed file, by its first bytes."""
 
-_DAMAGED = (EOFError, OSError, lzma.LZMAError)
+_DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 def read_start(path: Path, size: int = 16) -> bytes:
@@ -68,13 +69,22 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises:
         FileError: if the file is damaged, a line is too long, or not UTF-8.
     """
+    for number, line in raw_lines(path):
+        if line.strip():
+            yield number, line.rstrip("\r\n")
+
+
+def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line, with its end.
+
+    Raises:
+        FileError: as `read_lines`.
+    """
     number = 0
     with open_bytes(path) as file:
         while line := _next_line(path, file, number + 1):
             number += 1
-            text = _text(path, line, number).rstrip("\r\n")
-            if text.strip():
-                yield number, text
+            yield number, _text(path, line, number)
 
 
 def _next_line(path: Path, file: BinaryIO, number: int) -> bytes:

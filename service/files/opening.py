@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from service.files.columns import Chosen
+from service.files.delimited import suffix_of
 from service.files.dsjson import CostRule, DsjsonReader
 from service.files.errors import FileError
-from service.files.lines import read_lines, read_start
+from service.files.lines import read_lines
 from service.files.ndjson import NdjsonReader
 from service.files.rows import Row, Shape
 from service.files.tables import CsvReader, ParquetReader
+from service.files.whole import is_parquet
 
 FORMATS = ("dsjson", "csv", "parquet", "ndjson")
 
@@ -65,11 +67,11 @@ def open_reader(
 
 def _format_of(path: Path) -> str:
     """Return the format of a file by its content, and by its name where this says nothing."""
-    if path.is_dir() or read_start(path).startswith(b"PAR1"):
+    if path.is_dir() or is_parquet(path):
         return "parquet"
     first = next(read_lines(path), (1, ""))[1]
     if not first.startswith("{"):
-        if "," in first or ".csv" in path.suffixes:
+        if "," in first or suffix_of(path) in {".csv", ".tsv"}:
             return "csv"
         raise FileError(
             path, "line 1", "is neither dsjson, NDJSON, Parquet nor CSV; name it with --format if it is one"

@@ -1,6 +1,7 @@
 """Reads Parquet with pyarrow, which only `make tools` installs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +25,93 @@ def pyarrow(path: Path) -> tuple[Any, Any]:
     return pa, pq
 
 
-def open_parquet(path: Path, rows_at_once: int) -> Iterator[Any]:
-    """Yield the names of the columns, then lists of rows, each a dict.
+def parts_of(path: Path, suffix: str = ".parquet") -> list[Path]:
+    """Return a file, or the files of a folder with this suffix, in the order of their names.
+
+    Raises:
+        FileError: if the folder has none.
+    """
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob(f"*{suffix}"))
+    if not found:
+        raise FileError(path, "", f"has no file *{suffix}")
+    return found
+
+
+def schema_of(path: Path) -> Any:
+    """Return the schema of a file: its columns, their types, and its metadata.
 
     Raises:
         FileError: if the file is not Parquet, or damaged.
     """
+    with _reading(path) as pq, pq.ParquetFile(path) as file:
+        return file.schema_arrow
+
+
+def batches_of(path: Path, size: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Yield record batches of up to `size` rows.
+
+    Args:
+        path: the file.
+        size: maximum rows.
+        columns: the names of those to read; None for all.
+
+    Raises:
+        FileError: if the file is not Parquet, or damaged.
+    """
+    with _reading(path) as pq, pq.ParquetFile(path) as file:
+        yield from file.iter_batches(size, columns=columns)
+
+
+def exported_types(path: Path) -> dict[str, Any]:
+    """Return the types of the columns of an exported log.
+
+    Raises:
+        FileError: if pyarrow is not installed.
+    """
+    pa, _ = pyarrow(path)
+    text, moment = pa.string(), pa.timestamp("us", "UTC")
+    return {
+        "round": pa.int64(), "prediction_id": text, "label": text, "propensity": pa.float64(), "reward": pa.float64(),
+        "correct": pa.bool_(), "true_label": text, "context": text, "actions": text, "action_count": pa.int64(),
+        "eligible": pa.list_(text), "distribution": pa.list_(pa.float64()), "holdout": pa.bool_(), "outcome": text,
+        "rounds_seen": pa.int64(), "predicted_at": moment, "feedback_at": moment,
+    }  # fmt: skip
+
+
+def values_of(path: Path, batch: Any, first_row: int) -> dict[str, list[Any]]:
+    """Return the values of the columns of a batch of an exported log.
+
+    Args:
+        path: the file, for messages.
+        batch: a record batch.
+        first_row: the number of its first row in the file, from 1.
+
+    Raises:
+        FileError: if a column has another type.
+    """
+    (pa, _), types = pyarrow(path), exported_types(path)
+    found = dict[str, list[Any]]()
+    for name in batch.schema.names:
+        try:
+            found[name] = batch.column(name).cast(types[name]).to_pylist()
+        except pa.ArrowException as error:
+            place = f"rows from {first_row}"
+            raise FileError(path, place, f"the column {name!r} must be {types[name]}: {_short(error)}") from error
+    return found
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    """Provide `pyarrow.parquet`, and explain its errors."""
     pa, pq = pyarrow(path)
     read_start(path)
     try:
-        with pq.ParquetFile(path) as file:
-            yield file.schema_arrow.names
-            for batch in file.iter_batches(rows_at_once):
-                yield batch.to_pylist()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise FileError(path, "", f"is not Parquet, or damaged: {str(error).splitlines()[0][:200]}") from error
+        yield pq
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(path, "", f"is not Parquet, or damaged: {_short(error)}") from error
+
+
+def _short(error: BaseException) -> str:
+    return str(error).splitlines()[0][:200]

@@ -108,7 +108,8 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.compute service.models"
     ),
     "service.evaluation.offline": (
-        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.evaluation service.models"
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.evaluation service.files "
+        "service.models"
     ),
     "service.lifecycle": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.codec service service.compute service.environment "
@@ -187,7 +188,7 @@ LIBRARIES: dict[str, str] = {
     "rich": "service.commands service.load",
     "joblib": "learners.estimators.compare service.commands.tools service.evaluation.offline.engines",
     "matplotlib": "learners.estimators.plots service.evaluation.offline.plot",
-    "pyarrow": "service.commands.tools service.evaluation.offline service.files",
+    "pyarrow": "service.files",
     "sklearn": "learners.estimators.parameters",
     "distributed": "service.evaluation.offline.engines",
     "httpx2": "service.commands.demo service.commands.shared service.commands.tools",

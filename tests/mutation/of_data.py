@@ -46,9 +46,25 @@ DATA = (
     ),
     Errors(
         concept="files",
-        laws=("test_dsjson_is_read", "test_tables_are_read", "test_a_bad_file_is_refused_with_its_place"),
+        laws=(
+            "test_dsjson_is_read",
+            "test_tables_are_read",
+            "test_a_bad_file_is_refused_with_its_place",
+            "test_rows_may_have_line_breaks_and_tabs",
+            "test_errors_pass_between_processes",
+            "test_actions_have_the_uniform_policy_if_the_log_has_their_number",
+        ),
         errors=(
             ("actions are counted from 0", "DsjsonReader._round", "ids[chosen - 1]", "ids[chosen - 2]"),
+            ("short rows are accepted", "delimited.read_rows", "len(values) != width", "False"),
+            ("tabs separate nothing", "delimited.read_rows", 'suffix_of(path) == ".tsv"', "False"),
+            ("copies of errors lose the place", "FileError.__reduce__", "self.place", '""'),
+            (
+                "the number of actions is not read",
+                "ParquetPart._columns",
+                'values.get("action_count", nothing)',
+                "nothing",
+            ),
             ("a propensity of 0 is accepted", "checked_propensity", "0.0 < number <= 1.0", "0.0 <= number <= 1.0"),
         ),
     ),

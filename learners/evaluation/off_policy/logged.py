@@ -84,4 +84,4 @@ def check_logged(rounds: LoggedRounds, n_labels: int, first_row: int = 0) -> Non
 def _refuse(name: str, column: Any, wrong: BoolArray, rule: str, first_row: int) -> None:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        raise InvalidArrayError(f"row {first_row + row}: {name} is {column[row]}; {rule}")
+        raise InvalidArrayError(f"row {first_row + row}: {name}: got {column[row]}; {rule}")

@@ -68,13 +68,14 @@ def evaluate(  # noqa: PLR0913, PLR0917  each is an option
 ) -> None:
     """Estimate what other policies would have got, from the log of a model with its propensities."""
     from service.evaluation.offline.errors import EvaluationError
+    from service.files.errors import FileError
 
     options = _Options(policy or [], learner or [], choices or [], jobs, engine, scheduler, replicates, seed, clip)
     try:
         answer = _evaluated(source, (url, key, model), options)
         if plot is not None:
             _plotted(answer, plot)
-    except (EvaluationError, RemoteError) as error:
+    except (EvaluationError, FileError, RemoteError) as error:
         fail(str(error))
     except ImportError as error:
         fail(f"{error.name} is not installed: pip install 'wager[tools]'")

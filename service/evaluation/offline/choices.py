@@ -4,21 +4,22 @@ The file has the columns `round` and `label`, and may have `probability`: severa
 distribution.
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 
 from learners.base import FloatArray, IntArray
 from learners.evaluation.off_policy.logged import LoggedRounds
 from service.evaluation.offline.columns import LoggedModel
 from service.evaluation.offline.errors import EvaluationError
+from service.files.errors import FileError
+from service.files.rows import RowError, checked_number
+from service.files.whole import Table, read_table
 
 _TOLERANCE = 1e-6
-_TYPES = {"round": pa.int64(), "label": pa.string(), "probability": pa.float64()}
+_MOST_ROUNDS = 2**53
 
 
 class Choices(NamedTuple):
@@ -54,57 +55,52 @@ def read_choices(path: Path, model: LoggedModel) -> Choices:
     """Read a file of choices.
 
     Raises:
-        EvaluationError: if it cannot be read, lacks a column, or has an unknown label, or probabilities that do not
-            sum to 1 in each round.
+        EvaluationError: if the model has actions, or the file has an unknown label.
+        FileError: if it cannot be read, lacks a column, or has probabilities that do not sum to 1 in each round.
     """
     if model.has_actions:
         raise EvaluationError(f"--choices {path}: a model with actions has no labels to choose from")
-    table = _table(path)
-    numbers = np.array(table.column("round").to_pylist(), np.int64)
-    names = table.column("label").to_pylist()
-    labels = np.array([model.label_number(str(name), f"{path}: row {row}") for row, name in enumerate(names)], np.int64)
-    given = "probability" in table.column_names
-    probabilities = np.array(table.column("probability").to_pylist() if given else [1.0] * len(names), np.float64)
+    table = read_table(path)
+    numbers = np.array(_column_of(table, "round", _number_of_round), np.int64)
+    names, places = table.column("label"), table.places
+    labels = [model.label_number(str(name), f"{path}: {places[row]}: label") for row, name in enumerate(names)]
+    probabilities = np.ones(len(numbers))
+    if "probability" in table.names:
+        probabilities = np.array(_column_of(table, "probability", _probability))
     _check(path, numbers, probabilities)
     order = np.argsort(numbers, kind="stable")
-    return Choices(str(path), numbers[order], labels[order], probabilities[order])
+    return Choices(str(path), numbers[order], np.array(labels, np.int64)[order], probabilities[order])
 
 
-def _table(path: Path) -> pa.Table:
-    try:
-        table = pq.read_table(path) if path.suffix == ".parquet" else pa.csv.read_csv(path, convert_options=_AS_TEXT)
-    except (pa.ArrowException, OSError) as error:
-        raise EvaluationError(f"{path}: cannot be read as CSV or Parquet: {error}") from error
-    columns = {}
-    for name, wanted in _TYPES.items():
-        if name in table.column_names:
-            columns[name] = _cast(table.column(name), wanted, f"{path}: the column {name}")
-        elif name != "probability":
-            raise EvaluationError(f"{path}: the column {name} is missing")
-    return pa.table(columns)
+def _column_of(table: Table, name: str, convert: Callable[[Any, str], Any]) -> list[Any]:
+    found = []
+    for place, value in zip(table.places, table.column(name), strict=True):
+        try:
+            found.append(convert(value, name))
+        except RowError as error:
+            raise FileError(table.path, place, str(error)) from None
+    return found
 
 
-_AS_TEXT = pyarrow.csv.ConvertOptions(column_types={"label": pa.string()})
+def _number_of_round(value: Any, field: str) -> int:
+    number = checked_number(value, field)
+    if number != int(number) or not 0 <= number < _MOST_ROUNDS:
+        raise RowError(f"{field}: got {value!r}; must be the number of a round")
+    return int(number)
 
 
-def _cast(column: pa.ChunkedArray, wanted: pa.DataType, where: str) -> pa.ChunkedArray:
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True)
-        raise EvaluationError(f"{where}: row {row} is empty")
-    try:
-        return column.cast(wanted)
-    except pa.ArrowException as error:
-        raise EvaluationError(f"{where} must be {wanted}: {error}") from error
+def _probability(value: Any, field: str) -> float:
+    number = checked_number(value, field)
+    if not 0.0 <= number <= 1.0:
+        raise RowError(f"{field}: got {number}; must be from 0 to 1")
+    return number
 
 
 def _check(path: Path, numbers: IntArray, probabilities: FloatArray) -> None:
-    wrong = ~((probabilities >= 0.0) & (probabilities <= 1.0))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise EvaluationError(f"{path}: row {row}: probability is {probabilities[row]}; must be from 0 to 1")
     known, places = np.unique(numbers, return_inverse=True)
     totals = np.bincount(places, probabilities, len(known))
     wrong = np.abs(totals - 1.0) > _TOLERANCE
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
-        raise EvaluationError(f"{path}: the probabilities of round {known[first]} sum to {totals[first]:g}, not to 1")
+        reason = f"the probabilities of round {known[first]} sum to {totals[first]:g}, not to 1"
+        raise FileError(path, "", reason)

@@ -1,6 +1,5 @@
 """The columns of logged rounds, from Parquet or from the lines of the API."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -107,8 +106,8 @@ class LoggedModel:
             EvaluationError: if the model does not have it.
         """
         if label not in self._numbers:
-            known = ", ".join(self.labels[:10]) + (", …" if len(self.labels) > 10 else "")
-            raise EvaluationError(f"{where}: unknown label {json.dumps(label)}; the model's labels are {known}")
+            known = ", ".join(self.labels[:10])
+            raise EvaluationError(f"{where}: got {label!r}; the labels of the model are {known}")
         return self._numbers[label]
 
     def rounds_of(self, columns: Columns, where: str, first_row: int, with_contexts: bool) -> LoggedRounds:
@@ -117,7 +116,7 @@ class LoggedModel:
         Args:
             columns: the columns.
             where: the part that has them, for messages.
-            first_row: the number of their first row in the part.
+            first_row: the number of their first row in the part, from 1.
             with_contexts: whether to convert contexts.
 
         Raises:
@@ -146,7 +145,7 @@ class LoggedModel:
         found = [self._numbers.get(label, -1) if label is not None else -1 for label in labels]
         for row, k in enumerate(found):
             if k < 0:
-                self.label_number(str(labels[row]), f"{where}: row {first_row + row}")
+                self.label_number(str(labels[row]), f"{where}: row {first_row + row}: label")
         return np.array(found, np.int64)
 
     def _truths(self, labels: Sequence[str | None], where: str, first_row: int) -> IntArray:

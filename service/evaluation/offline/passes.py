@@ -184,7 +184,7 @@ def replay_parts(
 
 
 def _read(part: Part, log: Log, with_contexts: bool) -> Iterator[tuple[Columns, LoggedRounds]]:
-    row = 0
+    row = 1
     for columns in part.batches(log.batch):
         if columns.n:
             yield columns, log.model.rounds_of(columns, part.name, row, with_contexts)

@@ -229,10 +229,21 @@ async def test_no_import_blocks_the_event_loop(store_url: str, callbacks: Callba
     labelled = [{"context": row, "true_label": "a"} for row in rows]
     wrong = [*logged[:-1], {**logged[-1], "propensity": 2}]
     named = [{"context": {"t": [f"{j} {i}" for i in range(300)]}, "true_label": "a"} for j in range(900)]
+    empty = [{"context": {}, "label": "a", "propensity": 1, "correct": True}] * 40_000
+    deep = [{"context": {"s": {f"n{i}": i + j / 7 for i in range(970)}}, "true_label": "b"} for j in range(160)]
+    actions = [{"id": f"a{i}", "features": {f"n{k}": i + k / 8 for k in range(12)}} for i in range(100)]
+    asked = {"context": {"u": {"age": 41.0}}, "actions": actions}
+    chosen = [{**asked, "label": "a7", "propensity": 0.25, "reward": 0.5}] * 150
+    true = [{**asked, "true_label": "a9"}] * 150
     async with worker(store_url) as client:
         await make_models(client)
         held = []
         for model, rounds, status in (
+            ("named", [*empty, {"context": {}, "label": "z", "propensity": 1, "correct": True}], 422),
+            ("named", deep, 200),
+            ("shop", chosen, 200),
+            ("shop", [*true, {**asked, "true_label": "z"}], 422),
+            ("shop", true, 200),
             ("dense", logged, 200),
             ("dense", labelled, 200),
             ("dense", wrong, 422),

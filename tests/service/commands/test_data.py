@@ -2,6 +2,7 @@
 
 import json
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from service.commands.main import app
+from tests.servers import wait_until
 from tests.service.wager import Wager
 
 
@@ -95,6 +97,26 @@ def test_distributions_are_recomputed(live: Wager, name: str, tmp_path: Path) ->
         answer = asked[row["prediction_id"]]
         assert row["distribution"] == pytest.approx(list(answer["distribution"].values()), abs=1e-12)
         assert row["holdout"] == answer["holdout"]
+
+
+def test_an_export_follows_the_log(live: Wager, name: str, tmp_path: Path) -> None:
+    """With --follow, rounds that come later become further parts, and an interrupt ends the command with success."""
+    path, model, out = tmp_path / "log.csv", f"{name}-follow", tmp_path / "out"
+    path.write_text(HEADER + rows(90))
+    assert run(live, "replay", str(path), "--model", model, "--create", "--limit", "40")["imported"] == 40
+    words = ["export", "--model", model, "--output", str(out), "--format", "ndjson", "--follow", "--every", "0.1"]
+    command = [sys.executable, "-m", "service", *words, "--url", live.url, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        try:
+            wait_until((out / "part-000000000001.ndjson").exists)
+            assert run(live, "replay", str(path), "--model", model)["imported"] == 50
+            wait_until((out / "part-000000000041.ndjson").exists)
+            process.send_signal(signal.SIGINT)
+            result = json.loads(process.communicate(timeout=60)[0])
+        finally:
+            process.kill()
+    assert (process.returncode, result["rounds"], result["last_round"], result["parts"]) == (0, 90, 90, 2)
+    assert run(live, *words[:-3])["rounds"] == 0
 
 
 def vowpal_wabbit(*words: str) -> None:

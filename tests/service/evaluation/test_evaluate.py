@@ -115,13 +115,13 @@ def test_choices_of_a_file_are_a_policy(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("round,label\n1,blue\n", "round 2 of the log has no choice"),
-        ("round,label\n1,pink\n", 'row 0: unknown label "pink"'),
-        ("number,label\n1,blue\n", "the column round is missing"),
+        ("round,label\n1,pink\n", "line 2: label: got 'pink'; the labels of the model are red"),
+        ("number,label\n1,blue\n", "has no column 'round'; its columns are number, label"),
         ("round,label,probability\n1,blue,0.5\n", "round 1 sum to 0.5"),
-        ("round,label,probability\n1,blue,1.5\n", "row 0: probability is 1.5"),
-        ("round,label\none,blue\n", "the column round must be int64"),
-        ("round,label\n,blue\n", "row 0 is empty"),
-        ("", "cannot be read"),
+        ("round,label,probability\n1,blue,1.5\n", "line 2: probability: got 1.5"),
+        ("round,label\none,blue\n", "line 2: round: got 'one'; must be a number"),
+        ("round,label\n,blue\n", "line 2: round: got ''"),
+        ("", "is empty"),
     ],
 )
 def test_wrong_choices_are_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -139,15 +139,15 @@ def _with(columns: dict[str, list[Any]], name: str, row: int, wrong: Any) -> dic
 @pytest.mark.parametrize(
     ("name", "wrong", "said"),
     [
-        ("propensity", 0.0, "row 7: propensity is 0.0; must be above 0 and at most 1"),
-        ("propensity", None, "row 7: propensity is nan"),
-        ("reward", 2.0, "row 7: reward is 2.0"),
-        ("label", "pink", 'row 7: unknown label "pink"'),
-        ("true_label", "pink", 'row 7: true_label: unknown label "pink"'),
-        ("eligible", ["red", "pink"], 'row 7: eligible: unknown label "pink"'),
-        ("context", "[1.0]", "row 7: context"),
-        ("context", "[1.0", "row 7: context is not JSON"),
-        ("round", 3, "row 7: round is 3; must increase"),
+        ("propensity", 0.0, "row 8: propensity: got 0.0; must be above 0 and at most 1"),
+        ("propensity", None, "row 8: propensity: got nan"),
+        ("reward", 2.0, "row 8: reward: got 2.0"),
+        ("label", "pink", "row 8: label: got 'pink'"),
+        ("true_label", "pink", "row 8: true_label: got 'pink'"),
+        ("eligible", ["red", "pink"], "row 8: eligible: got 'pink'"),
+        ("context", "[1.0]", "row 8: context"),
+        ("context", "[1.0", "row 8: context: is not JSON"),
+        ("round", 3, "row 8: round: got 3; must increase"),
     ],
 )
 def test_wrong_rows_are_named(tmp_path: Path, name: str, wrong: Any, said: str) -> None:
@@ -163,17 +163,17 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
     good = write_part(tmp_path / "good.parquet", log_columns(300))
     (tmp_path / "text.parquet").write_text("no Parquet")
     (tmp_path / "cut.parquet").write_bytes(good.read_bytes()[:3000])
-    assert "not a Parquet file" in refused(tmp_path / "text.parquet")
-    assert "truncated" in refused(tmp_path / "cut.parquet")
-    assert "no such file" in refused(tmp_path / "none.parquet")
+    assert "is not Parquet, or damaged" in refused(tmp_path / "text.parquet")
+    assert "is not Parquet, or damaged" in refused(tmp_path / "cut.parquet")
+    assert "cannot be read: No such file" in refused(tmp_path / "none.parquet")
     (tmp_path / "empty").mkdir()
-    assert "no file that ends with .parquet" in refused(tmp_path / "empty")
+    assert "has no file *.parquet" in refused(tmp_path / "empty")
     assert "reads version 1" in refused(write_part(tmp_path / "new.parquet", log_columns(3), version=2))
     pq.write_table(pa.table({"round": [1]}), tmp_path / "bare.parquet")
     assert "metadata `wager`" in refused(tmp_path / "bare.parquet")
     columns = log_columns(3)
     del columns["propensity"]
-    assert "the column propensity is missing" in refused(write_part(tmp_path / "less.parquet", columns))
+    assert "has no column 'propensity'" in refused(write_part(tmp_path / "less.parquet", columns))
     twice = tmp_path / "twice"
     write_folder(twice, log_columns(30), [0, 10])
     write_part(twice / "part-z.parquet", log_columns(30))
@@ -183,7 +183,7 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--policy", "constant:pink"), 'unknown label "pink"'),
+        (("--policy", "constant:pink"), "--policy constant: got 'pink'"),
         (("--policy", "best"), "must be served, uniform, best-constant or constant:LABEL"),
         (("--learner", "nothing"), "known algorithms"),
         (("--learner", '{"algorithm": "fastcb", "wrong": 1}'), "learner.wrong"),
@@ -216,7 +216,9 @@ def test_actions_have_the_uniform_policy_if_the_log_has_their_number(tmp_path: P
     assert "no constant labels" in refused(part, "--policy", "constant:red")
     assert "cannot be replayed" in refused(part, "--learner", "fastcb")
     part = write_part(tmp_path / "b.parquet", columns | {"distribution": [[0.2, 0.3, 0.5]] * 200}, MODEL | actions)
-    assert value(report(part), "uniform") > 0.0
+    known = value(report(part), "uniform")
+    part = write_part(tmp_path / "c.parquet", columns | {"action_count": [3] * 200}, MODEL | actions)
+    assert value(report(part), "uniform") == known > 0.0
 
 
 def test_labels_that_were_added_later_are_not_expected_of_earlier_rounds(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """The laws of readers of files: what they yield, and clear errors for damaged files."""
 
+import copy
 import gzip
 import json
 import lzma
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from service.files.errors import FileError
 from service.files.exported import Export, Lines
 from service.files.opening import open_reader, survey
 from service.files.rows import Shape
+from service.files.whole import read_table
 
 DENSE = Shape("dense", 2, {"a": 0, "b": 1}, False)
 ACTIONS = Shape("named", 0, {}, True)
@@ -84,6 +87,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "another format": (b"hello\nworld\n", "line 1: is neither"),
     "binary": (b"\x89PNG\r\n\x1a\n\xff\xfe", "line 1: is not UTF-8"),
     "gzip cut": (gzip.compress((CSV + CSV.split("\n", 1)[1] * 500).encode())[:-20], "damaged or cut short"),
+    "gzip damaged": (gzip.compress(bytes(range(256)) * 99)[:40] + b"\xff" * 200, "damaged or cut short"),
     "Parquet cut": (b"PAR1" + bytes(50), "is not Parquet, or damaged"),
     "JSON cut": (f"{LINE}\n{LINE[:-20]}".encode(), "line 2: is not JSON"),
     "a list": (b'{"EventId": "a", "c": {}}\n[1]\n', "line 2: is not dsjson"),
@@ -96,7 +100,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "reward above 1": (CSV.replace(",0.5\n", ",7\n").encode(), "line 3: reward: means a reward of 7"),
     "no reward": (CSV.replace(",0.5\n", ",\n").encode(), "line 3: has no outcome"),
     "unknown label": (CSV.replace(",b,", ",z,").encode(), "line 3: label: got 'z'"),
-    "too few values": (f"{CSV}1,2\n".encode(), "line 4: has 2 values; the header has 5"),
+    "too few values": (f"{CSV}1,2\n".encode(), "line 4: has 2 values; the first row has 5"),
     "no label": (b"f,g\n1,2\n", "line 1: has no column 'label'"),
     "twice": (b"f,f,label\n1,2,a\n", "line 1: the column 'f' occurs twice"),
     "huge line": (b"label,f\n" + b"1" * (2**22 + 1), "line 2: has more than"),
@@ -139,7 +143,10 @@ def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
     """What is written is read as the same rounds, the last round is known, and another model is refused."""
     export = Export(tmp_path / "out", format_, MODEL)
     assert export.begin() == 0
-    given = [line(1), line(2, reward=1.0, correct=True, true_label="b", eligible=["b", "a"], holdout=True)]
+    given = [
+        line(1),
+        line(2, reward=1.0, correct=True, true_label="b", eligible=["b", "a"], holdout=True, action_count=7),
+    ]
     assert export.write(Lines(given, [[0.75, 0.25], None])).name == f"part-000000000001.{format_}"
     assert export.begin() == 2
     path = tmp_path / "out" if format_ == "parquet" else tmp_path / "out" / f"part-000000000001.{format_}"
@@ -150,8 +157,39 @@ def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
         "context": [1.0, 2.0], "label": "b", "propensity": 0.25, "true_label": "b", "eligible": ["b", "a"],
         "holdout": True, **moment,
     }  # fmt: skip
+    if format_ == "parquet":
+        assert read_table(tmp_path / "out" / "part-000000000001.parquet").column("action_count") == [None, 7]
     with pytest.raises(FileError, match="parts of another model"):
         Export(tmp_path / "out", format_, MODEL | {"created_at": "2026-01-03T00:00:00Z"}).begin()
+
+
+def test_parquet_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pyarrow, reading and writing Parquet end with an error that names the extra; CSV is read."""
+    export = Export(tmp_path / "out", "parquet", MODEL)
+    export.begin()
+    part = export.write(Lines([line(1)], [None]))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for refused in (lambda: rounds(part, DENSE), lambda: read_table(part), export.begin):
+        with pytest.raises(FileError, match=r"Parquet needs pyarrow.*wager\[tools\]"):
+            refused()
+    assert len(rounds(written(tmp_path, CSV), DENSE)) == 2
+
+
+def test_rows_may_have_line_breaks_and_tabs(tmp_path: Path) -> None:
+    """A quoted value with line breaks is one value, and the next row has its number; `.tsv` has tabs."""
+    table = read_table(written(tmp_path, 'f,label\n"a\n\nb",x\n\nc,y\n'))
+    assert (table.column("f"), list(table.places)) == (["a\n\nb", "c"], ["line 2", "line 6"])
+    tabs = written(tmp_path, gzip.compress(b"f\tlabel\na,b\tx\n"), "file.tsv.gz")
+    assert read_table(tabs).values == [["a,b"], ["x"]]
+    assert rounds(tabs, Shape("named", 0, {"x": 0, "y": 1}, False)) == [{"context": {"f": "a,b"}, "true_label": "x"}]
+    with pytest.raises(FileError, match="line 3: has 1 values"):
+        read_table(written(tmp_path, '"f","label"\na,x\nc\n'))
+
+
+def test_errors_pass_between_processes(tmp_path: Path) -> None:
+    """A copy of an error says the same: joblib and Dask pass it to the command."""
+    error = copy.copy(FileError(tmp_path, "line 3", "is wrong"))
+    assert (str(error), error.place) == (f"{tmp_path}: line 3: is wrong", "line 3")
 
 
 def test_parquet_is_cut(tmp_path: Path) -> None:

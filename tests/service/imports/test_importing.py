@@ -71,6 +71,10 @@ async def test_labelled_rounds_teach_the_model(client: httpx2.AsyncClient, name:
     assert len(log) == 900
     assert sum(line["correct"] for line in log[600:]) > 240
     assert log[0]["propensity"] == pytest.approx(1 / 3)
+    seen = [line["rounds_seen"] for line in log]
+    parts = [seen.count(each) for each in sorted(set(seen))]
+    assert max(parts[:4]) == 64
+    assert max(parts) > 100
     assert all((line["label"] == line["true_label"]) == line["correct"] for line in log)
 
 

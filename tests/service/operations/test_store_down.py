@@ -187,6 +187,25 @@ async def test_a_lost_reply_is_503_and_the_prediction_is_the_stored_one(tmp_path
             assert (await client.get("/models/forest")).json()["predictions"] == 2
 
 
+async def test_a_lost_reply_is_503_and_the_import_counts_once(tmp_path: Path) -> None:
+    """After a lost reply, repeated rounds of a source are a duplicate of the stored ones."""
+    with EmbeddedServer(tmp_path):
+        async with Proxy(str(tmp_path / "valkey.sock")) as proxy, worker(proxy.url) as client:
+            await prepare(client, "forest")
+            labels = (await client.get("/models/forest")).json()["labels"]
+            rounds = [{"context": X, "label": label, "propensity": 0.5, "correct": True} for label in labels]
+            body = {"source": "first", "offset": 0, "rounds": rounds}
+            assert (await client.post("/models/forest/rounds", json=body)).is_success  # loads the script
+            before = (await client.get("/models/forest")).json()["rounds_seen"]
+            proxy.lose_replies_to = b"the-lost-one"
+            body |= {"source": "the-lost-one"}
+            assert answer_of(await client.post("/models/forest/rounds", json=body)) == UNAVAILABLE
+            proxy.lose_replies_to = None
+            again = (await client.post("/models/forest/rounds", json=body)).json()
+            assert (again["status"], again["imported"], again["position"]) == ("duplicate", 0, len(rounds))
+            assert again["rounds_seen"] == before + len(rounds)
+
+
 async def test_a_full_store_is_507_and_service_resumes(tmp_path: Path) -> None:
     """A store out of memory refuses writes with Retry-After, and accepts them when it has memory again."""
     with EmbeddedServer(tmp_path) as server:

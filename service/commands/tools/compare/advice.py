@@ -16,7 +16,7 @@ from learners.estimators.compare import Plan, contest
 from learners.estimators.report import Comparison
 from service.commands.tools.compare.examples import Data, Wish, read_data
 from service.commands.tools.compare.playing import FinishedRuns, players
-from service.commands.tools.compare.tables import FileError
+from service.files.errors import FileError
 
 _MOST_ROUNDS = 30_000
 """Rounds without `--rounds`: enough to tell learners apart, in seconds."""
@@ -90,9 +90,9 @@ def _draw(comparison: Comparison, plot: Path) -> None:
     try:
         comparison.plot().figure.savefig(plot, dpi=150)
     except ImportError as error:
-        raise FileError("--plot needs matplotlib: install wager[tools]") from error
+        raise ValueError("--plot needs matplotlib: install wager[tools]") from error
     except OSError as error:
-        raise FileError(f"{plot}: cannot be written: {error.strerror}") from error
+        raise FileError(plot, "", f"cannot be written: {error.strerror}") from error
 
 
 def _model(file: Path, data: Data, comparison: Comparison) -> dict[str, Any]:

@@ -15,7 +15,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command are its parame
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Labelled data: CSV or TSV with a header, or svmlight, also with .gz or .xz; or Parquet.",
+            help="Labelled data: CSV or TSV with a header, or svmlight, compressed or not; or Parquet.",
         ),
     ],
     label: Annotated[
@@ -68,7 +68,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command are its parame
 
 def _run(options: dict[str, Any]) -> None:
     from service.commands.tools.compare.advice import advise
-    from service.commands.tools.compare.tables import FileError
+    from service.files.errors import FileError
 
     try:
         advise(**options)

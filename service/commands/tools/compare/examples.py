@@ -11,9 +11,12 @@ import numpy as np
 from learners.base import Contexts
 from learners.estimators.runs import Examples
 from service.commands.tools.compare.svmlight import read_svmlight
-from service.commands.tools.compare.tables import Column, Columns, FileError, read_csv, read_parquet, suffix_of
 from service.contexts.named import NamedFeatures, NamedKind
 from service.errors import WagerError
+from service.files.columns import listed, no_column
+from service.files.delimited import suffix_of
+from service.files.errors import FileError
+from service.files.whole import Table, read_table
 
 Kind = Literal["auto", "dense", "named"]
 
@@ -38,7 +41,7 @@ class Data(NamedTuple):
 
 
 def read_data(path: Path, wish: Wish) -> Data:
-    """Read a file: `.svm`, `.svmlight` or `.libsvm`; `.parquet`; otherwise CSV. Text may be compressed by gzip or xz.
+    """Read a file: `.svm`, `.svmlight` or `.libsvm`; `.parquet`; otherwise CSV. Text may be compressed.
 
     Raises:
         FileError: if the file or a column cannot be used; names the line or the column.
@@ -47,7 +50,7 @@ def read_data(path: Path, wish: Wish) -> Data:
         sparse = read_svmlight(path)
         features = {"kind": "sparse", "size": sparse.size}
         return _data(path, sparse.contexts, sparse.labels, sparse.size, features)
-    table = read_parquet(path) if suffix_of(path) in {".parquet", ".pq"} else read_csv(path, wish.has_header)
+    table = read_table(path, wish.has_header)
     labels = _labels(path, table, wish)
     names = _feature_names(path, table, wish)
     typed = {name: _typed(table.column(name), name in wish.categorical) for name in names}
@@ -61,7 +64,7 @@ def read_data(path: Path, wish: Wish) -> Data:
 def _data(path: Path, contexts: Contexts, labels: Sequence[str], n_features: int, features: dict[str, Any]) -> Data:
     classes, places = np.unique(np.array(labels), return_inverse=True)
     if len(classes) < 2:
-        raise FileError(f"{path}: all rows have the label {labels[0]!r}; at least 2 are needed")
+        raise FileError(path, "", f"all rows have the label {labels[0]!r}; at least 2 are needed")
     examples = Examples(contexts, places.astype(np.int64), n_features, tuple(classes.tolist()))
     parts = contexts.starts, contexts.indices, contexts.values, examples.labels
     digest = hashlib.sha256(repr((n_features, examples.classes)).encode())
@@ -70,21 +73,19 @@ def _data(path: Path, contexts: Contexts, labels: Sequence[str], n_features: int
     return Data(examples, features, digest.hexdigest())
 
 
-def _labels(path: Path, table: Columns, wish: Wish) -> list[str]:
+def _labels(path: Path, table: Table, wish: Wish) -> list[str]:
     if wish.label is None:
-        raise FileError(f"{path}: --label is missing; the columns are {_listed(table.names)}")
+        raise FileError(path, "", f"--label is missing; its columns are {listed(table.names)}")
     _check_known(path, table, [wish.label], "--label")
     labels = []
-    for line, value in zip(table.lines, table.column(wish.label), strict=True):
+    for place, value in zip(table.places, table.column(wish.label), strict=True):
         text = _label(value)
         if text is None:
-            raise FileError(f"{path}:{line}: column {wish.label!r} has {value!r}; every row needs a label")
+            raise FileError(path, place, f"{wish.label}: got {value!r}; every row needs a label")
         labels.append(text)
     if len(set(labels)) > max(2, len(labels) // 2):
-        raise FileError(
-            f"{path}: column {wish.label!r} has {len(set(labels))} different labels in {len(labels)} rows; a label "
-            "must be one of a few classes"
-        )
+        found = f"{len(set(labels))} different labels in {len(labels)} rows"
+        raise FileError(path, "", f"{wish.label}: has {found}; a label must be one of a few classes")
     return labels
 
 
@@ -99,26 +100,22 @@ def _label(value: Any) -> str | None:
     return None
 
 
-def _feature_names(path: Path, table: Columns, wish: Wish) -> list[str]:
+def _feature_names(path: Path, table: Table, wish: Wish) -> list[str]:
     _check_known(path, table, wish.categorical, "--categorical")
     _check_known(path, table, wish.drop, "--drop")
     names = [name for name in table.names if name != wish.label and name not in wish.drop]
     if not names:
-        raise FileError(f"{path}: no column is left for features")
+        raise FileError(path, "", "no column is left for features")
     return names
 
 
-def _check_known(path: Path, table: Columns, names: Collection[str], option: str) -> None:
+def _check_known(path: Path, table: Table, names: Collection[str], option: str) -> None:
     unknown = next((name for name in names if name not in table.names), None)
     if unknown is not None:
-        raise FileError(f"{path}: {option}: no column has the name {unknown!r}; the columns are {_listed(table.names)}")
+        raise FileError(path, "", f"{no_column(unknown, table.names)} ({option})")
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-
-
-def _typed(column: Column, is_categorical: bool) -> Column:
+def _typed(column: list[Any], is_categorical: bool) -> list[Any]:
     """Return a column as JSON values: numbers if all values that are present are numbers; None where it is empty."""
     given = [None if value == "" else value for value in column]
     if is_categorical:
@@ -138,27 +135,27 @@ def _number(value: str | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _is_numeric(column: Column) -> bool:
+def _is_numeric(column: list[Any]) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in column)
 
 
-def _matrix(path: Path, table: Columns, typed: dict[str, Column]) -> Any:
+def _matrix(path: Path, table: Table, typed: dict[str, list[Any]]) -> Any:
     for name, column in typed.items():
-        for line, value in zip(table.lines, column, strict=True):
+        for place, value in zip(table.places, column, strict=True):
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 shown = "nothing" if value is None else repr(value)
-                raise FileError(f"{path}:{line}: column {name!r} has {shown}; dense features need a finite number")
+                raise FileError(path, place, f"{name}: got {shown}; dense features need a finite number")
     return np.array(list(typed.values()), dtype=np.float64).T
 
 
-def _named(path: Path, table: Columns, typed: dict[str, Column], size: int) -> Contexts:
+def _named(path: Path, table: Table, typed: dict[str, list[Any]], size: int) -> Contexts:
     """Return the rows as the service hashes them: objects of the values that are present."""
     kind = NamedKind(NamedFeatures(kind="named", size=size))
     checked = []
-    for line, row in zip(table.lines, zip(*typed.values(), strict=True), strict=True):
+    for place, row in zip(table.places, zip(*typed.values(), strict=True), strict=True):
         context = {name: value for name, value in zip(typed, row, strict=True) if value is not None}
         try:
             checked.append(kind.check(context))
         except WagerError as error:
-            raise FileError(f"{path}:{line}: {error.field}: {error.detail}") from error
+            raise FileError(path, place, f"{error.field}: {error.detail}") from error
     return kind.gather(checked)

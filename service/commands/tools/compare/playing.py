@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from learners.estimators.runs import Examples, Run, play
 from learners.evaluation.comparison import Played
-from service.commands.tools.compare.tables import FileError
+from service.files.errors import FileError
 
 _VERSION = 1
 
@@ -42,17 +42,19 @@ class FinishedRuns:
             if not whole:
                 self._write(header)
         except (OSError, UnicodeDecodeError) as error:
-            raise FileError(f"{path}: cannot be used: {error}") from error
+            raise FileError(path, "", f"cannot be used: {error}") from error
 
     def _read(self, path: Path, lines: Sequence[str], header: str) -> None:
         if lines[0] != header:
-            raise FileError(f"{path}: holds runs of other data or of another version; choose another file for --resume")
+            raise FileError(
+                path, "", "holds runs of other data or of another version; choose another file for --resume"
+            )
         for number, line in enumerate(lines[1:], 2):
             try:
                 entry = json.loads(line)
                 self._known[entry["key"]] = Played(entry["rounds"], entry["mistakes"], float(entry["seconds"]))
             except (ValueError, KeyError, TypeError) as error:
-                raise FileError(f"{path}:{number}: not a finished run") from error
+                raise FileError(path, f"line {number}", "is not a finished run") from error
 
     def find(self, run: Run) -> Played | None:
         """Return the result of a run if it is finished."""
@@ -102,7 +104,7 @@ def _results(runs: Sequence[Run], examples: Examples, jobs: int) -> Iterator[Pla
     try:
         from joblib import Parallel, delayed
     except ImportError as error:
-        raise FileError("--jobs: more than one process needs joblib: install wager[tools]") from error
+        raise ValueError("--jobs: more than one process needs joblib: install wager[tools]") from error
     parallel: Any = Parallel(n_jobs=jobs, return_as="generator")
     results: Iterator[Played] = parallel(delayed(play)(run, examples, time.perf_counter) for run in runs)
     return results

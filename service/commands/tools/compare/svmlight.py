@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from learners.base import Contexts
-from service.commands.tools.compare.tables import FileError, lines_of
+from service.files.errors import FileError
+from service.files.lines import read_lines
 
 
 class SparseRows(NamedTuple):
@@ -26,21 +27,21 @@ def read_svmlight(path: Path) -> SparseRows:
     lengths: list[int] = []
     indices: list[int] = []
     values: list[float] = []
-    for number, line in enumerate(lines_of(path), 1):
+    for number, line in read_lines(path):
         label, *pairs = line.partition("#")[0].split() or [""]
         if not label:
             continue
         if ":" in label or "," in label:
-            raise FileError(f"{path}:{number}: must begin with a single label, not {label[:60]!r}")
+            raise FileError(path, f"line {number}", f"must begin with a single label, not {label[:60]!r}")
         entries = dict(_pair(path, number, pair) for pair in pairs if not pair.startswith("qid:"))
         if len(entries) != len([pair for pair in pairs if not pair.startswith("qid:")]):
-            raise FileError(f"{path}:{number}: an index occurs twice")
+            raise FileError(path, f"line {number}", "an index occurs twice")
         labels.append(label)
         lengths.append(len(entries))
         indices += entries.keys()
         values += entries.values()
     if not indices:
-        raise FileError(f"{path}: no rows with features")
+        raise FileError(path, "", "has no rows with features")
     return SparseRows(labels, Contexts.sparse(lengths, indices, values), max(indices) + 1)
 
 
@@ -51,5 +52,6 @@ def _pair(path: Path, number: int, pair: str) -> tuple[int, float]:
     except ValueError:
         entry = -1, math.nan
     if not colon or not 0 <= entry[0] < 2**31 or not math.isfinite(entry[1]):
-        raise FileError(f"{path}:{number}: got {pair[:60]!r}; must be index:value, with an index from 0 to 2³¹ - 1")
+        reason = f"got {pair[:60]!r}; must be index:value, with an index from 0 to 2³¹ - 1"
+        raise FileError(path, f"line {number}", reason)
     return entry

@@ -63,7 +63,7 @@ def replay(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     from service.files.errors import FileError
     from service.files.lines import digest_of
     from service.files.opening import open_reader
-    from service.files.tables import parts_of
+    from service.files.parquet import parts_of
 
     features, text = (tuple(each.split(",")) if each else () for each in (feature_columns, text_columns))
     chosen = Chosen(label_column, propensity_column, reward_column, features, feature_prefix, text)
