@@ -11,12 +11,14 @@ CLIENT = (
             "test_no_attempt_begins_after_the_deadline",
             "test_retry_after_is_a_lower_bound",
             "test_an_attempt_that_hangs_leaves_time_for_the_next",
+            "test_a_long_deadline_does_not_wait_for_a_dead_worker",
         ),
         errors=(
             ("unsafe requests are repeated", "wait_after", "not self._repeatable", "False"),
             ("after the deadline", "wait_after", "wait >= self.left()", "False"),
             ("Retry-After is ignored", "wait_after", "max(wait, error.retry_after)", "wait"),
             ("one attempt takes all the time", "begin", "self.left() / 2", "self.left()"),
+            ("half a minute for a dead worker", "begin", "min(LONGEST_ATTEMPT, max(", "max(0, max("),
         ),
     ),
     Errors(
@@ -38,11 +40,18 @@ CLIENT = (
             "test_each_result_has_its_count",
             "test_a_full_queue_drops_by_its_rule",
             "test_everything_arrives_once_through_failures",
+            "test_a_request_that_hangs_does_not_stop_the_queue",
         ),
         errors=(
             ("failures of the service are final", "settle", "result.is_away", "False"),
             ("a failed request is lost", "put_back", "self._waiting.extendleft(reversed(self._sent))", ""),
             ("the newest goes", "_make_room", "self._waiting.popleft()", "self._waiting.pop()"),
+            (
+                "a hanging request",
+                "queues.FeedbackQueue.__init__",
+                "min(client.timeout, LONGEST_ATTEMPT)",
+                "client.timeout",
+            ),
         ),
     ),
     Errors(
