@@ -44,14 +44,14 @@ async def test_the_page_about_browsers_runs(client: httpx2.AsyncClient, monkeypa
     page = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", page)
     exec(compile(code, "calling-from-a-browser.md", "exec"), vars(page))
-    page.wager = AsyncWager("http://worker", timeout=60.0, http_client=client)
-    await page.wager.create_model("front-page", labels=["plain", "question"], features={"kind": "named"})
+    wager = vars(page)["wager"] = AsyncWager("http://worker", timeout=60.0, http_client=client)
+    await wager.create_model("front-page", labels=["plain", "question"], features={"kind": "named"})
     transport = httpx2.ASGITransport(app=page.app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://shop") as browser:
         shown = await browser.get("/headline", params={"hour": 9})
         assert shown.json() in ("plain", "question")
         for _ in range(2):
             assert (await browser.post("/clicked")).is_success
-    rounds = [each async for each in page.wager.rounds("front-page")]
+    rounds = [each async for each in wager.rounds("front-page")]
     assert [(each.label, each.correct) for each in rounds] == [(shown.json(), True)]
-    await page.wager.delete_model("front-page")
+    await wager.delete_model("front-page")

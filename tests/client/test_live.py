@@ -130,9 +130,9 @@ def test_nothing_is_lost_or_doubled_when_processes_are_killed(tmp_path: Path, na
 @pytest.mark.slow
 def test_a_stopped_service_is_survived(tmp_path: Path, name: str) -> None:
     """While the service is stopped, defaults answer and feedback waits; after its restart, everything arrives once."""
-    client, kept = Wager("http://127.0.0.1:1", timeout=PATIENCE), []
+    original, kept = Wager("http://127.0.0.1:1", timeout=PATIENCE), []
     with server.serve(tmp_path) as service:
-        client = client.with_options(base_url=service.url)
+        client = original.with_options(base_url=service.url)
         client.create_model(name, labels=["a", "b"])
         kept += [client.predict(name) for _ in range(20)]
     queue = FeedbackQueue(client, spool=tmp_path / "feedback.jsonl")
@@ -150,7 +150,7 @@ def test_a_stopped_service_is_survived(tmp_path: Path, name: str) -> None:
         assert (found.recorded + found.duplicates, found.lost) == (20, 0)
         assert [each.prediction_id for each in again.rounds(name)] == [each.prediction_id for each in kept]
         assert again.get_model(name).predictions == 20
-    client.close()
+    original.close()
 
 
 class Switch(httpx2.AsyncBaseTransport):

@@ -18,7 +18,12 @@ CLIENT = (
             ("after the deadline", "wait_after", "wait >= self.left()", "False"),
             ("Retry-After is ignored", "wait_after", "max(wait, error.retry_after)", "wait"),
             ("one attempt takes all the time", "begin", "self.left() / 2", "self.left()"),
-            ("half a minute for a dead worker", "begin", "min(LONGEST_ATTEMPT, max(", "max(0, max("),
+            (
+                "half a minute for a dead worker",
+                "begin",
+                "min(LONGEST_ATTEMPT, max(self.left() / 2, _LEAST_SHARE))",
+                "max(self.left() / 2, _LEAST_SHARE)",
+            ),
         ),
     ),
     Errors(
@@ -40,15 +45,20 @@ CLIENT = (
             "test_each_result_has_its_count",
             "test_a_full_queue_drops_by_its_rule",
             "test_everything_arrives_once_through_failures",
-            "test_a_request_that_hangs_does_not_stop_the_queue",
         ),
         errors=(
             ("failures of the service are final", "settle", "result.is_away", "False"),
             ("a failed request is lost", "put_back", "self._waiting.extendleft(reversed(self._sent))", ""),
             ("the newest goes", "_make_room", "self._waiting.popleft()", "self._waiting.pop()"),
+        ),
+    ),
+    Errors(
+        concept="client queue requests",
+        laws=("test_a_request_that_hangs_does_not_stop_the_queue",),
+        errors=(
             (
-                "a hanging request",
-                "queues.FeedbackQueue.__init__",
+                "one request hangs for a minute",
+                "FeedbackQueue.__init__",
                 "min(client.timeout, LONGEST_ATTEMPT)",
                 "client.timeout",
             ),
