@@ -13,7 +13,7 @@ from wager_client import Wager
 
 HOLDOUT = 0.2
 CONVERSION = {
-    "desktop": {"short": 0.2, "long": 0.1, "express": 0.5},
+    "desktop": {"short": 0.3, "long": 0.1, "express": 0.9},
     "phone": {"short": 0.3, "long": 0.1, "express": 0.1},
 }
 """How often visitors buy. The old rule is wrong about desktops."""

@@ -14,8 +14,8 @@ from wager_client import FeedbackQueue, Prediction, ProblemError, Wager
 CLICK_RATE = {"plain": 0.05, "question": 0.10, "number": 0.30, "video": 0.60}
 """How often readers click a headline. The model does not know it."""
 
-PHASES = 8
-VIDEO_FROM = 4
+PHASES = 4
+VIDEO_FROM = 2
 """The phase in which a new headline takes the place of the worst one."""
 
 
@@ -34,7 +34,7 @@ def run(wager: Wager, rounds: int, seed: int) -> list[Phase]:
         name,
         labels=["plain", "question", "number"],
         features={"kind": "named"},
-        window_seconds=1.0,  # minutes, in a real site
+        window_seconds=0.5,  # minutes, in a real site
         on_expiry="incorrect",  # no click within the window is a wrong answer
         learn="at_window_close",  # clicks, which come early, have no advantage over silence
     )
@@ -77,7 +77,7 @@ def _shown(wager: Wager, name: str, rounds: int, readers: random.Random) -> list
 def _wait_for_windows(wager: Wager, name: str, rounds: int) -> None:
     """Wait until each prediction is a round: one window, and about a second."""
     while wager.get_model(name).rounds_seen < rounds:
-        time.sleep(0.1)
+        time.sleep(0.2)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,11 @@ class AsyncWager:
         if self._own:
             await self._http.aclose()
 
+    @property
+    def timeout(self) -> float:
+        """Return the seconds for a whole call."""
+        return self._options.timeout
+
     def with_options(
         self,
         *,

@@ -12,6 +12,7 @@ from wager_client.operations import FeedbackItem, id_of
 from wager_client.outbox import Drop, OnDrop, Outbox, Report
 from wager_client.queues import HURRIED_WAIT, apply
 from wager_client.results import Feedback, Prediction, Slot
+from wager_client.retries import LONGEST_ATTEMPT
 from wager_client.spool import Spool
 
 
@@ -19,7 +20,7 @@ class AsyncFeedbackQueue:
     """A bounded queue of feedback, which a task sends in batches. Make it in a running event loop.
 
     Args:
-        client: sends the feedback. Its `timeout` limits each request.
+        client: sends the feedback. Its `timeout`, at most 5 seconds, limits each request.
         size: maximum feedback in the queue.
         batch: maximum feedback of one request.
         drop: what goes if the queue is full: the oldest feedback that waits, or the newest, which is the one to add.
@@ -43,7 +44,7 @@ class AsyncFeedbackQueue:
         spool: Path | str | None = None,
         fsync: bool = False,
     ) -> None:
-        self._client = client.with_options(max_retries=0)
+        self._client = client.with_options(max_retries=0, timeout=min(client.timeout, LONGEST_ATTEMPT))
         self._spool = None if spool is None else Spool(Path(spool), fsync=fsync)
         restored = [] if self._spool is None else self._spool.restore()
         self._outbox = Outbox(size, batch, drop, on_drop, record=self._spool, restored=restored)

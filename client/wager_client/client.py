@@ -73,6 +73,11 @@ class Wager:
         if self._own:
             self._http.close()
 
+    @property
+    def timeout(self) -> float:
+        """Return the seconds for a whole call."""
+        return self._options.timeout
+
     def with_options(
         self,
         *,

@@ -6,6 +6,9 @@ from wager_client.errors import DeadlineError, NoAnswerError, ProblemError, Wage
 from wager_client.transports import Options
 
 LONGEST_WAIT = 5.0
+LONGEST_ATTEMPT = 5.0
+"""Maximum seconds of a quick attempt that is not the last: a dead worker's connection may hang for half a minute."""
+
 _LEAST_TIMEOUT = 0.001
 _LEAST_SHARE = 1.0
 
@@ -16,7 +19,8 @@ class Attempts:
     Args:
         options: the deadline, the number of retries and the first wait. Waits double, up to `LONGEST_WAIT`.
         repeatable: whether the request may be sent again if the service may have done it.
-        quick: whether an attempt leaves half of the time to the next ones, as a connection to a dead worker may hang.
+        quick: whether an attempt has at most `LONGEST_ATTEMPT`, and leaves half of the time to the next ones, because a
+            connection to a dead worker may hang.
         now: returns seconds of a monotonic clock.
         draw: returns a random number in [0, 1).
     """
@@ -42,7 +46,7 @@ class Attempts:
         """Begin an attempt. The last one has all the time that is left."""
         self._end = self._deadline
         if self._quick and self._repeatable and self.failed < self._options.max_retries:
-            share = max(self.left() / 2, _LEAST_SHARE)
+            share = min(LONGEST_ATTEMPT, max(self.left() / 2, _LEAST_SHARE))
             self._end = min(self._deadline, self._now() + share)
 
     def attempt_left(self) -> float:

@@ -27,7 +27,7 @@ def wager(store_url: str) -> Iterator[Wager]:
     """Return a client of the application in this process."""
     app = create_app(Settings(store_url=store_url, host="127.0.0.1", store_timeout_seconds=10.0))
     with TestClient(app, base_url="http://wager") as http:
-        yield Wager("http://wager", timeout=60.0, http_client=http)
+        yield Wager("http://wager", timeout=60.0, max_retries=0, http_client=http)
 
 
 def test_headlines_follow_the_clicks(wager: Wager) -> None:
@@ -48,14 +48,14 @@ def test_texts_reach_the_right_team(wager: Wager, capsys: pytest.CaptureFixture[
 def test_products_find_their_buyers(wager: Wager) -> None:
     """Sales exceed those of random recommendations, also with products that the model has never seen."""
     sales = recommendations.run(wager, 200, 1)
-    assert sum(sales.by_quarter[2:]) / 2 > 1.2 * sales.expected_at_random
+    assert sum(sales.by_quarter[2:]) / 2 > 1.5 * sales.expected_at_random
 
 
 def test_the_uplift_has_an_interval(wager: Wager) -> None:
-    """The log has both the holdout and the model, and the interval contains their difference."""
-    found = ab_test.run(wager, 200, 1)
+    """The log has both the holdout and the model; the interval contains their difference, and is above zero."""
+    found = ab_test.run(wager, 350, 1)
     assert 0 < found.rule < 1
-    assert found.low < found.model - found.rule < found.high
+    assert 0 < found.low < found.model - found.rule < found.high
 
 
 def test_the_guide_lists_every_example() -> None:

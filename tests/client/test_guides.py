@@ -1,13 +1,16 @@
-"""The laws of the guides: every request on the page about Personalizer runs, and its answer is as shown."""
+"""The laws of the guides: the requests on the page about Personalizer and the code of the page about browsers run."""
 
 import json
 import re
+import sys
+import types
 from typing import Any
 
 import httpx2
 import pytest
 
 from tests.architecture.modules import ROOT
+from wager_client import AsyncWager
 
 _BLOCK = re.compile(r"`POST (\S+)`\n\n```json\n(.*?)```(?:\n\n200:\n\n```json\n(.*?)```)?", re.DOTALL)
 _DRAWN = ("label", "propensity")
@@ -33,3 +36,22 @@ async def test_the_personalizer_page_runs(client: httpx2.AsyncClient) -> None:
         assert not shown or fits(json.loads(shown), answer.json()), answer.text
     for name in models:
         await client.delete(f"/models/{name}")
+
+
+async def test_the_page_about_browsers_runs(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser gets a label and a cookie; its click is one round, and a second click nothing."""
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "calling-from-a-browser.md").read_text(), re.DOTALL)
+    page = types.ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", page)
+    exec(compile(code, "calling-from-a-browser.md", "exec"), vars(page))
+    wager = vars(page)["wager"] = AsyncWager("http://worker", timeout=60.0, http_client=client)
+    await wager.create_model("front-page", labels=["plain", "question"], features={"kind": "named"})
+    transport = httpx2.ASGITransport(app=page.app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://shop") as browser:
+        shown = await browser.get("/headline", params={"hour": 9})
+        assert shown.json() in ("plain", "question")
+        for _ in range(2):
+            assert (await browser.post("/clicked")).is_success
+    rounds = [each async for each in wager.rounds("front-page")]
+    assert [(each.label, each.correct) for each in rounds] == [(shown.json(), True)]
+    await wager.delete_model("front-page")

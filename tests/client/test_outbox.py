@@ -13,6 +13,7 @@ from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, Predic
 from wager_client.errors import problem_of
 from wager_client.outbox import Outbox
 from wager_client.results import Feedback
+from wager_client.retries import LONGEST_ATTEMPT
 from wager_client.spool import Spool
 
 FAILURES: list[str | int] = ["lost", "lost answer", 503, "lost answer", "", 500, "lost", ""]
@@ -134,6 +135,25 @@ async def test_everything_arrives_once_with_asyncio() -> None:
     assert len(service.rounds) == 100
     assert found.recorded + found.duplicates == 100
     assert (found.lost, found.pending, found.last_error) == (0, 0, None)
+
+
+async def test_a_request_that_hangs_does_not_stop_the_queue() -> None:
+    """A request of either queue has at most `LONGEST_ATTEMPT`, however long the client's deadline is."""
+    given: list[float] = []
+    memory = Memory()
+
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        given.append(request.extensions["timeout"]["read"])
+        return memory(request)
+
+    with FeedbackQueue(client_of(serve, timeout=60.0)) as queue:
+        queue.put("m:1", correct=True)
+        assert queue.flush(30.0)
+    async with AsyncFeedbackQueue(async_client_of(serve, timeout=60.0)) as asynchronous:
+        asynchronous.put("m:2", correct=True)
+        assert await asynchronous.flush(30.0)
+    assert len(given) == 2
+    assert all(seconds <= LONGEST_ATTEMPT for seconds in given)
 
 
 def test_feedback_for_default_answers_is_never_sent() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from wager_client import DeadlineError, NoAnswerError, ProblemError, WagerError
 from wager_client.errors import problem_of
-from wager_client.retries import LONGEST_WAIT, Attempts, RemainingTime
+from wager_client.retries import LONGEST_ATTEMPT, LONGEST_WAIT, Attempts, RemainingTime
 from wager_client.transports import Options
 
 AWAY = NoAnswerError("away")
@@ -110,6 +110,18 @@ def test_an_attempt_that_hangs_leaves_time_for_the_next() -> None:
         tried.failed += 1
     assert ends == [4.0, 6.0, 7.0, 8.0]
     assert isinstance(error, DeadlineError)
+
+
+def test_a_long_deadline_does_not_wait_for_a_dead_worker() -> None:
+    """With a deadline of a minute, an attempt that hangs ends after `LONGEST_ATTEMPT`; the last has the rest."""
+    clock = [0.0]
+    tried, ends = attempts(timeout=60.0, max_retries=2, quick=True, clock=clock), []
+    for _ in range(3):
+        tried.begin()
+        clock[0] += tried.attempt_left()
+        ends.append(clock[0])
+        tried.failed += 1
+    assert ends == [LONGEST_ATTEMPT, 2 * LONGEST_ATTEMPT, 60.0]
 
 
 @pytest.mark.parametrize("options", [{"repeatable": False, "quick": True}, {"quick": False}, {"max_retries": 0}])

@@ -11,12 +11,19 @@ CLIENT = (
             "test_no_attempt_begins_after_the_deadline",
             "test_retry_after_is_a_lower_bound",
             "test_an_attempt_that_hangs_leaves_time_for_the_next",
+            "test_a_long_deadline_does_not_wait_for_a_dead_worker",
         ),
         errors=(
             ("unsafe requests are repeated", "wait_after", "not self._repeatable", "False"),
             ("after the deadline", "wait_after", "wait >= self.left()", "False"),
             ("Retry-After is ignored", "wait_after", "max(wait, error.retry_after)", "wait"),
             ("one attempt takes all the time", "begin", "self.left() / 2", "self.left()"),
+            (
+                "half a minute for a dead worker",
+                "begin",
+                "min(LONGEST_ATTEMPT, max(self.left() / 2, _LEAST_SHARE))",
+                "max(self.left() / 2, _LEAST_SHARE)",
+            ),
         ),
     ),
     Errors(
@@ -43,6 +50,18 @@ CLIENT = (
             ("failures of the service are final", "settle", "result.is_away", "False"),
             ("a failed request is lost", "put_back", "self._waiting.extendleft(reversed(self._sent))", ""),
             ("the newest goes", "_make_room", "self._waiting.popleft()", "self._waiting.pop()"),
+        ),
+    ),
+    Errors(
+        concept="client queue requests",
+        laws=("test_a_request_that_hangs_does_not_stop_the_queue",),
+        errors=(
+            (
+                "one request hangs for a minute",
+                "FeedbackQueue.__init__",
+                "min(client.timeout, LONGEST_ATTEMPT)",
+                "client.timeout",
+            ),
         ),
     ),
     Errors(
