@@ -94,6 +94,10 @@ class PredictionConflictError(ConflictError, slug="prediction-conflict"):
     """The prediction id exists with another request: 409."""
 
 
+class ShadowLagsError(ConflictError, slug="shadow-lags"):
+    """The shadow lags too much to be promoted: 409."""
+
+
 class SnapshotExistsError(ConflictError, slug="snapshot-exists"):
     """The id names another snapshot: 409."""
 
