@@ -91,7 +91,7 @@ SERVICE = (
     ),
     Errors(
         concept="replica",
-        home="Replica",
+        home="LogFold",
         laws=(
             "test_a_replica_catches_up_from_nothing[gaptron]",
             "test_a_replica_follows_the_log",
@@ -104,18 +104,25 @@ SERVICE = (
             (
                 "every stretch is folded twice",
                 "_fold",
-                "self.statistics.take(stretch.rows.table)",
+                "self._note_rounds(stretch.rows.table)",
                 "self.state = self.model.learner.fold(self.state, self.model.rounds_of(stretch.rows))",
             ),
             ("counts only the first entry of a page", "_fold", "entries[-1].last_round", "entries[0].last_round"),
+            ("a partial fold is used", "_learn", "(self.state, None)", "(self.state, self.state)"),
+            ("a diverged log is not detected", "_contradicts", "there != self._last_at", "False"),
+        ),
+    ),
+    Errors(
+        concept="start of a replica",
+        home="Replica",
+        laws=("test_a_replica_starts_from_a_snapshot",),
+        errors=(
             (
                 "a snapshot starts at round 0",
                 "_start_from",
-                "(rounds, rounds, snapshot.change_count)",
-                "(0, 0, snapshot.change_count)",
+                "self.round_count = self.snapshot_rounds = rounds",
+                "self.round_count = self.snapshot_rounds = 0",
             ),
-            ("a partial fold is used", "_learn", "(self.state, None)", "(self.state, self.state)"),
-            ("a diverged log is not detected", "_contradicts", "there != self._last_at", "False"),
         ),
     ),
     Errors(
