@@ -12,8 +12,9 @@ from service.contexts.registry import GivenContext
 from service.schemas.labels import MOST_LABELS, unique
 from service.schemas.models import _DESCRIBED, Answer
 from service.strict_body import Body, FirstError
+from service.wording.patterns import SOURCE
 
-Source = Annotated[str, Field(min_length=1, max_length=200, pattern="^[!-~]+$")]
+Source = Annotated[str, Field(min_length=1, max_length=200, pattern=SOURCE)]
 
 _Eligible = Annotated[list[ActionId], FirstError(), Field(min_length=1, max_length=MOST_LABELS), AfterValidator(unique)]
 

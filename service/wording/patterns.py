@@ -33,6 +33,9 @@ ORIGIN = (
 )
 """The origin of a page, as browsers write it: lower case, and no default port."""
 
+SOURCE = r"^[!-~]+$"
+"""The name of a source of imported rounds."""
+
 DIGEST = r"^[0-9a-f]{64}$"
 """A SHA-256 in hex."""
 
@@ -55,6 +58,7 @@ RULES = {
     KEY_LIMIT: "a number of requests per second, minute, hour or day, such as 100/second",
     ORIGIN: "an origin such as https://shop.example or http://localhost:3000: lower case, without a path, a slash at "
     "the end, or the default port",
+    SOURCE: "printable ASCII characters without spaces",
     DIGEST: "64 hexadecimal digits",
 }
 """Each pattern of a schema in words."""

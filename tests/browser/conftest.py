@@ -48,7 +48,7 @@ class Site(NamedTuple):
         )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Run the service, with one model that has learnt and 99 others."""
     if CHROMIUM is None:
@@ -83,7 +83,7 @@ def _fill(client: httpx2.Client) -> None:
         client.post("/models", json={"name": f"model-{i:02}", "labels": ["a", "b"]}).raise_for_status()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(site: Site) -> Iterator[Browser]:  # noqa: ARG001  skips without chromium, before it is started
     """Start chromium."""
     with sync_playwright() as playwright:

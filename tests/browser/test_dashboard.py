@@ -71,6 +71,7 @@ def test_a_model_agrees_with_its_log(opened: Visit, site: Site) -> None:
     assert text(page, ".verdict").lower().startswith(statistics["verdict"]["verdict"])
     assert statistics["verdict"]["reason"] in text(page, ".verdict")
     page.click("summary")
+    page.wait_for_selector(".curve tbody tr")
     assert page.locator(".curve tbody tr").count() == len(statistics["curve"]["points"])
 
 

@@ -1,6 +1,7 @@
 """The laws of calls: what is sent, what is read, and what a failure becomes."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -150,12 +151,16 @@ def dripping() -> Iterator[str]:
     done = threading.Event()
 
     def serve(listener: socket.socket) -> None:
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(2**16)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-            while not done.wait(0.02):
-                connection.sendall(b" ")
+        listener.settimeout(0.02)  # the client may never connect
+        while not done.is_set():
+            with contextlib.suppress(OSError):  # the client may also leave
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(5.0)
+                    connection.recv(2**16)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                    while not done.wait(0.02):
+                        connection.sendall(b" ")
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve, args=(listener,))

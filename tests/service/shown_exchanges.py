@@ -9,6 +9,7 @@ import httpx2
 
 _WIDTH = 100
 _FRACTION = re.compile(r"\.\d+Z$")  # of a second
+_WORKER = re.compile(r"^w\d+-")  # an id of the test's worker
 _TELLING = ("round", "correct", "label", "propensity")
 """Fields that the page shows even if they are null."""
 
@@ -59,7 +60,7 @@ def _shortened(value: Any) -> Any:
         return {name: _shortened(each) for name, each in value.items() if each is not None or name in _TELLING}
     if isinstance(value, list):
         return [_shortened(each) for each in value]
-    return _FRACTION.sub("Z", value) if isinstance(value, str) else value
+    return _WORKER.sub("w0-", _FRACTION.sub("Z", value)) if isinstance(value, str) else value
 
 
 def _code(objects: Sequence[Any]) -> str:

@@ -149,7 +149,7 @@ class StatisticsAnswer(Answer):
     """The same by inverse propensity weighting over all rounds, without self-normalization."""
     best_label: Annotated[str | None, Field(examples=[None])]
     """The label whose `value` is largest, among those with at least 10 effective rounds."""
-    labels: list[LabelAnswer] | None
+    labels: Annotated[list[LabelAnswer] | None, Field(examples=[[]])]
     """The first 256 labels by number. Null for answers that are not one of K labels."""
     other_labels: Annotated[OtherLabelsAnswer | None, Field(examples=[None])]
     labels_note: Annotated[str | None, Field(examples=[None])]

@@ -30,8 +30,9 @@ local slot = tonumber(there[2]) or free_slot()
 if not slot then
   return 0
 end
+local since = log_begin(KEYS[2], model[2] or '0', model[3] or '0')
+-- First, because a full store refuses only the first write of a script.
+redis.call('HSET', shadows, name, ARGV[4], name .. ':id', ARGV[3], name .. ':slot', slot, name .. ':since', since)
 redis.call('UNLINK', KEYS[3 + slot])
 redis.call('HDEL', shadows, name .. ':rounds', name .. ':restarts')
-local since = log_begin(KEYS[2], model[2] or '0', model[3] or '0')
-redis.call('HSET', shadows, name, ARGV[4], name .. ':id', ARGV[3], name .. ':slot', slot, name .. ':since', since)
 return 1

@@ -38,6 +38,9 @@ async def test_a_policy_changes(api: Api, policy: str) -> None:
             "added": [],
             "retired": [],
             "snapshot": None,
+            "learner": None,
+            "replaced": None,
+            "shadow": None,
             "model": None,
         }
         assert note == {"number": number, "policies": {policy: value}} | others

@@ -226,7 +226,7 @@ async def received_types(headers: list[tuple[bytes, bytes]], *messages: Any) -> 
         pass
 
     limit = BodyLimit(app, most=MostBytes(10, 10), pace=Pace(0.0, 0.0, 0.0))
-    await limit({"type": "http", "headers": headers}, receive, send)
+    await limit({"type": "http", "method": "POST", "path": "/predict", "headers": headers}, receive, send)
     return types
 
 

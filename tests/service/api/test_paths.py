@@ -15,7 +15,7 @@ PATHS = (
     | {f"/v1{path}": methods for path, methods in DOCUMENTED.items()}
     | {"/docs": {"GET"}, "/docs/docs.js": {"GET"}, "/openapi.json": {"GET", "HEAD"}}
 )
-PARTS = {"name": "nobody", "snapshot": "kept"}
+PARTS = {"name": "nobody", "snapshot": "kept", "shadow": "rival"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
 
 

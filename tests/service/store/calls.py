@@ -40,7 +40,6 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "create_copy": lambda store: store.create_copy(ModelKey("copy", "first"), COPY, NOW),
     "put_shadow": lambda store: store.put_shadow(KEY, "rival", "s1", "{}"),
     "save_shadow": lambda store: store.save_shadow(KEY, SHADOW, Snapshot(1, b"state")),
-    "restart_shadow": lambda store: store.restart_shadow(KEY, SHADOW),
     "hold_rounds": lambda store: store.hold_rounds(KEY, 1, 1),
     "watch_shadows": lambda store: store.watch_shadows([KEY]),
     "put_off_shadows": lambda store: store.put_off_shadows(KEY, 0.0, 1.0),
@@ -70,6 +69,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "delete_model": lambda store: store.delete_model("forest"),
     "drop_kept": lambda store: store.drop_kept(KEY, "mine", 0, 0),
+    "restart_shadow": lambda store: store.restart_shadow(KEY, SHADOW),
     "drop_shadow": lambda store: store.drop_shadow(KEY, "rival"),
     "claim_shadows": lambda store: store.claim_shadows(0.0, 8, 2.0),
     "unwatch_shadows": lambda store: store.unwatch_shadows(KEY),

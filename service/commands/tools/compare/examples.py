@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pydantic
 
 from learners.base import Contexts
 from learners.estimators.runs import Examples
 from service.commands.tools.compare.svmlight import read_svmlight
-from service.contexts.named import NamedFeatures, NamedKind
+from service.contexts.registry import Features, context_kind
 from service.errors import WagerError
 from service.files.columns import listed, no_column
 from service.files.delimited import suffix_of
@@ -150,7 +151,7 @@ def _matrix(path: Path, table: Table, typed: dict[str, list[Any]]) -> Any:
 
 def _named(path: Path, table: Table, typed: dict[str, list[Any]], size: int) -> Contexts:
     """Return the rows as the service hashes them: objects of the values that are present."""
-    kind = NamedKind(NamedFeatures(kind="named", size=size))
+    kind = context_kind(pydantic.TypeAdapter[Features](Features).validate_python({"kind": "named", "size": size}))
     checked = []
     for place, row in zip(table.places, zip(*typed.values(), strict=True), strict=True):
         context = {name: value for name, value in zip(typed, row, strict=True) if value is not None}
