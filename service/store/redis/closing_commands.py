@@ -1,19 +1,16 @@
 """The commands of the store over the Redis protocol that activate predictions and close expired ones."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from service.errors import ModelNotFoundError
 from service.prediction_id import PredictionId
 from service.store import keys
 from service.store.closing_store import Closed
-from service.store.connections.connections import Connection
-from service.store.connections.replication import Confirmed
 from service.store.feedback import FeedbackStatus
 from service.store.redis.codecs.feedback_codec import activation_status, encoded_token
+from service.store.redis.commands import Commands
 from service.store.redis.driver_errors import translating_errors
-from service.store.scripts import Script, record_script, script
+from service.store.scripts import record_script, script
 from service.store.stored_models import ModelKey
 
 _ACTIVATE = record_script("counts", "blocks", "activate")
@@ -22,24 +19,8 @@ _CLAIM_DUE = script("claim_due")
 _PUT_OFF = script("put_off")
 
 
-class ClosingCommands(ABC):
+class ClosingCommands(Commands):
     """The methods of `service.store.redis.redis_store.RedisStore` that activate and close predictions."""
-
-    _confirmed: Confirmed
-
-    @abstractmethod
-    async def _call(self, *command: Any) -> Any:
-        """Send one command."""
-
-    @abstractmethod
-    async def _run(
-        self,
-        script: Script,
-        named: Sequence[str],
-        args: Sequence[Any],
-        connection: Connection | Confirmed | None = None,
-    ) -> Any:
-        """Run a script on some keys."""
 
     @translating_errors
     async def activate(self, prediction: PredictionId, incarnation: str, now: float) -> FeedbackStatus:

@@ -1,6 +1,5 @@
 """The damage commands of the store over the Redis protocol: record damage, and scan for it."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +8,8 @@ from redis import exceptions
 from service.errors import ModelNotFoundError
 from service.store import keys
 from service.store.base import Block, BlockPage
-from service.store.connections.connections import Connection
 from service.store.damage import Damage, DamageRecord, decode_damage
+from service.store.redis.commands import Commands
 from service.store.redis.driver_errors import translating_errors
 from service.store.scripts import Script, script
 from service.store.stored_models import ModelKey
@@ -22,18 +21,8 @@ _SNAPSHOT_IS_AHEAD = -1
 _SCAN_COUNT = 1000
 
 
-class DamageCommands(ABC):
+class DamageCommands(Commands):
     """The methods of `service.store.redis.redis_store.RedisStore` that concern damage."""
-
-    _connection: Connection
-
-    @abstractmethod
-    async def _call(self, *command: Any) -> Any:
-        """Send one command."""
-
-    @abstractmethod
-    async def _run(self, script: Script, named: Sequence[str], args: Sequence[Any]) -> Any:
-        """Run a script on some keys."""
 
     @translating_errors
     async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:

@@ -1,16 +1,13 @@
 """The commands of the store over the Redis protocol that import rounds, and trim old ones."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.store import keys
-from service.store.connections.connections import Connection
-from service.store.connections.replication import Confirmed
 from service.store.import_store import MOST_SOURCES, Imported, ImportedSource, ImportPart
+from service.store.redis.commands import Commands
 from service.store.redis.driver_errors import translating_errors
-from service.store.scripts import Script, record_script, script
+from service.store.scripts import record_script, script
 from service.store.stored_models import ModelKey
 
 _IMPORT_ROUNDS = record_script("counts", "blocks", "import_rounds")
@@ -21,24 +18,8 @@ _ENTRIES_AT_ONCE = 2048
 """Maximum log entries to trim per call, in about a millisecond."""
 
 
-class LogCommands(ABC):
+class LogCommands(Commands):
     """The methods of `service.store.redis.redis_store.RedisStore` that import rounds, and trim old ones."""
-
-    _confirmed: Confirmed
-
-    @abstractmethod
-    async def _call(self, *command: Any) -> Any:
-        """Send one command."""
-
-    @abstractmethod
-    async def _run(
-        self,
-        script: Script,
-        named: Sequence[str],
-        args: Sequence[Any],
-        connection: Connection | Confirmed | None = None,
-    ) -> Any:
-        """Run a script on some keys."""
 
     @translating_errors
     async def import_rounds(self, key: ModelKey, part: ImportPart, now: float) -> Imported:

@@ -1,9 +1,7 @@
 """The commands of the store over the Redis protocol that create, read, list, change and delete models."""
 
 import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from abc import abstractmethod
 
 from redis import exceptions
 
@@ -11,8 +9,9 @@ from service.errors import ModelNotFoundError, SnapshotNotFoundError, StoreError
 from service.store import keys
 from service.store.redis.codecs.entry_codec import CHANGE_VERSION
 from service.store.redis.codecs.model_hash import NAME_ERRORS, read_listed, read_model
+from service.store.redis.commands import Commands
 from service.store.redis.driver_errors import translating_errors
-from service.store.scripts import Script, script
+from service.store.scripts import script
 from service.store.stored_models import (
     NO_POLICIES,
     ListedModel,
@@ -33,16 +32,8 @@ _NOT_KEPT = 2
 _OTHERS_KEPT = 3
 
 
-class ModelCommands(ABC):
+class ModelCommands(Commands):
     """The methods of `service.store.redis.redis_store.RedisStore` that concern models as a whole."""
-
-    @abstractmethod
-    async def _call(self, *command: Any) -> Any:
-        """Send one command."""
-
-    @abstractmethod
-    async def _run(self, script: Script, named: Sequence[str], args: Sequence[Any]) -> Any:
-        """Run a script on some keys."""
 
     @abstractmethod
     async def unwatch_closing(self, key: ModelKey) -> None:

@@ -1,18 +1,17 @@
 """The commands of the store over the Redis protocol that concern shadows."""
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.store import keys
 from service.store.base import Snapshot
-from service.store.connections.connections import Connection
-from service.store.connections.replication import Confirmed
 from service.store.redis.codecs.model_hash import count
+from service.store.redis.commands import Commands
 from service.store.redis.driver_errors import translating_errors
-from service.store.scripts import Script, record_script, script
+from service.store.scripts import record_script, script
 from service.store.shadow_store import StoredShadow
 from service.store.snapshots.parts import SNAPSHOT_VERSION, check_of
 from service.store.stored_models import ModelKey
@@ -26,24 +25,8 @@ _CLAIM_DUE = script("claim_due")
 _PUT_OFF = script("put_off")
 
 
-class ShadowCommands(ABC):
+class ShadowCommands(Commands):
     """The methods of `service.store.redis.redis_store.RedisStore` that concern shadows."""
-
-    _bulk: Connection
-
-    @abstractmethod
-    async def _call(self, *command: Any, connection: Connection | Confirmed | None = None) -> Any:
-        """Send one command."""
-
-    @abstractmethod
-    async def _run(
-        self,
-        script: Script,
-        named: Sequence[str],
-        args: Sequence[Any],
-        connection: Connection | Confirmed | None = None,
-    ) -> Any:
-        """Run a script on some keys."""
 
     @abstractmethod
     async def _write_parts(self, coming: str, state: bytes | memoryview) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,13 +11,13 @@ from redis import exceptions
 from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError, StoreUnavailableError
 from service.store import keys
 from service.store.base import Snapshot
-from service.store.connections.connections import Connection
 from service.store.copies import ModelCopy
 from service.store.damage import DamagedSnapshotError
 from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
 from service.store.redis.codecs.entry_codec import CHANGE_VERSION
+from service.store.redis.commands import Commands
 from service.store.redis.driver_errors import translating_errors
-from service.store.scripts import Script, record_script, script
+from service.store.scripts import record_script, script
 from service.store.shadow_store import KEPT_FOR_SHADOWS
 from service.store.snapshots.parts import SNAPSHOT_VERSION, check_of, read_snapshot
 from service.store.stored_models import ModelKey, StoredPolicies
@@ -34,18 +34,8 @@ _DROP_KEPT = script("drop_kept")
 _CREATE_COPY = script("create_copy")
 
 
-class SnapshotCommands(ABC):
+class SnapshotCommands(Commands):
     """The methods of `service.store.redis.redis_store.RedisStore` that concern snapshots."""
-
-    _bulk: Connection
-
-    @abstractmethod
-    async def _call(self, *command: Any, connection: Any = None) -> Any:
-        """Send one command."""
-
-    @abstractmethod
-    async def _run(self, script: Script, named: Sequence[str], args: Sequence[Any], connection: Any = None) -> Any:
-        """Run a script on some keys."""
 
     @abstractmethod
     async def watch(self, key: ModelKey, policies: StoredPolicies) -> None:
