@@ -14,6 +14,7 @@ from service.access.keys import Names
 from service.catalogue.changing import changed_model, check_count, is_repeated, model_answer, stale, version_of
 from service.catalogue.open_predictions import OpenPredictions, PredictionPage
 from service.catalogue.round_log import LogReader, moment
+from service.catalogue.stored import make_change, stored_under
 from service.environment import Environment
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
 from service.input_errors import InvalidInputError
@@ -31,9 +32,6 @@ from service.wording.values import quoted
 
 _MOST_NOTES = 10
 """Maximum damage notes in the description of a model."""
-
-_ATTEMPTS = 20
-"""Attempts to change any version of a model, while others change it as well."""
 
 _COST_PER_LABEL = 1_000  # cost of checking and writing a label, in multiply-adds
 
@@ -92,7 +90,7 @@ class Catalogue:
             ModelNotFoundError: if the model does not exist.
             StoreCorruptError: if the model cannot be read.
         """
-        stored = await self._stored(name)
+        stored = await stored_under(self._store, name)
         found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
         answer = model_answer(stored, await self._read(stored))
         answer = answer.model_copy(update={"damage": [_note(each) for each in found] or None})
@@ -113,11 +111,8 @@ class Catalogue:
             InvalidInputError: if the change does not fit the model or its learner, or would make it too large.
             TooManyChangesError: if the model cannot have another change.
         """
-        for _ in range(_ATTEMPTS if "*" in versions else 1):
-            stored = await self._stored(name)
-            if await self._change(stored, patch, versions, by):
-                return await self.get(name)
-        raise stale(stored.key, len(stored.history) + 1)
+        await make_change(self._store, name, versions, lambda stored: self._change(stored, patch, versions, by))
+        return await self.get(name)
 
     async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
         """Make a change; return False if another one came first. Raise as `change` does."""
@@ -211,7 +206,7 @@ class Catalogue:
         Raises:
             ModelNotFoundError: if the model does not exist.
         """
-        model = await self._read(await self._stored(name))
+        model = await self._read(await stored_under(self._store, name))
         return await LogReader(model, self._store, self._compute).read(after, limit)
 
     async def predictions(self, name: str, cursor: str, limit: int) -> PredictionPage:
@@ -220,14 +215,8 @@ class Catalogue:
         Raises:
             ModelNotFoundError: if the model does not exist.
         """
-        model = await self._read(await self._stored(name))
+        model = await self._read(await stored_under(self._store, name))
         return await OpenPredictions(model, self._store, self._compute).page(cursor, limit, self._now())
-
-    async def _stored(self, name: str) -> StoredModel:
-        stored = await self._store.get_model(name)
-        if stored is None:
-            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
-        return stored
 
 
 @cache

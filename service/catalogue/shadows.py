@@ -1,8 +1,9 @@
 """The use cases add, list and remove shadows."""
 
 from service.catalogue.round_log import moment
+from service.catalogue.stored import stored_under
 from service.environment import Environment
-from service.errors import ModelNotFoundError, ShadowNotFoundError
+from service.errors import ShadowNotFoundError
 from service.input_errors import TooManyShadowsError
 from service.models.model import Limits, Model, reading_cost, stored_model
 from service.schemas.models import LearnerChoice
@@ -90,9 +91,7 @@ class Shadows:
             raise _unknown(shadow)
 
     async def _model(self, name: str) -> tuple[StoredModel, Model]:
-        stored = await self._store.get_model(name)
-        if stored is None:
-            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+        stored = await stored_under(self._store, name)
         return stored, await self._compute.run_costly(reading_cost(stored), name, stored_model, stored)
 
     async def _sums(self, stored: StoredModel, shadow: StoredShadow) -> Sums:

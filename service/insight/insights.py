@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from service.access.keys import Names
 from service.catalogue.catalogue import Catalogue
+from service.catalogue.stored import stored_under
 from service.compute import Compute
 from service.environment import Environment
 from service.errors import ModelNotFoundError, StoreError
@@ -87,9 +88,7 @@ class Insights:
         version = listed.key.incarnation, listed.changes
         subject = self._subjects.get(version)
         if subject is None:
-            stored = await self._store.get_model(name)
-            if stored is None:
-                raise _missing(name)
+            stored = await stored_under(self._store, name)
             model = await self._compute.run_costly(reading_cost(stored), name, stored_model, stored)
             version, subject = (model.key.incarnation, model.change_count), subject_of(model)
             self._subjects[version] = subject

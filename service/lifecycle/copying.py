@@ -8,13 +8,14 @@ from learners.base import InvalidStateError
 from learners.codec import encode_state
 from service import __version__
 from service.catalogue.changing import model_answer
+from service.catalogue.stored import stored_under
 from service.environment import Environment
 from service.errors import ModelExistsError, NewerVersionError, StoreCorruptError, StoreUnavailableError
 from service.input_errors import InvalidInputError, ModelFileError
 from service.lifecycle.foreign import checked_history, checked_imports, checked_statistics
 from service.lifecycle.foreign_state import foreign_state
 from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFile, as_file_error, file_of, read_file
-from service.lifecycle.sessions import Sessions, current, stored_under
+from service.lifecycle.sessions import Sessions, current
 from service.models.changes import Change, Defined, Origin, check_policies
 from service.models.closing import check_closing
 from service.models.model import Limits, Model, check_limits, stored_model

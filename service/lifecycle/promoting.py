@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection
 
 from service.catalogue.catalogue import Catalogue, Described
 from service.catalogue.changing import changed_model, check_count, stale, version_of
+from service.catalogue.stored import make_change
 from service.environment import Environment
 from service.errors import ShadowLagsError, ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
-from service.lifecycle.sessions import stored_under
 from service.models.changes import Change, FromSnapshot, Promotion, read_change
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model, reading_cost, stored_model
@@ -69,11 +69,8 @@ class Promoting:
             TooManySnapshotsError: if the model cannot keep another snapshot.
             StoreError: if the model cannot be read, or the store fails.
         """
-        for _ in range(_ATTEMPTS if "*" in versions else 1):
-            stored = await stored_under(self._store, name)
-            if await self._promote(stored, shadow, versions, by):
-                return await self._catalogue.get(name)
-        raise stale(stored.key, len(stored.history) + 1)
+        await make_change(self._store, name, versions, lambda stored: self._promote(stored, shadow, versions, by))
+        return await self._catalogue.get(name)
 
     async def _promote(self, stored: StoredModel, name: str, versions: Collection[str], by: str | None) -> bool:
         """Make the change. Return False if another one came first."""
@@ -90,11 +87,12 @@ class Promoting:
         cost = reading_cost(stored)
         model = await self._compute.run_costly(cost, stored.key.name, stored_model, stored)
         check_lag(model, found[0], stored.round_count)
-        change = self._change(model, found[0], by)
+        state = FromSnapshot(snapshot=self._new_id(), then_folds=True)
+        change = self._change(model, found[0], state, by)
         changed = await self._compute.run_costly(
             cost, stored.key.name, changed_model, model, change, self._limits
         )  # before anything is written
-        if not await self._keep(model, found[0], change, by):
+        if not await self._keep(model, found[0], state.snapshot, change):
             return False
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
         done = await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
@@ -102,15 +100,13 @@ class Promoting:
             await self._store.drop_shadow(stored.key, name)
         return done
 
-    def _change(self, model: Model, shadow: StoredShadow, by: str | None) -> Change:
-        learner, state = read_definition(shadow).learner, FromSnapshot(snapshot=self._new_id(), then_folds=True)
+    def _change(self, model: Model, shadow: StoredShadow, state: FromSnapshot, by: str | None) -> Change:
+        learner = read_definition(shadow).learner
         promotion = Promotion(shadow=shadow.name, replaces=hyperparameters(model.learner))
         return Change(state=state, learner=learner, promotion=promotion, at=self._now(), by=by)
 
-    async def _keep(self, model: Model, shadow: StoredShadow, change: Change, by: str | None) -> bool:
+    async def _keep(self, model: Model, shadow: StoredShadow, id_: str, change: Change) -> bool:
         """Keep a snapshot of the shadow, and the rounds after it; return False if the model has another change."""
-        if not isinstance(change.state, FromSnapshot):
-            raise TypeError("a promotion continues from a snapshot")
         for _ in range(_ATTEMPTS):
             replica = ShadowReplica(model, self._store, self._compute, shadow)
             if not await replica.advance(within(replica, model, shadow)):
@@ -120,7 +116,7 @@ class Promoting:
             if snapshot.change_count != model.change_count:
                 return False
             await self._store.hold_rounds(model.key, snapshot.round_count, model.change_count + 1)
-            note = self._note(change, change.state.snapshot, snapshot, by)
+            note = self._note(shadow, id_, change, snapshot)
             kept = await self._store.keep_snapshot(model.key, note, snapshot)
             if kept in (Keeping.DONE, Keeping.THERE):
                 return True
@@ -129,11 +125,10 @@ class Promoting:
                 raise TooManySnapshotsError(detail)
         raise StoreUnavailableError(f"the log of model {quoted(model.name)} changes too fast; try again")
 
-    def _note(self, change: Change, id_: str, snapshot: Snapshot, by: str | None) -> KeptNote:
-        shadow = "" if change.promotion is None else change.promotion.shadow
-        seen, text = (snapshot.round_count, snapshot.change_count), f"the shadow {shadow}, when it was promoted"
+    def _note(self, shadow: StoredShadow, id_: str, change: Change, snapshot: Snapshot) -> KeptNote:
+        seen, text = (snapshot.round_count, snapshot.change_count), f"the shadow {shadow.name}, when it was promoted"
         learner = json.dumps(change.learner, separators=(",", ":"))
-        return KeptNote(id_, *seen, self._now(), by, text, len(snapshot.state), learner)
+        return KeptNote(id_, *seen, self._now(), change.by, text, len(snapshot.state), learner)
 
 
 def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:

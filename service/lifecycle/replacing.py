@@ -5,9 +5,9 @@ from collections.abc import Collection
 
 from service.catalogue.catalogue import Catalogue, Described
 from service.catalogue.changing import changed_model, check_count, stale, version_of
+from service.catalogue.stored import make_change
 from service.environment import Environment
 from service.errors import SnapshotNotFoundError
-from service.lifecycle.sessions import stored_under
 from service.models.changes import Change, FromSnapshot, NewState, read_change
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model, reading_cost, stored_model
@@ -15,9 +15,6 @@ from service.models.model_summary import summary_of
 from service.replicas.new_states import kept_state
 from service.store.stored_models import StoredModel
 from service.wording.values import quoted
-
-_ATTEMPTS = 20
-"""Attempts to change any version of a model, while others change it as well."""
 
 
 class Replacing:
@@ -61,11 +58,8 @@ class Replacing:
         return await self._continue_from(FromSnapshot(snapshot=snapshot), name, versions, by)
 
     async def _continue_from(self, state: NewState, name: str, versions: Collection[str], by: str | None) -> Described:
-        for _ in range(_ATTEMPTS if "*" in versions else 1):
-            stored = await stored_under(self._store, name)
-            if await self._replace(stored, state, versions, by):
-                return await self._catalogue.get(name)
-        raise stale(stored.key, len(stored.history) + 1)
+        await make_change(self._store, name, versions, lambda stored: self._replace(stored, state, versions, by))
+        return await self._catalogue.get(name)
 
     async def _replace(self, stored: StoredModel, state: NewState, versions: Collection[str], by: str | None) -> bool:
         """Make the change. Return False if another one came first."""

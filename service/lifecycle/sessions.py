@@ -6,9 +6,7 @@ from service import request_context
 from service.errors import ModelNotFoundError
 from service.models.model import Model
 from service.replicas.replica import Replica
-from service.store.base import Snapshot, Store
-from service.store.stored_models import StoredModel
-from service.wording.values import quoted
+from service.store.base import Snapshot
 
 
 class Session(Protocol):
@@ -43,15 +41,3 @@ async def current(sessions: Sessions, name: str) -> tuple[Model, Snapshot]:
     except ModelNotFoundError:  # deleted; a new one may have taken the name
         sessions.forget(name)
         return await (await sessions.find(name, "name")).replica.current()
-
-
-async def stored_under(store: Store, name: str) -> StoredModel:
-    """Return the model with a name.
-
-    Raises:
-        ModelNotFoundError: if there is none.
-    """
-    stored = await store.get_model(name)
-    if stored is None:
-        raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
-    return stored

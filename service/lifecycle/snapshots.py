@@ -1,6 +1,7 @@
 """Kept snapshots: take, list and delete."""
 
 from service.catalogue.round_log import moment
+from service.catalogue.stored import stored_under
 from service.environment import Environment
 from service.errors import (
     SnapshotExistsError,
@@ -9,7 +10,7 @@ from service.errors import (
     StoreUnavailableError,
     TooManySnapshotsError,
 )
-from service.lifecycle.sessions import Sessions, current, stored_under
+from service.lifecycle.sessions import Sessions, current
 from service.models.changes import FromSnapshot, read_change
 from service.models.model import reading_cost
 from service.schemas.lifecycle import SnapshotAnswer, SnapshotList, SnapshotRequest

@@ -1,0 +1,46 @@
+"""Reads stored models by their name, and lets changes be made to the newest definition."""
+
+from collections.abc import Awaitable, Callable, Collection
+
+from service.catalogue.changing import stale
+from service.errors import ModelNotFoundError
+from service.store.base import Store
+from service.store.stored_models import StoredModel
+from service.wording.values import quoted
+
+_ATTEMPTS = 20
+"""Attempts to make a change that may change any version, while others change the model."""
+
+
+async def stored_under(store: Store, name: str) -> StoredModel:
+    """Return the model with a name.
+
+    Raises:
+        ModelNotFoundError: if there is none.
+    """
+    stored = await store.get_model(name)
+    if stored is None:
+        raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+    return stored
+
+
+async def make_change(
+    store: Store, name: str, versions: Collection[str], change: Callable[[StoredModel], Awaitable[bool]]
+) -> None:
+    """Make a change of a model.
+
+    Args:
+        store: holds the model.
+        name: the model.
+        versions: the versions of the definition that may be changed; `*` allows any.
+        change: changes a stored model; returns False if another change came first. Its errors pass.
+
+    Raises:
+        ModelNotFoundError: if the model does not exist.
+        PreconditionFailedError: if other changes came first.
+    """
+    for _ in range(_ATTEMPTS if "*" in versions else 1):
+        stored = await stored_under(store, name)
+        if await change(stored):
+            return
+    raise stale(stored.key, len(stored.history) + 1)
