@@ -154,10 +154,12 @@ def _warnings(evaluation: Evaluation, sums: Sums, settings: Settings) -> Iterato
         yield "The log has no round for this policy."
         return
     yield from _of_overlap(evaluation, sums)
-    if 0.0 < evaluation.effective_rounds < _FEW_ROUNDS:
+    if evaluation.rounds < _FEW_ROUNDS:
+        yield f"The log has only {_counted(evaluation.rounds)} for this policy. Read the conservative interval."
+    elif 0.0 < evaluation.effective_rounds < _FEW_ROUNDS:
         yield (
-            f"The log is worth only {evaluation.effective_rounds:.0f} rounds of this policy: its answers are too rare "
-            "in the log. Read the conservative interval."
+            f"The log is worth only {_counted(round(evaluation.effective_rounds))} of this policy: its answers are too "
+            "rare in the log. Read the conservative interval."
         )
     total = sums.moments[1, 0]
     if evaluation.rounds > 1 and evaluation.largest_weight > max(_DOMINANT * total, 1.0):
@@ -185,3 +187,7 @@ def _of_overlap(evaluation: Evaluation, sums: Sums) -> Iterator[str]:
             + ("the policy gives answers that the log never gives. " if mean < 1.0 else "the propensities are wrong. ")
             + "Only the conservative interval counts."
         )
+
+
+def _counted(rounds: int) -> str:
+    return f"{rounds} round{'s' * (rounds != 1)}"
