@@ -4,7 +4,7 @@ import asyncio
 import copy
 import random
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import httpx2
@@ -152,9 +152,17 @@ class AsyncWager:
             operations.feedback(FeedbackItem(prediction_id, correct, reward, true_label, true_labels))
         )
 
-    async def feedback_batch(self, items: Sequence[FeedbackItem]) -> list[Feedback | ProblemError]:
-        """Send feedback for many predictions; return a result or an error for each item."""
-        return await self._call(operations.feedback_batch(items))
+    async def feedback_batch(self, items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[Feedback | ProblemError]:
+        """Send feedback for many predictions; return a result or an error for each item.
+
+        An item may be an object with the fields of `FeedbackItem`; its `prediction_id` may be a prediction or slot.
+        """
+        given = operations.feedback_items(items)
+        ignored = sum(item.prediction_id is None for item in given)
+        self.counts.ignored += ignored
+        if ignored == len(given):
+            return [operations.IGNORED] * ignored
+        return await self._call(operations.feedback_batch(given))
 
     async def activate(self, prediction: Prediction | Slot | str) -> Activation:
         """Let a prediction that was made with `activated=False` take feedback. See `Wager.activate`."""

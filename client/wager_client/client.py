@@ -3,7 +3,7 @@
 import copy
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import httpx2
@@ -172,9 +172,17 @@ class Wager:
             return Feedback(None, "ignored")
         return self._call(operations.feedback(FeedbackItem(prediction_id, correct, reward, true_label, true_labels)))
 
-    def feedback_batch(self, items: Sequence[FeedbackItem]) -> list[Feedback | ProblemError]:
-        """Send feedback for many predictions; return a result or an error for each item."""
-        return self._call(operations.feedback_batch(items))
+    def feedback_batch(self, items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[Feedback | ProblemError]:
+        """Send feedback for many predictions; return a result or an error for each item.
+
+        An item may be an object with the fields of `FeedbackItem`; its `prediction_id` may be a prediction or slot.
+        """
+        given = operations.feedback_items(items)
+        ignored = sum(item.prediction_id is None for item in given)
+        self.counts.ignored += ignored
+        if ignored == len(given):
+            return [operations.IGNORED] * ignored
+        return self._call(operations.feedback_batch(given))
 
     def activate(self, prediction: Prediction | Slot | str) -> Activation:
         """Let a prediction that was made with `activated=False` take feedback. A repeat changes nothing.

@@ -167,10 +167,31 @@ def feedback(item: FeedbackItem) -> Operation[Feedback]:
     return Operation("POST", "/feedback", _as(Feedback), item.body(), quick=True)
 
 
-def feedback_batch(items: Iterable[FeedbackItem]) -> Operation[list[Feedback | ProblemError]]:
-    """Return the request that sends much feedback."""
-    bodies = [item.body() for item in items]
-    read_all = _items(Feedback, "results", len(bodies))
+IGNORED = Feedback(None, "ignored")
+"""The result of feedback for a default answer."""
+
+
+def feedback_items(items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[FeedbackItem]:
+    """Return items of feedback. An object has their fields; a prediction or slot may replace its id.
+
+    Raises:
+        TypeError: if an object has other fields.
+    """
+    found = [each if isinstance(each, FeedbackItem) else FeedbackItem(**each) for each in items]
+    return [
+        each if each.prediction_id is None else replace(each, prediction_id=id_of(each.prediction_id)) for each in found
+    ]
+
+
+def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | ProblemError]]:
+    """Return the request that sends much feedback. That for default answers is not sent, and `ignored`."""
+    bodies = [item.body() for item in items if item.prediction_id is not None]
+    read_sent = _items(Feedback, "results", len(bodies))
+
+    def read_all(answer: Answer) -> list[Feedback | ProblemError]:
+        results = iter(read_sent(answer))
+        return [IGNORED if item.prediction_id is None else next(results) for item in items]
+
     return Operation("POST", "/feedback/batch", read_all, {"feedback": bodies}, quick=True)
 
 

@@ -27,54 +27,63 @@ def test_both_clients_have_the_same_methods(one: type, other: type) -> None:
     assert shapes[0] == shapes[1]
 
 
+_MODEL: dict[str, Any] = {
+    "name": "m",
+    "labels": ["a"],
+    "learner": {},
+    "created_at": "2027-01-16T08:00:00Z",
+    "rounds_seen": 0,
+}
+_MODEL |= {"predictions": 0, "correct": 0, "reward": 0.0}
+_LINE: dict[str, Any] = {"round": 1, "prediction_id": "m:p", "outcome": "feedback", "context": {}, "rounds_seen": 0}
+_LINE |= {"predicted_at": "2027-01-16T08:00:00Z", "feedback_at": "2027-01-16T08:00:00Z"}
+_PAGE = httpx2.Response(200, content=json.dumps(_LINE).encode() + b"\n")
+CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[httpx2.Response]]] = {
+    "predict": (("m", {}), {"prediction_id": "p", "top": 2}, [OK]),
+    "feedback": (("m:p",), {"reward": 0.5}, [httpx2.Response(200, json=recorded("m:p"))]),
+    "activate": (("m:p",), {}, [httpx2.Response(200, json={"prediction_id": "m:p", "status": "activated"})]),
+    "feedback_batch": (
+        ([FeedbackItem("m:p", true_label="a")],),
+        {},
+        [httpx2.Response(200, json={"results": [recorded("m:p")]})],
+    ),
+    "predict_batch": (
+        ("m", [{"prediction_id": "p"}]),
+        {},
+        [httpx2.Response(200, json={"predictions": [PREDICTION]})],
+    ),
+    "create_model": (
+        ("m",),
+        {"labels": ["a", "b"], "exist_ok": True},
+        [problem(409, "model-exists"), httpx2.Response(200, json=_MODEL, headers={"ETag": '"1"'})],
+    ),
+    "get_model": (("a b",), {}, [httpx2.Response(200, json=_MODEL)]),
+    "change_model": (("m", {"mode": "frozen"}), {"etag": '"1"'}, [httpx2.Response(200, json=_MODEL)]),
+    "delete_model": (("m",), {}, [httpx2.Response(204)]),
+    "explain": (("m", {}), {}, [httpx2.Response(200, json={"model": "m", "rounds_seen": 1})]),
+    "health": ((), {}, [httpx2.Response(200, json={"status": "ready"})]),
+    "list_models": (
+        (),
+        {"page_size": 1},
+        [
+            httpx2.Response(200, json={"models": [{"name": "m"}], "next_cursor": "m"}),
+            httpx2.Response(
+                200, json={"models": [{"name": "n", "problem": {"title": "t", "status": 500}}], "next_cursor": None}
+            ),
+        ],
+    ),
+    "rounds": (("m",), {"page_size": 1}, [_PAGE, httpx2.Response(200)]),
+}
+"""For each method: its arguments, its options, and the answers of the service."""
+
+
 async def test_the_asynchronous_client_makes_the_same_requests() -> None:
     """Each method sends the same request with both clients, and returns the same result."""
-    model = {"name": "m", "labels": ["a"], "learner": {}, "created_at": "2027-01-16T08:00:00Z", "rounds_seen": 0}
-    model |= {"predictions": 0, "correct": 0, "reward": 0.0}
-    line = {"round": 1, "prediction_id": "m:p", "outcome": "feedback", "context": {}, "rounds_seen": 0}
-    line |= {"predicted_at": "2027-01-16T08:00:00Z", "feedback_at": "2027-01-16T08:00:00Z"}
-    page = httpx2.Response(200, content=json.dumps(line).encode() + b"\n")
-    calls: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[httpx2.Response]]] = {
-        "predict": (("m", {}), {"prediction_id": "p", "top": 2}, [OK]),
-        "feedback": (("m:p",), {"reward": 0.5}, [httpx2.Response(200, json=recorded("m:p"))]),
-        "activate": (("m:p",), {}, [httpx2.Response(200, json={"prediction_id": "m:p", "status": "activated"})]),
-        "feedback_batch": (
-            ([FeedbackItem("m:p", true_label="a")],),
-            {},
-            [httpx2.Response(200, json={"results": [recorded("m:p")]})],
-        ),
-        "predict_batch": (
-            ("m", [{"prediction_id": "p"}]),
-            {},
-            [httpx2.Response(200, json={"predictions": [PREDICTION]})],
-        ),
-        "create_model": (
-            ("m",),
-            {"labels": ["a", "b"], "exist_ok": True},
-            [problem(409, "model-exists"), httpx2.Response(200, json=model, headers={"ETag": '"1"'})],
-        ),
-        "get_model": (("a b",), {}, [httpx2.Response(200, json=model)]),
-        "change_model": (("m", {"mode": "frozen"}), {"etag": '"1"'}, [httpx2.Response(200, json=model)]),
-        "delete_model": (("m",), {}, [httpx2.Response(204)]),
-        "explain": (("m", {}), {}, [httpx2.Response(200, json={"model": "m", "rounds_seen": 1})]),
-        "health": ((), {}, [httpx2.Response(200, json={"status": "ready"})]),
-        "list_models": (
-            (),
-            {"page_size": 1},
-            [
-                httpx2.Response(200, json={"models": [{"name": "m"}], "next_cursor": "m"}),
-                httpx2.Response(
-                    200, json={"models": [{"name": "n", "problem": {"title": "t", "status": 500}}], "next_cursor": None}
-                ),
-            ],
-        ),
-        "rounds": (("m",), {"page_size": 1}, [page, httpx2.Response(200)]),
-    }
-    assert set(calls) == {n for n, m in vars(Wager).items() if inspect.isfunction(m) and n[0] != "_"} - {
+    assert set(CALLS) == {n for n, m in vars(Wager).items() if inspect.isfunction(m) and n[0] != "_"} - {
         "close",
         "with_options",
     }
-    for name, (arguments, options, replies) in calls.items():
+    for name, (arguments, options, replies) in CALLS.items():
         one, other = Scripted(*replies), Scripted(*replies)
         first = getattr(client_of(one), name)(*arguments, **options)
         second = getattr(async_client_of(other), name)(*arguments, **options)

@@ -11,10 +11,11 @@ import httpx
 import httpx2
 import pytest
 
-from tests.client.doubles import PREDICTION, Scripted, client_of, problem
+from tests.client.doubles import PREDICTION, Scripted, client_of, problem, recorded
 from wager_client import (
     AsyncWager,
     DeadlineError,
+    FeedbackItem,
     InvalidInputError,
     NoAnswerError,
     ProblemError,
@@ -239,3 +240,21 @@ def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> N
     Wager(http_client=httpx2.Client(transport=httpx2.MockTransport(service))).predict("m")
     assert str(service.requests[0].url) == "http://elsewhere/predict"
     assert service.requests[0].headers["authorization"] == "Bearer wk_3"
+
+
+def test_a_batch_of_feedback_takes_objects_predictions_and_default_answers() -> None:
+    """Predictions replace their ids; feedback for a default answer is ignored in its place, and counted."""
+    answer = {"results": [recorded("m:p"), recorded("m:q")]}
+    service = Scripted(httpx2.Response(200, json=answer))
+    client = client_of(service)
+    made = client_of(Scripted(OK)).predict("m")
+    first, ignored, last = client.feedback_batch(
+        [{"prediction_id": made, "correct": True}, FeedbackItem(None), FeedbackItem("m:q", reward=0.5)]
+    )
+    assert service.bodies[0] == {
+        "feedback": [{"prediction_id": made.prediction_id, "correct": True}, {"prediction_id": "m:q", "reward": 0.5}]
+    }
+    assert [each.status for each in (first, ignored, last)] == ["recorded", "ignored", "recorded"]
+    assert client.counts.ignored == 1
+    assert [each.status for each in client.feedback_batch([FeedbackItem(None)])] == ["ignored"]
+    assert len(service.requests) == 1
