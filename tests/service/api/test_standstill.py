@@ -108,11 +108,18 @@ def requests() -> list[Large]:
         *named_requests(),
         Large("the log", "GET", "/models/dense/rounds?limit=10000", b"", 200),
         *report_requests(),
+        *copy_requests(ones),
+    ]
+
+
+def copy_requests(no_file: bytes) -> list[Large]:
+    """Return requests that copy the state of a model; `no_file` is what no model can be imported from."""
+    return [
         Large("a snapshot", "POST", "/models/labels/snapshots", json_body(), 201),
         Large("a rollback to nothing", "POST", "/models/labels/rollback", json_body(snapshot="none"), 428),
         Large("a copy", "POST", "/models/labels/clone", json_body(name="copied"), 201),
         Large("a file", "GET", "/models/labels/export", b"", 200),
-        Large("no file of a model", "POST", "/models/imported/import", ones, 422),
+        Large("no file of a model", "POST", "/models/imported/import", no_file, 422),
         Large("a deep file", "POST", "/models/imported/import", DEEP_FILE, 422),
     ]
 
