@@ -11,7 +11,8 @@ from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED, aliases_of
 from service.access.keys import Names
-from service.catalogue.changing import changed_model, check_count, is_repeated, model_answer, stale, version_of
+from service.catalogue.changing import changed_model, check_count, is_repeated, stale
+from service.catalogue.descriptions import Described, described, version_of
 from service.catalogue.open_predictions import OpenPredictions, PredictionPage
 from service.catalogue.round_log import LogReader, moment
 from service.catalogue.stored import make_change, stored_under
@@ -23,7 +24,7 @@ from service.models.model import Limits, Model, new_model, reading_cost, stored_
 from service.models.model_summary import Summary, read_summary, summary_of
 from service.schemas.changes import ModelPatch
 from service.schemas.learners import LearnerDescription, LearnerList
-from service.schemas.models import DamageNote, ModelAnswer, ModelDefinition, ModelSummary
+from service.schemas.models import DamageNote, ModelDefinition, ModelSummary
 from service.schemas.policies import policies_of
 from service.schemas.rounds import RoundLine
 from service.store.damage import Damage
@@ -43,13 +44,6 @@ class Page(NamedTuple):
     next_cursor: str | None
 
 
-class Described(NamedTuple):
-    """A model, and the version of its definition."""
-
-    answer: ModelAnswer
-    version: str
-
-
 class Catalogue:
     """All models of a store.
 
@@ -67,7 +61,7 @@ class Catalogue:
         self._limits = limits
         self._forget = forget
 
-    async def create(self, definition: ModelDefinition) -> ModelAnswer:
+    async def create(self, definition: ModelDefinition) -> Described:
         """Create a model; return its description.
 
         Raises:
@@ -81,7 +75,7 @@ class Catalogue:
         now = self._now()
         if not await self._store.create_model(model.key, text, now, summary, model.stored_policies):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
-        return model_answer(StoredModel(model.key, text, now, round_count=0, predictions=0, correct=0), model)
+        return described(StoredModel(model.key, text, now, round_count=0, predictions=0, correct=0), model)
 
     async def get(self, name: str) -> Described:
         """Return the description of the model with this name.
@@ -92,9 +86,8 @@ class Catalogue:
         """
         stored = await stored_under(self._store, name)
         found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
-        answer = model_answer(stored, await self._read(stored))
-        answer = answer.model_copy(update={"damage": [_note(each) for each in found] or None})
-        return Described(answer, version_of(stored.key, len(stored.history)))
+        answer, version = described(stored, await self._read(stored))
+        return Described(answer.model_copy(update={"damage": [_note(each) for each in found] or None}), version)
 
     async def change(self, name: str, patch: ModelPatch, versions: Collection[str], by: str | None) -> Described:
         """Change a model; return its new description.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from learners.base import InvalidStateError
 from learners.codec import encode_state
 from service import __version__
-from service.catalogue.changing import model_answer
+from service.catalogue.descriptions import Described, described
 from service.catalogue.stored import stored_under
 from service.environment import Environment
 from service.errors import ModelExistsError, NewerVersionError, StoreCorruptError, StoreUnavailableError
@@ -21,7 +21,6 @@ from service.models.closing import check_closing
 from service.models.model import Limits, Model, check_limits, stored_model
 from service.models.model_summary import summary_of
 from service.replicas.statistics import RoundStatistics, decode_statistics
-from service.schemas.models import ModelAnswer
 from service.store.base import Snapshot
 from service.store.copies import Counts, ModelCopy
 from service.store.import_store import ImportedSource
@@ -66,7 +65,7 @@ class Copying:
         self._limits = limits
         self._sessions = sessions
 
-    async def clone(self, name: str, new: str, by: str | None) -> ModelAnswer:
+    async def clone(self, name: str, new: str, by: str | None) -> Described:
         """Create a model with the definition, the changes and the state of another one.
 
         Args:
@@ -95,7 +94,7 @@ class Copying:
         stored, source = await self._source(name)
         return await self._compute.run(name, _exported, stored, source)
 
-    async def import_(self, name: str, data: memoryview, by: str | None) -> ModelAnswer:
+    async def import_(self, name: str, data: memoryview, by: str | None) -> Described:
         """Create a model from a file.
 
         Args:
@@ -133,11 +132,11 @@ class Copying:
                 return stored, _Source(name, definition, history, snapshot, tuple(imports))
         raise StoreUnavailableError(f"rounds are imported into model {quoted(name)} too fast for a copy; try again")
 
-    async def _create(self, model: Model, copy: ModelCopy) -> ModelAnswer:
+    async def _create(self, model: Model, copy: ModelCopy) -> Described:
         now = self._now()
         if not await self._store.create_copy(model.key, copy, now):
             raise ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
-        return model_answer(_stored(model.key, copy, now), model)
+        return described(_stored(model.key, copy, now), model)
 
 
 def _positions(imports: Sequence[ImportedSource]) -> dict[str, int]:

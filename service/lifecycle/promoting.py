@@ -3,8 +3,9 @@
 import json
 from collections.abc import Callable, Collection
 
-from service.catalogue.catalogue import Catalogue, Described
-from service.catalogue.changing import changed_model, check_count, stale, version_of
+from service.catalogue.catalogue import Catalogue
+from service.catalogue.changing import changed_model, check_count, stale
+from service.catalogue.descriptions import Described, version_of
 from service.catalogue.stored import make_change
 from service.environment import Environment
 from service.errors import ShadowLagsError, ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError

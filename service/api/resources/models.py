@@ -13,6 +13,7 @@ from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import problem_of, responses
 from service.api.responses.strict_route import StrictRoute
 from service.catalogue.catalogue import Catalogue
+from service.catalogue.descriptions import Described
 from service.schemas.changes import ModelPatch
 from service.schemas.models import ModelAnswer, ModelDefinition, ModelList, ModelSummary, UnreadableModel
 from service.store.stored_models import UnreadModel
@@ -23,18 +24,23 @@ Name = Annotated[str, Path(pattern=NAME, description="The model's name.")]
 
 IfMatch = Annotated[
     str | None,
-    Header(description="Required: the ETag that `GET /models/{name}` returned, or `*` for any."),
+    Header(description="Required: the ETag of the model, as `GET /models/{name}` returns it, or `*` for any."),
 ]
 
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 
 
 class CreatedRoute(DirectRoute):
-    """A route that creates a model and returns its location in a header."""
+    """A route that creates a model. Its function returns `Described`."""
 
-    def answer_headers(self, answer: ModelAnswer) -> dict[str, str]:
-        """See `DirectRoute.answer_headers`."""
-        return {"Location": f"/models/{answer.name}"}
+    def represent(self, answer: Described) -> tuple[ModelAnswer, dict[str, str]]:
+        """See `DirectRoute.represent`."""
+        return answer.answer, created_headers(answer)
+
+
+def created_headers(created: Described) -> dict[str, str]:
+    """Return the headers of the response that creates a model: its location and the ETag of its definition."""
+    return {"Location": f"/models/{created.answer.name}", "ETag": f'"{created.version}"'}
 
 
 def router(catalogue: Catalogue) -> APIRouter:
@@ -52,6 +58,7 @@ def _creation(catalogue: Catalogue) -> APIRouter:
     @routes.post(
         "",
         status_code=201,
+        response_model=ModelAnswer,
         responses=responses(
             errors.ModelExistsError,
             *actions.CREATION_ERRORS,
@@ -68,8 +75,8 @@ def _creation(catalogue: Catalogue) -> APIRouter:
             errors.StoreFullError,
         ),
     )
-    async def create_model(definition: ModelDefinition) -> ModelAnswer:
-        """Create a model."""
+    async def create_model(definition: ModelDefinition) -> Described:
+        """Create a model. The ETag identifies its definition, for `PATCH`."""
         check_new_model(definition.name)
         return await catalogue.create(definition)
 

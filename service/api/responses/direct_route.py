@@ -45,13 +45,14 @@ class DirectRoute(StrictRoute):
             if any(wrong for _, wrong in named.values()):
                 return await general(request)
             answer = await function(**{name: value for name, (value, _) in named.items()}, **{field.name: given})
-            return await answer_with(request, answer, status, self.answer_headers(answer))
+            content, headers = self.represent(answer)
+            return await answer_with(request, content, status, headers)
 
         return direct
 
-    def answer_headers(self, answer: Any) -> dict[str, str]:  # noqa: ARG002  for subclasses
-        """Return additional headers for the response with this content."""
-        return {}
+    def represent(self, answer: Any) -> tuple[Any, dict[str, str]]:
+        """Return the content of the response to what the function returned, and additional headers."""
+        return answer, {}
 
 
 def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -64,6 +64,22 @@ async def test_a_rollback_restores_what_the_model_knew(api: Api) -> None:
     assert await distribution(api) == known
 
 
+async def test_creation_returns_the_tag_of_the_definition(api: Api) -> None:
+    """A created, cloned or imported model has its location and its ETag, with which it can be changed at once."""
+    tags = {api.name: await api.create()}
+    copy, imported = f"{api.name}.copy", f"{api.name}.imported"
+    tags[copy] = await api.post(f"/models/{api.name}/clone", name=copy)
+    file = (await api.get(f"/models/{api.name}/export")).content
+    headers = {"Content-Type": "application/octet-stream"}
+    tags[imported] = await api.request("POST", f"/models/{imported}/import", content=file, headers=headers)
+    for name, created in tags.items():
+        body_of(created, 201)
+        path, tag = f"/models/{name}", created.headers["etag"]
+        assert created.headers["location"] == path
+        assert (await api.get(path)).headers["etag"] == tag
+        body_of(await api.request("PATCH", path, json={"mode": "frozen"}, headers={"If-Match": tag}), 200)
+
+
 async def test_a_repeated_request_is_answered_once(api: Api) -> None:
     """The same If-Match again, as after a lost answer, returns the result; another request with it is refused."""
     body_of(await api.create(), 201)

@@ -9,10 +9,11 @@ from fastapi.responses import StreamingResponse
 
 from service import errors, input_errors
 from service.api.middleware.access import caller_id, check_new_model
-from service.api.resources.models import CreatedRoute, Name
+from service.api.resources.models import CreatedRoute, Name, created_headers
 from service.api.responses.bodies import answer_with
 from service.api.responses.problems import responses
 from service.api.responses.strict_route import StrictRoute
+from service.catalogue.descriptions import Described
 from service.compute import Compute
 from service.lifecycle.copying import Copying, Exported
 from service.schemas.lifecycle import CloneRequest
@@ -47,9 +48,10 @@ def _clones(copying: Copying) -> APIRouter:
     @routes.post(
         "/clone",
         status_code=201,
+        response_model=ModelAnswer,
         responses=responses(errors.ModelNotFoundError, errors.ModelExistsError, *_UNREADABLE, errors.StoreFullError),
     )
-    async def clone_model(name: Name, request: CloneRequest) -> ModelAnswer:
+    async def clone_model(name: Name, request: CloneRequest) -> Described:
         """Create a model with the definition, the changes, the counts and the state of this one.
 
         Its log begins after the rounds that the state has seen. Open predictions and kept snapshots are not copied.
@@ -111,8 +113,8 @@ def _import(copying: Copying, compute: Compute) -> APIRouter:
         check_new_model(name)
         async with turn:
             data = await compute.run("", _joined, [part async for part in request.stream()])
-            answer = await copying.import_(name, data, caller_id())
-        return await answer_with(request, answer, 201, {"Location": f"/models/{name}"})
+            created = await copying.import_(name, data, caller_id())
+        return await answer_with(request, created.answer, 201, created_headers(created))
 
     return routes
 

@@ -10,7 +10,7 @@ from service.api.resources.models import IfMatch, Name, versions_in
 from service.api.responses.bodies import answer_with
 from service.api.responses.problems import responses
 from service.api.responses.strict_route import StrictRoute
-from service.catalogue.catalogue import Described
+from service.catalogue.descriptions import Described
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle

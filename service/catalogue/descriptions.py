@@ -1,0 +1,79 @@
+"""The descriptions of models, as the service returns them."""
+
+from typing import NamedTuple
+
+from service.catalogue.round_log import moment
+from service.models.changes import Change, FromSnapshot, kind_of, read_change
+from service.models.learner_choice import hyperparameters
+from service.models.model import Model
+from service.schemas.models import ChangeNote, ModelAnswer, ModelChanges
+from service.schemas.policies import policies_of
+from service.store.stored_models import ModelKey, StoredModel
+
+_SHOWN = 10
+"""Maximum changes in the description of a model."""
+
+
+class Described(NamedTuple):
+    """A model, and the version of its definition."""
+
+    answer: ModelAnswer
+    version: str
+
+
+def described(stored: StoredModel, model: Model) -> Described:
+    """Return the description of a model, without its damage."""
+    return Described(_answer(stored, model), version_of(stored.key, len(stored.history)))
+
+
+def version_of(key: ModelKey, change_count: int) -> str:
+    """Return the version of a model's definition, for an ETag."""
+    return f"{key.incarnation}.{change_count}"
+
+
+def _answer(stored: StoredModel, model: Model) -> ModelAnswer:
+    definition = model.definition
+    return ModelAnswer(
+        name=model.name,
+        features=definition.features,
+        actions=definition.actions,
+        learner=hyperparameters(model.learner),
+        guarantee=model.learner.guarantee,
+        **policies_of(definition),
+        created_at=moment(stored.created_at),
+        rounds_seen=stored.round_count,
+        predictions=stored.predictions,
+        correct=stored.correct,
+        reward=stored.correct + stored.partial,
+        labels=definition.labels,
+        retired_labels=[label for label in definition.labels if label in model.retired],
+        changes=_changes(stored),
+        warnings=list(stored.warnings),
+        damaged_rounds=stored.damaged,
+    )
+
+
+def _changes(stored: StoredModel) -> ModelChanges:
+    count = len(stored.history)
+    latest = [
+        _note(number, read_change(stored.history[number - 1])) for number in range(count, max(count - _SHOWN, 0), -1)
+    ]
+    return ModelChanges(count=count, latest=latest)
+
+
+def _note(number: int, change: Change) -> ChangeNote:
+    added, retired = (change.labels.add, change.labels.retire) if change.labels else ((), ())
+    return ChangeNote(
+        number=number,
+        at=moment(change.at),
+        by=change.by,
+        added=list(added),
+        retired=list(retired),
+        policies=change.policies,
+        kind=kind_of(change),
+        snapshot=change.state.snapshot if isinstance(change.state, FromSnapshot) else None,
+        model=None if change.origin is None else change.origin.model,
+        shadow=None if change.promotion is None else change.promotion.shadow,
+        replaced=None if change.promotion is None else change.promotion.replaces,
+        learner=change.learner,
+    )
