@@ -1,17 +1,15 @@
 """`AsyncWager`, the client for asyncio. It has the methods of `Wager`."""
 
-import asyncio
 import copy
-import random
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import httpx2
 
-from wager_client import operations
+from wager_client import model_operations, operations
 from wager_client.errors import ProblemError, WagerError
-from wager_client.operations import Answer, Default, FeedbackItem, Operation, given, id_of
+from wager_client.operation import Operation, given, repeatable
+from wager_client.operations import Default, FeedbackItem, id_of
 from wager_client.problem_types import ModelExistsError
 from wager_client.results import (
     Activation,
@@ -24,8 +22,8 @@ from wager_client.results import (
     Round,
     Slot,
 )
-from wager_client.retries import Attempts, RemainingTime
-from wager_client.transports import AsyncTransport, Counts, Options, connection_errors, is_timeout, no_answer
+from wager_client.sending import call_async
+from wager_client.transports import AsyncTransport, Counts, Options
 
 T = TypeVar("T")
 
@@ -173,79 +171,68 @@ class AsyncWager:
 
     async def create_model(self, name: str, *, exist_ok: bool = False, **definition: Any) -> Model:
         """Create a model. See `Wager.create_model`."""
-        operation = operations.create_model({"name": name, **given(**definition)})
+        operation = model_operations.create_model({"name": name, **given(**definition)})
         if not exist_ok:
             return await self._call(operation)
         try:
-            return await self._call(operations.repeatable(operation))
+            return await self._call(repeatable(operation))
         except ModelExistsError:
             return await self.get_model(name)
 
     async def get_model(self, name: str) -> Model:
         """Return a model: its definition, its counts and its `etag`."""
-        return await self._call(operations.get_model(name))
+        return await self._call(model_operations.get_model(name))
 
     async def list_models(self, *, page_size: int = 100) -> AsyncIterator[ModelSummary]:
         """Yield the models that the API key allows, by name."""
         cursor: str | None = ""
         while cursor is not None:
-            page = await self._call(operations.list_models(cursor, page_size))
+            page = await self._call(model_operations.list_models(cursor, page_size))
             for model in page.models:
                 yield model
             cursor = page.next_cursor
 
     async def change_model(self, model: Model | str, changes: Mapping[str, Any], *, etag: str | None = None) -> Model:
         """Change the labels or the policies of a model. See `Wager.change_model`."""
-        return await self._call(operations.change_model(model, changes, etag))
+        return await self._call(model_operations.change_model(model, changes, etag))
 
     async def delete_model(self, name: str) -> None:
         """Delete a model and its log."""
-        await self._call(operations.delete_model(name))
+        await self._call(model_operations.delete_model(name))
 
     async def explain(
         self, model: str, context: Any = None, *, actions: Sequence[Mapping[str, Any]] | None = None
     ) -> Explanation:
         """Return how a model sees a context. Nothing is stored."""
-        return await self._call(operations.explain(model, context, actions))
+        return await self._call(model_operations.explain(model, context, actions))
 
     async def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> AsyncIterator[Round]:
         """Yield the rounds of a model's log, oldest first, from the one after the number `after`."""
-        while page := await self._call(operations.rounds(model, after, page_size)):
+        while page := await self._call(model_operations.rounds(model, after, page_size)):
             for each in page:
                 yield each
             after = page[-1].round
 
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool | None = None,
+    ) -> Any:
+        """Send any other request of the service. See `Wager.request`."""
+        return await self._call(
+            model_operations.request(
+                method, path, body, params=params or {}, headers=headers or {}, repeatable=repeatable
+            )
+        )
+
     async def health(self) -> Health:
         """Return whether the service is ready. See `Wager.health`."""
-        return await self._call(operations.health())
+        return await self._call(model_operations.health())
 
     async def _call(self, operation: Operation[T]) -> T:
-        attempts = Attempts(self._options, operation.repeatable, operation.quick, time.monotonic, random.random)
-        content = operation.content()
-        while True:
-            try:
-                return operation.result(await self._attempt(operation, content, attempts))
-            except WagerError as error:
-                wait = attempts.wait_after(error)
-            await asyncio.sleep(wait)
-            self.counts.retries += 1
-
-    async def _attempt(self, operation: Operation[Any], content: bytes | None, attempts: Attempts) -> Answer:
-        """Send the request once, until its time is over."""
-        attempts.begin()
-        url = self._options.base_url + operation.path
-        try:
-            async with asyncio.timeout(attempts.attempt_left()):
-                response = await self._http.request(
-                    operation.method,
-                    url,
-                    content=content,
-                    params=operation.params or None,
-                    headers=self._options.headers(content, operation.headers),
-                    extensions={"timeout": RemainingTime(attempts)},
-                )
-            return Answer(response.status_code, response.headers, response.content)
-        except connection_errors() as error:
-            if is_timeout(error):
-                raise attempts.timeout_error() from error
-            raise no_answer(error, url) from error
+        return await call_async(operation, self._http, self._options, self.counts)

@@ -1,16 +1,15 @@
 """`Wager`, the client for code without asyncio."""
 
 import copy
-import random
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import httpx2
 
-from wager_client import operations
+from wager_client import model_operations, operations
 from wager_client.errors import ProblemError, WagerError
-from wager_client.operations import Answer, Default, FeedbackItem, Operation, given, id_of
+from wager_client.operation import Operation, given, repeatable
+from wager_client.operations import Default, FeedbackItem, id_of
 from wager_client.problem_types import ModelExistsError
 from wager_client.results import (
     Activation,
@@ -23,8 +22,8 @@ from wager_client.results import (
     Round,
     Slot,
 )
-from wager_client.retries import Attempts, RemainingTime
-from wager_client.transports import Counts, Options, SyncTransport, connection_errors, is_timeout, no_answer
+from wager_client.sending import call
+from wager_client.transports import Counts, Options, SyncTransport
 
 T = TypeVar("T")
 
@@ -207,23 +206,23 @@ class Wager:
             ModelExistsError: if the name is taken, unless `exist_ok`.
             WagerError: if the service refuses the request or is away.
         """
-        operation = operations.create_model({"name": name, **given(**definition)})
+        operation = model_operations.create_model({"name": name, **given(**definition)})
         if not exist_ok:
             return self._call(operation)
         try:
-            return self._call(operations.repeatable(operation))
+            return self._call(repeatable(operation))
         except ModelExistsError:
             return self.get_model(name)
 
     def get_model(self, name: str) -> Model:
         """Return a model: its definition, its counts and its `etag`."""
-        return self._call(operations.get_model(name))
+        return self._call(model_operations.get_model(name))
 
     def list_models(self, *, page_size: int = 100) -> Iterator[ModelSummary]:
         """Yield the models that the API key allows, by name."""
         cursor: str | None = ""
         while cursor is not None:
-            page = self._call(operations.list_models(cursor, page_size))
+            page = self._call(model_operations.list_models(cursor, page_size))
             yield from page.models
             cursor = page.next_cursor
 
@@ -239,23 +238,55 @@ class Wager:
             PreconditionFailedError: if the model has another definition by now.
             WagerError: if the service refuses the request or is away.
         """
-        return self._call(operations.change_model(model, changes, etag))
+        return self._call(model_operations.change_model(model, changes, etag))
 
     def delete_model(self, name: str) -> None:
         """Delete a model and its log."""
-        self._call(operations.delete_model(name))
+        self._call(model_operations.delete_model(name))
 
     def explain(
         self, model: str, context: Any = None, *, actions: Sequence[Mapping[str, Any]] | None = None
     ) -> Explanation:
         """Return how a model sees a context. Nothing is stored."""
-        return self._call(operations.explain(model, context, actions))
+        return self._call(model_operations.explain(model, context, actions))
 
     def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> Iterator[Round]:
         """Yield the rounds of a model's log, oldest first, from the one after the number `after`."""
-        while page := self._call(operations.rounds(model, after, page_size)):
+        while page := self._call(model_operations.rounds(model, after, page_size)):
             yield from page
             after = page[-1].round
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool | None = None,
+    ) -> Any:
+        """Send any other request of the service, with the same key, retries and errors.
+
+        Args:
+            method: such as GET.
+            path: such as `/models/news/statistics`; names in it must be quoted for URLs.
+            body: a JSON value.
+            params: of the query.
+            headers: such as `If-Match`.
+            repeatable: whether a repeat is harmless; by default if the method is GET or HEAD.
+
+        Returns:
+            The JSON value of the answer; bytes if it is not JSON; None if it is empty.
+
+        Raises:
+            WagerError: if the service refuses the request or is away.
+        """
+        return self._call(
+            model_operations.request(
+                method, path, body, params=params or {}, headers=headers or {}, repeatable=repeatable
+            )
+        )
 
     def health(self) -> Health:
         """Return whether the service is ready.
@@ -263,42 +294,7 @@ class Wager:
         Raises:
             WagerError: if it is not.
         """
-        return self._call(operations.health())
+        return self._call(model_operations.health())
 
     def _call(self, operation: Operation[T]) -> T:
-        attempts = Attempts(self._options, operation.repeatable, operation.quick, time.monotonic, random.random)
-        content = operation.content()
-        while True:
-            try:
-                return operation.result(self._attempt(operation, content, attempts))
-            except WagerError as error:
-                wait = attempts.wait_after(error)
-            time.sleep(wait)
-            self.counts.retries += 1
-
-    def _attempt(self, operation: Operation[Any], content: bytes | None, attempts: Attempts) -> Answer:
-        """Send the request once. Each read from the network ends when the time of the attempt is over."""
-        attempts.begin()
-        url = self._options.base_url + operation.path
-        try:
-            with self._http.stream(
-                operation.method,
-                url,
-                content=content,
-                params=operation.params or None,
-                headers=self._options.headers(content, operation.headers),
-                extensions={"timeout": RemainingTime(attempts)},
-            ) as response:
-                return Answer(response.status_code, response.headers, _body(response, attempts))
-        except connection_errors() as error:
-            if is_timeout(error):
-                raise attempts.timeout_error() from error
-            raise no_answer(error, url) from error
-
-
-def _body(response: Any, attempts: Attempts) -> bytes:
-    parts = []
-    for part in response.iter_bytes():
-        attempts.check()
-        parts.append(part)
-    return b"".join(parts)
+        return call(operation, self._http, self._options, self.counts)

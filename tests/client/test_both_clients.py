@@ -73,6 +73,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[httpx2.Response]]] 
         ],
     ),
     "rounds": (("m",), {"page_size": 1}, [_PAGE, httpx2.Response(200)]),
+    "request": (("get", "/models/m/statistics"), {"params": {"a": 1}}, [httpx2.Response(200, json={"verdict": "x"})]),
 }
 """For each method: its arguments, its options, and the answers of the service."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import socket
 import threading
 import time
@@ -258,3 +259,27 @@ def test_a_batch_of_feedback_takes_objects_predictions_and_default_answers() -> 
     assert client.counts.ignored == 1
     assert [each.status for each in client.feedback_batch([FeedbackItem(None)])] == ["ignored"]
     assert len(service.requests) == 1
+
+
+def test_any_other_request_of_the_service_can_be_sent() -> None:
+    """It has the key and the errors of all calls; only reading is repeated, unless the caller allows it."""
+    answers = [
+        problem(503, "store-unavailable"),
+        httpx2.Response(200, json={"verdict": "leaning"}),
+        httpx2.Response(200, content=b"\x00", headers={"Content-Type": "application/octet-stream"}),
+        httpx2.Response(204),
+        problem(500, "internal"),
+    ]
+    service = Scripted(*answers)
+    client = client_of(service)
+    assert client.request("GET", "/models/m/statistics", params={"limit": 3}) == {"verdict": "leaning"}
+    assert str(service.requests[1].url).endswith("/models/m/statistics?limit=3")
+    assert client.request("GET", "/models/m/export") == b"\x00"
+    assert client.request("DELETE", "/models/m/shadows/s") is None
+    with pytest.raises(ProblemError):
+        client.request("post", "/models/m/promote", {"shadow": "s"}, headers={"If-Match": "*"})
+    assert json.loads(service.requests[-1].content) == {"shadow": "s"}
+    assert (service.requests[-1].method, service.requests[-1].headers["if-match"]) == ("POST", "*")
+    assert len(service.requests) == len(answers)
+    with pytest.raises(ValueError, match="begin with a slash"):
+        client.request("GET", "models/m")
