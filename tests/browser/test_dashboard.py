@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route
 
 from tests.browser.conftest import AXE, LEARNT, MANY, ROUNDS, Site, Visit, visit
+from tests.servers import wait_until
 
 SERIOUS = ("serious", "critical")
 PLACES = ["", f"models/{LEARNT}", "new"]
@@ -173,6 +174,32 @@ def test_a_model_is_created_and_taught_with_the_keyboard(opened: Visit, site: Si
     assert (model["labels"], model["rounds_seen"], model["correct"]) == (["only", "other"], 1, 1)
     with site.client() as client:
         client.delete("/models/typed").raise_for_status()
+
+
+def test_a_model_shows_its_shadows_and_changes(opened: Visit, site: Site) -> None:
+    """A shadow has its comparison as the service gives it; the latest changes have what was changed."""
+    with site.client() as client:
+        client.post("/models", json={"name": "shadowed", "labels": ["a", "b"]}).raise_for_status()
+        client.put("/models/shadowed/shadows/rival", json={"learner": "squarecb"}).raise_for_status()
+        made = client.post("/predict/batch", json={"model": "shadowed", "contexts": [{}] * 200}).json()["predictions"]
+        given = [{"prediction_id": p["prediction_id"], "correct": p["label"] == "a"} for p in made]
+        client.post("/feedback/batch", json={"feedback": given}).raise_for_status()
+        client.patch(
+            "/models/shadowed", json={"labels": {"add": ["<b>c"]}}, headers={"If-Match": "*"}
+        ).raise_for_status()
+        wait_until(lambda: client.get("/models/shadowed/shadows/rival").json()["lag"] == 0)
+        served = client.get("/models/shadowed/shadows/rival").json()["comparison"]["served"]
+        page = opened.open("models/shadowed", ".shadows table")
+        assert text(page, ".shadows tbody tr").startswith(f"rival squarecb 200 0 {served:.1%} ")
+        assert "Undecided" in text(page, ".shadows") or "Better" in text(page, ".shadows")
+        assert text(page, ".changes tbody tr").startswith("1 labels added <b>c")
+        page.evaluate(AXE)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        assert [each["id"] for each in found if each["impact"] in SERIOUS] == []
+        page.goto(f"{site.url}/#/{MODEL}")
+        page.wait_for_selector(f"h1:text('{LEARNT}')")
+        assert not page.locator(".shadows, .changes").first.is_visible()
+        client.delete("/models/shadowed").raise_for_status()
 
 
 def test_focus_is_visible_and_the_first_stop_skips_to_the_content(opened: Visit) -> None:

@@ -5,10 +5,11 @@ import { RewardChart, bar, histogram, legend, whisker } from "./charts.js";
 import { h, put, table, write } from "./dom.js";
 import * as format from "./format.js";
 import { pill } from "./glance.js";
+import { changeTable, shadowTable } from "./history.js";
 import { Trial } from "./trial.js";
 
 const LATEST = 15; // rounds in the table
-const DEFINITION_EVERY = 15; // polls between two reads of the definition
+const DEFINITION_EVERY = 15; // polls between two reads of the definition and the shadows
 
 export class ModelView {
   constructor(root, name) {
@@ -17,21 +18,27 @@ export class ModelView {
     this.polls = 0;
     this.chart = new RewardChart();
     this.parts = Object.fromEntries(
-      ["verdict", "tiles", "legend", "curve", "labels", "note", "certainty", "propensities", "delays", "rounds", "facts", "bound"].map(
+      ["verdict", "tiles", "legend", "curve", "labels", "note", "certainty", "propensities", "delays", "shadows", "changes", "rounds", "facts", "bound"].map(
         (part) => [part, h(part === "legend" ? "ul" : "div", { class: part })],
       ),
     );
   }
 
   async refresh() {
-    if (this.polls % DEFINITION_EVERY === 0) this.model = await api.read(api.modelPath(this.name));
+    const isDue = this.polls % DEFINITION_EVERY === 0;
+    if (isDue) await this.readDefinition();
     this.polls += 1;
     const { body, changed } = await api.poll(api.modelPath(this.name, "/statistics"));
-    if (!changed && this.shown) return null;
+    if (!changed && !isDue && this.shown) return null;
     if (!this.shown) this.build();
     await this.showRounds(body.rounds);
     this.show(body);
     return `${this.name}: ${body.verdict.verdict}, ${body.metric} ${format.mean(body.reward.mean, body.metric)}, ${format.count(body.rounds)} rounds`;
+  }
+
+  async readDefinition() {
+    this.model = await api.read(api.modelPath(this.name));
+    this.shadows = (await api.read(api.modelPath(this.name, "/shadows"))).shadows;
   }
 
   build() {
@@ -49,11 +56,14 @@ export class ModelView {
       h("div", { class: "columns" },
         section("s-propensities", "Propensities", p.certainty, p.propensities),
         section("s-delays", "Delay of feedback", p.delays)),
+      p.shadows,
       section("s-rounds", "Latest rounds", p.rounds),
       h("div", { class: "columns" },
         section("s-trial", "Predict", this.trial.element),
         section("s-facts", "Definition", p.facts, p.bound)),
+      p.changes,
     );
+    this.section = section;
     this.shown = true;
   }
 
@@ -71,6 +81,9 @@ export class ModelView {
     put(p.delays,
       h("p", { class: "lead" }, statistics.delays.mean === null ? "No feedback yet" : `Mean ${format.seconds(statistics.delays.mean)}`),
       histogram(statistics.delays.counts, [...statistics.delays.bounds.map((b) => `≤ ${format.seconds(b)}`), "longer"]));
+    const { shadows, model: { changes } } = this;
+    put(p.shadows, shadows.length ? this.section("s-shadows", "Shadows", shadowTable(shadows, statistics.metric)) : []);
+    put(p.changes, changes.count ? this.section("s-changes", "Latest changes", changeTable(changes)) : []);
     put(p.facts, facts(this.model, statistics));
     put(p.bound, h("h3", {}, "Guarantee"), h("p", {}, statistics.bound.guarantee), h("p", { class: "hint" }, statistics.bound.note));
   }
