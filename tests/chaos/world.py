@@ -89,7 +89,7 @@ class Crowd(Clients):
                 except httpx2.TransportError as error:
                     outcome = type(error).__name__
                 else:
-                    outcome, replies = str(response.status_code), list(replies_in(response))
+                    outcome, replies = str(response.status_code), replies_in(response, len(sending.about))
                 self.requests[outcome] += 1
                 ended = time.monotonic()
                 for (own, correct), reply in zip(sending.about, replies, strict=True):
@@ -103,11 +103,11 @@ def feedback_body(own: str, correct: bool) -> dict[str, Any]:
     return {"prediction_id": f"{MODEL}:{own}", "correct": correct}
 
 
-def replies_in(response: httpx2.Response) -> Iterator[Answer | Verdict | None]:
-    """Yield the reply to each item of a response."""
+def replies_in(response: httpx2.Response, n: int) -> list[Answer | Verdict | None]:
+    """Return the reply to each of the n items of a request; a problem of the whole request concerns all of them."""
     body = response.json()
-    for item in body.get("predictions") or body.get("results") or [body]:
-        yield _reply_in(item)
+    items = body.get("predictions") or body.get("results")
+    return [_reply_in(body)] * n if items is None else [_reply_in(item) for item in items]
 
 
 def _reply_in(item: dict[str, Any]) -> Answer | Verdict | None:
