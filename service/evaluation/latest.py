@@ -13,6 +13,7 @@ from learners.evaluation.off_policy.logged import LoggedRounds, joined, no_conte
 from learners.evaluation.off_policy.policies import GivenChances, Served, UniformChoice
 from learners.evaluation.off_policy.sums import Settings
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
+from learners.evaluation.weights import weighable
 from service.actions.logged import decode
 from service.compute import Compute
 from service.errors import ModelNotFoundError
@@ -102,8 +103,8 @@ def _pages_of(model: Model, entries: Sequence[LogEntry], after: int) -> list[_Pa
 
 
 def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
-    """Return the rounds that can be used: version 0.1.0 stored some propensities as 0."""
-    table, places = rows.table, np.flatnonzero(among & (rows.table["propensity"] > 0.0))
+    """Return the rounds that have weights: version 0.1.0 stored some propensities as 0."""
+    table, places = rows.table, np.flatnonzero(among & weighable(rows.table["propensity"]))
     n, masks = len(places), np.ones((0, 0), np.bool_)
     if model.vectors is not None:
         counts = np.array([decode(rows.parts.actions[i]).n for i in places.tolist()], np.int64)

@@ -13,13 +13,14 @@ from service.errors import NewerVersionError
 from service.input_errors import ModelFileError
 from service.lifecycle.model_file import ExportedImport, as_file_error
 from service.models.changes import read_change
-from service.replicas.statistics import RoundStatistics, decode_statistics
+from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
+from service.schemas.policies import LONGEST_WINDOW, SHORTEST_WINDOW
 from service.store.import_store import ImportedSource
 from service.wording.values import quoted, shown
 
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_KEY_ID = 64
-_LARGEST = 1e300
+_LARGEST, _LARGEST_COUNT = 1e300, 2**53
 _OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
@@ -70,8 +71,7 @@ def checked_statistics(encoded: bytes, rounds: int) -> bytes:
     """
     try:
         statistics = decode_statistics(encoded)
-        if _OF_STATISTICS.validate_python(dataclasses.asdict(statistics)) != statistics:
-            raise ValueError("a number is a text")
+        _OF_STATISTICS.validate_json(statistics.encode(), strict=True)  # an integer is no truth value
     except NewerVersionError as error:
         raise as_file_error(error) from error
     except (ValueError, TypeError, RecursionError) as error:
@@ -79,8 +79,8 @@ def checked_statistics(encoded: bytes, rounds: int) -> bytes:
     numbers = list(_numbers(dataclasses.asdict(statistics)))
     if statistics.rounds > rounds or not all(0 <= number <= _LARGEST for number in numbers):
         raise ModelFileError("its statistics have more rounds than the model, or a number out of range")
-    if not statistics.slot_seconds > 0:
-        raise ModelFileError("its statistics have no length of a time slot")
+    if not SHORTEST_WINDOW <= statistics.slot_seconds * SLOTS <= LONGEST_WINDOW:
+        raise ModelFileError("its statistics have time slots that no window has")
     return statistics.encode()
 
 
@@ -92,5 +92,7 @@ def _numbers(value: Any) -> Any:
             return [each for item in value for each in _numbers(item)]
         case bool() | None | str():
             return []
+        case int():
+            return [value if value <= _LARGEST_COUNT else math.inf]
         case _:
             return [value if math.isfinite(value) else math.inf]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from learners.base import BoolArray, FloatArray
+from learners.evaluation.weights import weighable
 from service.errors import NewerVersionError
 from service.replicas.sums.label_sums import MOST_LABELS, NO_LABEL_SUMS, LabelSums, read_label_sums, with_rounds
 from service.replicas.sums.latest_rounds import NO_LATEST, LatestRounds, LatestRows, added, extended_latest, read_latest
@@ -42,7 +43,6 @@ _BYTES_AT_ONCE = 2**18
 _COLUMNS = ("kind", "reward", "propensity", "predicted_at", "feedback_at", "flags")
 _MICRO = 1e6
 _NO_LABELS = np.zeros(0, np.int64)
-_LEAST_WEIGHED = 1e-150  # for a smaller propensity, 1/p² overflows a float64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
     reward, p, given = table["reward"], table["propensity"], table["kind"] == FEEDBACK
     waited = (table["feedback_at"] - table["predicted_at"])[given]
     correct, delays = reward == 1.0, np.maximum(waited, 0.0)  # clocks of two machines may differ
-    known = p > _LEAST_WEIGHED
+    known = weighable(p)
     p, right, reward_of_known = p[known], correct[known], reward[known]
     weights = 1.0 / p
     return dataclasses.replace(
@@ -223,7 +223,7 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
 def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
     """Return statistics with the details of further rounds."""
     reward, p, held = table["reward"], table["propensity"], (table["flags"] & HOLDOUT) != 0
-    ours, known, of_holdout = ~held, p > _LEAST_WEIGHED, reward[held]
+    ours, known, of_holdout = ~held, weighable(p), reward[held]
     weight = np.divide(1.0, p, out=np.zeros(len(p)), where=known)
     labels = table.get("output", _NO_LABELS)
     by_label = counts.by_label

@@ -14,6 +14,9 @@ from service.schemas.models import _DESCRIBED, Answer
 from service.strict_body import Body, FirstError
 from service.wording.patterns import SOURCE
 
+LEAST_PROPENSITY = 1e-12
+"""A round with a smaller propensity is a mistake: it happens once in 10¹² rounds, and would outweigh all others."""
+
 Source = Annotated[str, Field(min_length=1, max_length=200, pattern=SOURCE)]
 
 _Eligible = Annotated[list[ActionId], FirstError(), Field(min_length=1, max_length=MOST_LABELS), AfterValidator(unique)]
@@ -31,7 +34,7 @@ class ImportRound(Body):
     label: ActionId | None = None
     """The label, or the id of the action, that was chosen. If it is left out, the model draws one itself, and
     `true_label` says whether it is right."""
-    propensity: Annotated[float, Field(gt=0, le=1)] | None = None
+    propensity: Annotated[float, Field(ge=LEAST_PROPENSITY, le=1)] | None = None
     """The probability with which the label was chosen; needed with `label`."""
     correct: bool | None = None
     """Whether the label was right."""

@@ -48,10 +48,14 @@ class Holdout(Body):
     answers this label, or draws an eligible one if it is not eligible."""
 
 
+SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 366 * 86_400.0
+"""Seconds."""
+
+
 class Policies(Body):
     """The policies of a model. `PATCH /models/{name}` can change each of them."""
 
-    window_seconds: Annotated[float, Field(ge=0.001, le=366 * 86_400)] = 86_400.0
+    window_seconds: Annotated[float, Field(ge=SHORTEST_WINDOW, le=LONGEST_WINDOW)] = 86_400.0
     """How long a prediction accepts feedback."""
     late_feedback: Literal["reject", "accept"] = "reject"
     """Whether to accept feedback after the window, until the prediction is deleted one hour later."""

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from learners.base import FloatArray
+from learners.evaluation.weights import weighable
 from service.errors import NewerVersionError
 
 LARGEST = 100.0
@@ -46,11 +47,10 @@ class Sums:
             probabilities: (n,), of the served labels, from the shadow.
             propensities: (n,), of the served labels, from the model.
             rewards: (n,), in [0, 1].
-            skipped: how many of them the shadow could not learn from.
+            skipped: how many of them the shadow could not learn from. Those without a weight are added.
         """
-        w = probabilities / propensities
-        known = np.isfinite(w)
-        w, r = w[known], rewards[known]
+        known = weighable(propensities)
+        w, r = probabilities[known] / propensities[known], rewards[known]
         v = np.minimum(w, LARGEST)
         return dataclasses.replace(
             self,

@@ -105,7 +105,8 @@ ROOMS: dict[str, str] = {
         "service.environment service.models service.replicas service.shadows"
     ),
     "service.evaluation": (
-        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.compute service.models"
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation learners.evaluation.off_policy "
+        "service.compute service.models"
     ),
     "service.evaluation.offline": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.evaluation service.files "

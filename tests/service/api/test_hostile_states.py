@@ -1,7 +1,9 @@
 """The laws of states in imported files: no numbers in them stop a worker, or give it NaN."""
 
+import itertools
 import json
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import httpx2
@@ -9,8 +11,10 @@ import numpy as np
 import pytest
 
 from learners.registry import ALL_LEARNERS
+from service.store.redis.redis_store import RedisStore
 from tests.service.api.http_api import Api, body_of, problem_of
-from tests.service.api.test_copies import exported, imported
+from tests.service.api.test_copies import edited, exported, imported
+from tests.service.api.test_statistics import publish
 from tests.service.rounds.test_every_learner import create, play, truth_of
 from tests.service.workers import worker
 
@@ -91,3 +95,62 @@ async def test_huge_numbers_are_refused(client: httpx2.AsyncClient, name: str) -
 async def test_numbers_with_which_a_learner_cannot_decide_are_refused(client: httpx2.AsyncClient, name: str) -> None:
     """They are finite and not huge, but the decisions of compiled code from them are not finite."""
     await refused(client, name, "inverse", 1e59)
+
+
+NUMBERS: list[Any] = [True, None, "1", -1, 0.5, 5e-324, 1e300, 10**14, 10**15, 2**63, 10**40]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of the numbers in a JSON value; of a list, that of its first one."""
+    match value:
+        case dict():
+            for key, each in value.items():
+                yield from places(each, (*path, key))
+        case [first, *_]:
+            yield from places(first, (*path, 0))
+        case bool():
+            return
+        case int() | float():
+            yield path
+
+
+def altered(content: bytes, entry: str, path: tuple[Any, ...], value: Any) -> bytes:
+    """Return a file with another value in one place of its metadata."""
+
+    def edit(header: dict[str, Any]) -> None:
+        whole = json.loads(header["__metadata__"][entry])
+        reduce(lambda part, key: part[key], path[:-1], whole)[path[-1]] = value
+        header["__metadata__"][entry] = json.dumps(whole)
+
+    return edited(content, edit)
+
+
+async def test_no_number_of_the_metadata_stops_a_worker(
+    client: httpx2.AsyncClient, store: RedisStore, name: str
+) -> None:
+    """Each number of the model and of its statistics is refused, or the model works and publishes its statistics."""
+    api, copy = Api(client, "", name), Api(client, "", f"{name}-copy")
+    kind = await create(client, name, "fastcb")
+    await play(client, name, kind)
+    body_of(await api.change("*", window_seconds=7.0), 200)
+    content, accepted = await exported(api), 0
+    metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+    paths = [(entry, path) for entry in ("model", "statistics") for path in places(json.loads(metadata[entry]))]
+    for (entry, path), value in itertools.product(paths, NUMBERS):
+        case = f"{entry} {path} = {value!r}"
+        answer = await imported(copy, altered(content, entry, path, value))
+        assert answer.status_code in (201, 422), f"{case}: {answer.text}"
+        if answer.status_code == 201:
+            accepted += 1
+            await check_works(copy, store, kind, case)
+            await copy.delete(f"/models/{copy.name}")
+    assert accepted > 10
+
+
+async def check_works(copy: Api, store: RedisStore, kind: Any, case: str) -> None:
+    """Check that an imported model learns, publishes its statistics, and can be exported again."""
+    await use(copy, kind)
+    await publish(store, copy.name)
+    for part in ("", "/statistics", "/rounds", "/evaluation", "/export"):
+        assert (await copy.get(f"/models/{copy.name}{part}")).status_code == 200, f"{case}: {part}"
+    assert body_of(await copy.get(f"/models/{copy.name}/statistics"), 200)["fold_lag"] == 0, case

@@ -117,6 +117,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no propensity": ({"propensity": None}, "propensity"),
     "no outcome": ({"correct": None}, "correct"),
     "propensity 0": ({"propensity": 0}, "propensity"),
+    "propensity below 1e-12": ({"propensity": 9e-13}, "propensity"),
     "propensity above 1": ({"propensity": 1.5}, "propensity"),
     "unknown label": ({"label": "z"}, "label"),
     "unknown truth": ({"true_label": "z"}, "true_label"),
@@ -216,3 +217,18 @@ async def test_learners_without_rewards_refuse_them(client: httpx2.AsyncClient, 
     assert (await add(client, f"{name}-full", 0, {**LOGGED, "correct": None, "true_label": "a"})).is_success
     await create(client, f"{name}-sets", learner={"algorithm": "fenchel-young-multilabel"})
     assert (await add(client, f"{name}-sets", 0, LOGGED)).status_code == 422
+
+
+async def test_the_smallest_propensity_leaves_every_number_finite(client: httpx2.AsyncClient, name: str) -> None:
+    """A round with the largest weight counts in statistics, estimates and shadows, which warn of it."""
+    await create(client, name)
+    await client.put(f"/models/{name}/shadows/rival", json={"learner": "gaptron"})
+    assert (await add(client, name, 0, *logged(300), {**LOGGED, "propensity": 1e-12})).status_code == 200
+    reports = {
+        part: (await client.get(f"/models/{name}/{part}")).raise_for_status().json()
+        for part in ("statistics", "evaluation", "shadows/rival")
+    }
+    assert reports["statistics"]["rounds"] == 301
+    uniform = next(each for each in reports["evaluation"]["policies"] if each["policy"] == "uniform")
+    assert uniform["largest_weight"] == pytest.approx(1e12 / 3)
+    assert any("of all weight" in each for each in uniform["warnings"])

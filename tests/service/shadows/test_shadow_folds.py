@@ -243,6 +243,14 @@ async def test_a_model_has_at_most_four_shadows(store: RedisStore, name: str) ->
     assert slots == {"a": 1, "c": 3, "d": 4, "e": 2}
 
 
+def test_rounds_without_a_weight_are_skipped() -> None:
+    """Rankings may have propensities whose weights overflow: the sums stay finite, and can be read again."""
+    p = np.array([1e-160, 0.5, 5e-324, 1e-149])
+    sums = Sums().plus(np.full(4, 0.5), p, np.ones(4), 0)
+    assert (sums.rounds, sums.skipped) == (2, 2)
+    assert decode_sums(sums.encode()) == sums
+
+
 async def test_sums_do_not_depend_on_parts() -> None:
     """Sums of parts are the sums of the whole, to the bit, and survive encoding."""
     rng = np.random.default_rng(3)

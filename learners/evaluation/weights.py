@@ -1,0 +1,11 @@
+"""Which rounds have a weight, the inverse of their propensity."""
+
+from learners.base import BoolArray, FloatArray
+
+_LEAST = 1e-150
+"""For a smaller propensity p, sums of 1/p² overflow. Rankings of many items have propensities near it."""
+
+
+def weighable(propensities: FloatArray) -> BoolArray:
+    """Return which of n propensities are large enough for a weight, (n,)."""
+    return propensities > _LEAST
