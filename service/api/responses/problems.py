@@ -88,10 +88,9 @@ def too_large(max_bytes: int) -> JSONResponse:
 
 
 def internal_error(headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Return the response to an unexpected error."""
-    return _response(
-        _problem(problem_types.INTERNAL_ERROR, "the log of the service has the cause, under this request_id"), headers
-    )
+    """Return the response to an unexpected error. It says that the server closes the connection afterwards."""
+    problem = _problem(problem_types.INTERNAL_ERROR, "the log of the service has the cause, under this request_id")
+    return _response(problem, {"Connection": "close", **(headers or {})})
 
 
 def install(app: FastAPI) -> None:

@@ -79,5 +79,6 @@ async def test_an_unexpected_error_reveals_nothing(caplog: pytest.LogCaptureFixt
     assert response.headers["content-type"] == problems.MEDIA_TYPE
     assert Problem.model_validate(response.json()).type == f"{problems.TYPE_PREFIX}internal-error"
     assert response.status_code == 500
+    assert response.headers["connection"] == "close"  # so that no client sends its next request on a closed connection
     assert "secret" not in response.text
     assert "secret" in caplog.text

@@ -2,10 +2,16 @@
 
 import asyncio
 import time
+from typing import Any
 
 import numpy as np
+import pytest
 
+from learners.compiled_learner import CompiledLearner
+from learners.evaluation import progressive
+from learners.registry import LEARNERS
 from service.environment import Environment
+from service.input_errors import InvalidInputError
 from service.store.redis.redis_store import RedisStore
 from service.visits.shadowing import Shadowing
 from tests.service.sample_models import COMPUTE, make_model, play
@@ -59,3 +65,25 @@ async def test_a_visit_by_another_worker_continues(store: RedisStore, name: str)
     clock.now += 11.0
     await shadowing(store, clock).run()
     assert (await store.read_shadows(model.key))[0].rounds == 300
+
+
+SINGLE = sorted(name for name, learner in LEARNERS.items() if issubclass(learner, CompiledLearner))
+
+
+@pytest.mark.parametrize("algorithm", SINGLE)
+async def test_no_shadow_waits_for_a_compilation(store: RedisStore, name: str, algorithm: str) -> None:
+    """`python -m learners.evaluation` has compiled the loop for the rounds of a log, whatever the learner.
+
+    A worker that compiles it answers no request of the model for some ten seconds.
+    """
+    model = await make_model(store, name)
+    try:
+        await give_shadow(store, model, {"algorithm": algorithm})
+    except InvalidInputError:
+        pytest.skip("cannot shadow this model")
+    await play(store, model, 20)
+    loop: Any = progressive._progress_compiled
+    before = loop.stats.cache_misses.copy()
+    assert (await caught_up(store, model)).sums.rounds == 20
+    missed = loop.stats.cache_misses - before
+    assert not missed, "run python -m learners.evaluation"
