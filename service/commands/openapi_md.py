@@ -27,8 +27,8 @@ _CONVENTIONS = """\
   members in any one object.
 - **API keys** are required unless the service listens on loopback or is started with `WAGER_AUTH=off`. Send one as
   `Authorization: Bearer wk_...` or as `X-API-Key`. A malformed key gets 401 even if keys are not required. Each
-  operation names its scope; `admin` includes the others. A key for some models gets 404 for the others, and 403 if
-  it tries to create one. Health and this description need no key. `/metrics`, and paths that this page does
+  operation names its scope; `admin` includes the others. A key for some models gets 404 for paths of the others, and
+  403 if a body would create one. Health and this description need no key. `/metrics`, and paths that this page does
   not list, need a key that covers all models.
 - **Limits.** A key may have a rate limit. `RateLimit-Policy` and `RateLimit` report it, and 429 has `Retry-After`. A
   batch counts as one request.

@@ -134,6 +134,7 @@ function tiles(t) {
     tile("Expired", format.count(t.expired), t.rounds ? `${format.percent(t.expired / t.rounds)} of the rounds` : ""));
 }
 
+const named = (label) => h("span", { class: "name", title: label }, label); // a label may have 256 characters
 const right = (text) => h("td", { class: "right" }, text);
 const figureHead = (of) => h("th", { scope: "col" }, h("span", { class: "unseen" }, `Figure of the ${of}`));
 const rightHead = (text) => h("th", { scope: "col", class: "right" }, text);
@@ -147,7 +148,7 @@ function labelTable(t) {
   ];
   const body = rows.map((row) =>
     h("tr", {},
-      h("th", { scope: "row" }, row.label, row.label === t.best_label && [" ", h("span", { class: "tag" }, "best")], row.retired && [" ", h("span", { class: "tag" }, "retired")]),
+      h("th", { scope: "row" }, named(row.label), row.label === t.best_label && [" ", h("span", { class: "tag" }, "best")], row.retired && [" ", h("span", { class: "tag" }, "retired")]),
       right(format.count(row.rounds)), right(format.percent(row.share)), h("td", { class: "shares" }, bar(row.latest_share), h("span", { class: "number" }, format.percent(row.latest_share))),
       cells(row.reward), cells(row.value)));
   const others = t.other_labels;
@@ -180,7 +181,7 @@ function roundRow(line) {
   const context = JSON.stringify(line.context);
   return h("tr", {},
     h("th", { scope: "row" }, format.count(line.round)),
-    h("td", {}, line.label ?? (line.labels ?? []).join(", "), line.holdout && [" ", h("span", { class: "tag" }, "holdout")]),
+    h("td", {}, named(line.label ?? (line.labels ?? []).join(", ")), line.holdout && [" ", h("span", { class: "tag" }, "holdout")]),
     h("td", {}, format.decimal(line.propensity, 4)),
     h("td", {}, line.correct === null ? format.decimal(line.reward) : line.correct ? "correct" : "wrong"),
     h("td", {}, line.outcome),
