@@ -10,7 +10,7 @@ import numpy as np
 import pydantic
 
 from learners.actions.base import ActionProblem
-from learners.base import AnyLearner, BoolArray, Contexts, Rounds, StateTooLargeError, StepTooCostlyError
+from learners.base import AnyLearner, BoolArray, Contexts, IntArray, Rounds, StateTooLargeError, StepTooCostlyError
 from learners.mathematics.preparation import Preparation, prepare
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
 from service.actions.vectors import ActionVectors
@@ -155,9 +155,13 @@ class Model:
         rounds, as_sent = self.format.rounds_of(rows), (rows.table["flags"] & AS_SENT) != 0
         return rounds._replace(contexts=prepare(rounds.contexts, self.preparation, as_sent))
 
-    def has_own_evidence(self, rows: LogRows) -> BoolArray:
-        """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded."""
-        own: BoolArray = rows.table["changes_seen"] >= self.learner_since
+    def has_own_evidence(self, changes_seen: IntArray) -> BoolArray:
+        """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded.
+
+        Args:
+            changes_seen: (n,), the changes that their predictions took into account.
+        """
+        own: BoolArray = changes_seen >= self.learner_since
         return own if self.served_by is None else np.zeros(len(own), np.bool_)
 
     def shadowed_by(self, choice: LearnerChoice) -> "Model":
