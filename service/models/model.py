@@ -17,7 +17,7 @@ from service.actions.vectors import ActionVectors
 from service.contexts.kind import ContextKind
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
-from service.errors import NewerVersionError, StoreCorruptError
+from service.errors import StoreCorruptError
 from service.input_errors import (
     InvalidInputError,
     LabelsFixedError,
@@ -31,7 +31,7 @@ from service.models.changes import Change, Defined, FromSnapshot, after, check_l
 from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.models.norm_policy import ContextCheck
-from service.models.unreadable import is_newer, reason_of
+from service.models.unreadable import unreadable_definition
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
 from service.store.records.context_codec import SparseCodec
@@ -272,11 +272,7 @@ def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
         learner = build_learner(definition)
         first = _first(build_learner(defined.definition), defined.definition.labels) if changes else None
     except (ValueError, RecursionError, InvalidInputError) as error:
-        if is_newer(error):
-            detail = f"a newer version wrote the definition of model {stored.key.name!r}: {reason_of(error)}"
-            raise NewerVersionError(detail) from error
-        detail = f"the definition of model {stored.key.name!r} cannot be read: {reason_of(error)}"
-        raise StoreCorruptError(detail) from error
+        raise unreadable_definition(stored.key.name, error) from error
     since = max((number for number, change in enumerate(changes, 1) if change.learner is not None), default=0)
     new_state = changes[-1].state if changes else None
     return Model(stored.key, definition, learner, retired, count, since, first, new_state=new_state)
