@@ -103,7 +103,7 @@ DATA = (
             "test_every_distribution_is_known_after_changes",
             "test_distributions_are_unknown_from_a_rollback_to_a_reset",
             "test_an_update_of_an_unknown_prediction_makes_a_state_unknown",
-            "test_dsjson_has_the_labels_of_each_prediction",
+            "test_dsjson_names_the_labels_that_a_prediction_had",
             "test_an_export_that_follows_the_log_notices_changes",
             "test_predictions_of_a_policy_are_unknown",
             "test_a_promoted_learner_is_known_after_a_reset",

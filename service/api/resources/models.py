@@ -48,6 +48,7 @@ def router(catalogue: Catalogue) -> APIRouter:
     routes = APIRouter()
     routes.include_router(_creation(catalogue))
     routes.include_router(_reading(catalogue))
+    routes.include_router(_history(catalogue))
     routes.include_router(_change(catalogue))
     return routes
 
@@ -108,6 +109,17 @@ def _reading(catalogue: Catalogue) -> APIRouter:
         answer, version = await catalogue.get(name)
         return await answer_with(request, answer, headers={"ETag": f'"{version}"'})
 
+    @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
+    async def delete_model(name: Name) -> None:
+        """Delete a model and its log. Its open predictions no longer accept feedback."""
+        await catalogue.delete(name)
+
+    return routes
+
+
+def _history(catalogue: Catalogue) -> APIRouter:
+    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
+
     @routes.get(
         "/{name}/changes",
         response_model=ChangeList,
@@ -121,11 +133,6 @@ def _reading(catalogue: Catalogue) -> APIRouter:
     ) -> Response:
         """Read the changes of a model, oldest first. Use `next_after` as `after` for the next page."""
         return await answer_with(request, await catalogue.changes(name, after, limit))
-
-    @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
-    async def delete_model(name: Name) -> None:
-        """Delete a model and its log. Its open predictions no longer accept feedback."""
-        await catalogue.delete(name)
 
     return routes
 

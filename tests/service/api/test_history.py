@@ -29,15 +29,15 @@ async def test_the_pages_list_every_change_once(api: Api) -> None:
         patch = {"labels": labels, "holdout": None} if number % 2 else {"window_seconds": float(number + 1)}
         model = body_of(await api.change("*", **patch), 200)
         expected.append(model["changes"]["latest"][0])
-    found, after, sizes = list[Any](), 0, list[int]()
-    while after is not None:
-        page = await listed(api, after=after, limit=5)
+    found, sizes, pages = list[Any](), list[int](), list[Any]([0])
+    while pages[-1] is not None:
+        page = await listed(api, after=pages[-1], limit=5)
         assert page["count"] == 12
         assert (page["definition"]["labels"], page["definition"]["mode"]) == (LABELS, "online")
         assert page["definition"]["holdout"]["fraction"] == 0.5
         found += page["changes"]
         sizes.append(len(page["changes"]))
-        after = page["next_after"]
+        pages.append(page["next_after"])
     assert (found, sizes) == (expected, [5, 5, 2])
     assert [each["number"] for each in found] == list(range(1, 13))
     for after in (12, 13, 2**53):

@@ -5,7 +5,6 @@ same work, so each request has several attempts; a callback that is too long exc
 """
 
 import asyncio
-import itertools
 import json
 import time
 from typing import Any, NamedTuple
@@ -14,9 +13,8 @@ import httpx2
 import numpy as np
 import pytest
 
-from service.catalogue.changing import MOST_CHANGES
-from service.store import keys
 from service.store.redis.redis_store import RedisStore
+from tests.service.api.many_changes import make_many_changes
 from tests.service.sample_models import SIZE
 from tests.service.workers import worker
 
@@ -222,23 +220,11 @@ async def make_many_models(client: httpx2.AsyncClient) -> None:
     assert (await send(client, "POST", "/models/labels/rounds", body)).status_code == 200
 
 
-async def make_many_changes(client: httpx2.AsyncClient, store: RedisStore) -> None:
-    """Create a model with as many changes as a model may have."""
-    await client.delete("/models/changed")
-    assert (await send(client, "POST", "/models", json_body(name="changed", labels=["a", "b"], **REST))).is_success
-    lines = [
-        {"labels": {"add": [f"label {i:020} {j}" for j in range(40)]}} if i % 200 == 0 else {"policies": {"mode": mode}}
-        for i, mode in zip(range(MOST_CHANGES), itertools.cycle(["frozen", "online"]), strict=False)
-    ]
-    history = "".join(json.dumps(each | {"at": 1.0 + i}) + "\n" for i, each in enumerate(lines))
-    await store.command("HSET", keys.model("changed"), "changes", MOST_CHANGES, "history", history)
-
-
 async def test_no_request_blocks_the_event_loop(store_url: str, store: RedisStore, callbacks: Callbacks) -> None:
     """Parsing, validating, deciding, storing and answering yield to the event loop at least every 50 ms."""
     async with worker(store_url) as client:
         await make_models(client)
-        await make_many_changes(client, store)
+        await make_many_changes(client, store, "changed")
         await make_many_models(client)
         held = []
         for request in requests():

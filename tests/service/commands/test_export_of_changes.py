@@ -2,9 +2,6 @@
 
 import json
 import random
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from service.commands.main import app
-from tests.servers import wait_until
 from tests.service.wager import Wager
 
 LEARNERS: dict[str, Any] = {
@@ -47,9 +43,12 @@ class Life:
         self.answers.update({each["prediction_id"]: each for each in made})
         self._waiting += made
 
-    def judge(self, n: int | None = None) -> None:
+    def judge(self, n: int | None = None, *, latest: bool = False) -> None:
         """Send feedback for some of the waiting predictions, or for all."""
-        self._random.shuffle(self._waiting)
+        if latest:
+            self._waiting.reverse()
+        else:
+            self._random.shuffle(self._waiting)
         some, self._waiting = self._waiting[:n], self._waiting[len(self._waiting) if n is None else n :]
         items = [{"prediction_id": each["prediction_id"], "correct": each["label"] in "ad"} for each in some]
         answer = self.client.post("/feedback/batch", json={"feedback": items}).json()
@@ -188,7 +187,7 @@ def test_a_promoted_learner_is_known_after_a_reset(live: Wager, name: str, tmp_p
         life.post("/shadows/rival", {"learner": "gaptron"}, "PUT")
         life.post("/promote", {"shadow": "rival"})
         life.predict(3)
-        life.judge()
+        life.judge(3, latest=True)  # 8 predictions of the first learner wait
         life.change(labels={"add": ["d"]})
         life.post("/reset", {})
         life.live()
@@ -245,31 +244,28 @@ def test_an_export_without_distributions_has_the_labels_of_each_prediction(
         assert [row["label_count"] for row in rows_of(out)] == [3 + row["changes_seen"] for row in rows_of(out)]
 
 
-def test_an_export_that_follows_the_log_notices_changes(live: Wager, name: str, tmp_path: Path) -> None:
+def test_an_export_that_follows_the_log_notices_changes(
+    live: Wager, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A change during the run is made at its place, and the later parts describe the model after it."""
     with httpx2.Client(base_url=live.url) as client:
         life, out = Life(client, name), tmp_path / "out"
         life.live()
-        words = ["export", "--model", name, "--output", str(out), "--follow", "--every", "0.1"]
-        command = [sys.executable, "-m", "service", *words, "--url", live.url, "--json"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            try:
-                wait_until((out / "part-000000000001.parquet").exists)
-                life.change(labels={"add": ["d"]})
-                life.judge(4)
-                wait_until((out / "part-000000000017.parquet").exists)
-                life.post("/reset", {})
-                life.predict(20)
-                life.judge()
-                last = client.get(f"/models/{name}").json()["rounds_seen"]
-                wait_until(lambda: sum(len(rows_of(part)) for part in out.glob("part-*.parquet")) == last)
-                process.send_signal(signal.SIGINT)
-                result = json.loads(process.communicate(timeout=60)[0])
-            finally:
-                process.kill()
-        assert (result["rounds"], result["distributions"], result["reason"]) == (last, last, None)
+        steps = iter([("", {"labels": {"add": ["d"]}}, "PATCH"), ("/reset", {}, "POST")])
+
+        def instead_of_sleeping(_: float) -> None:
+            """Change the model, then predict and judge; interrupt the command after the last change."""
+            step = next(steps, None)
+            if step is None:
+                raise KeyboardInterrupt
+            life.post(*step)
+            life.live()
+
+        monkeypatch.setattr("service.commands.tools.data.export.time.sleep", instead_of_sleeping)
+        result = life.export(live.url, out, "--follow")
+        assert (result["rounds"], result["distributions"], result["reason"], result["parts"]) == (48, 48, None, 3)
         assert life.check(rows_of(out), list("abcd")) == []
         parquet = pytest.importorskip("pyarrow.parquet")
         described = [json.loads(parquet.read_schema(path).metadata[b"wager"]) for path in sorted(out.glob("part-*"))]
-        assert [len(each["model"]["labels"]) for each in described[:2]] == [3, 4]
+        assert [len(each["model"]["labels"]) for each in described] == [3, 4, 4]
         assert json.loads((out / "_model.json").read_text())["model"]["labels"] == list("abcd")
