@@ -122,7 +122,7 @@ def change_all(life: Life) -> None:
 
 def test_every_distribution_is_known_after_changes(live: Wager, name: str, tmp_path: Path) -> None:
     """Labels, modes, holdouts and a reset between predictions and their feedback leave no distribution unknown."""
-    with httpx2.Client(base_url=live.url) as client:
+    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         for kind, learner in LEARNERS.items():
             life, out = Life(client, f"{name}-{kind}".replace(" ", "-"), learner=learner), tmp_path / kind
             change_all(life)
@@ -138,7 +138,7 @@ def test_every_distribution_is_known_after_changes(live: Wager, name: str, tmp_p
 
 def test_distributions_are_unknown_from_a_rollback_to_a_reset(live: Wager, name: str, tmp_path: Path) -> None:
     """Those before a rollback stay known, even of rounds after it; those after a reset are known again."""
-    with httpx2.Client(base_url=live.url) as client:
+    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         for algorithm in ("fastcb", "gaptron"):
             life, out = Life(client, f"{name}-{algorithm}", learner=algorithm), tmp_path / f"{algorithm}.parquet"
             life.live()
@@ -159,7 +159,7 @@ def test_distributions_are_unknown_from_a_rollback_to_a_reset(live: Wager, name:
 
 def test_an_update_of_an_unknown_prediction_makes_a_state_unknown(live: Wager, name: str, tmp_path: Path) -> None:
     """If the update depends on what an unknown prediction computed, later ones are unknown, else known."""
-    with httpx2.Client(base_url=live.url) as client:
+    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         for algorithm, known in (("fastcb", 20), ("gaptron", 5)):
             life, out = Life(client, f"{name}-{algorithm}", learner=algorithm), tmp_path / f"{algorithm}.parquet"
             life.post("/snapshots", {"id": "kept"})
@@ -181,13 +181,14 @@ def test_an_update_of_an_unknown_prediction_makes_a_state_unknown(live: Wager, n
 
 def test_a_promoted_learner_is_known_after_a_reset(live: Wager, name: str, tmp_path: Path) -> None:
     """The distributions of a promoted shadow are unknown until the model begins anew with its learner."""
-    with httpx2.Client(base_url=live.url) as client:
+    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         life, out = Life(client, name, learner="soba-diagonal"), tmp_path / "out.parquet"
         life.live()
-        life.post("/shadows/rival", {"learner": "gaptron"}, "PUT")
+        life.predict(30)
+        life.post("/shadows/rival", {"learner": "newtron"}, "PUT")
         life.post("/promote", {"shadow": "rival"})
         life.predict(3)
-        life.judge(3, latest=True)  # 8 predictions of the first learner wait
+        life.judge(3, latest=True)  # 38 predictions of the first learner wait
         life.change(labels={"add": ["d"]})
         life.post("/reset", {})
         life.live()
@@ -195,13 +196,13 @@ def test_a_promoted_learner_is_known_after_a_reset(live: Wager, name: str, tmp_p
         result = life.export(live.url, out)
         unknown = life.check(rows_of(out), list("abcd"))
         assert unknown == [row["round"] for row in rows_of(out) if row["changes_seen"] == 1]
-        assert (len(unknown), result["rounds"]) == (3, 51)
+        assert (len(unknown), result["rounds"]) == (3, 81)
         assert "change 1, a promote after round 16" in result["reason"]
 
 
 def test_predictions_of_a_policy_are_unknown(live: Wager, name: str, tmp_path: Path) -> None:
     """In the mode logging, distributions are those of the requests, and later ones are known."""
-    with httpx2.Client(base_url=live.url) as client:
+    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         life, out = Life(client, name, mode="logging"), tmp_path / "out.parquet"
         life.predict(10, policy={"a": 0.5, "b": 0.25, "c": 0.25})
         life.predict(10)
@@ -219,7 +220,7 @@ def test_predictions_of_a_policy_are_unknown(live: Wager, name: str, tmp_path: P
 def test_dsjson_has_the_labels_of_each_prediction(live: Wager, name: str, tmp_path: Path) -> None:
     """A line has the eligible labels as actions, with the probabilities that the request got; the rest of a log too."""
     out = tmp_path / "out.dsjson"
-    with httpx2.Client(base_url=live.url) as client:
+    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         life = Life(client, name)
         change_all(life)
         assert life.export(live.url, out, "--format", "dsjson", "--after", "60")["distributions"] == 161
@@ -235,7 +236,7 @@ def test_an_export_without_distributions_has_the_labels_of_each_prediction(
     live: Wager, name: str, tmp_path: Path
 ) -> None:
     """A reader knows the labels that each prediction had, also where its distribution is unknown."""
-    with httpx2.Client(base_url=live.url) as client:
+    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         life, out = Life(client, name), tmp_path / "out.parquet"
         life.live()
         life.change(labels={"add": ["d"]})
@@ -248,7 +249,7 @@ def test_an_export_that_follows_the_log_notices_changes(
     live: Wager, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change during the run is made at its place, and the later parts describe the model after it."""
-    with httpx2.Client(base_url=live.url) as client:
+    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         life, out = Life(client, name), tmp_path / "out"
         life.live()
         steps = iter([("", {"labels": {"add": ["d"]}}, "PATCH"), ("/reset", {}, "POST")])
