@@ -120,7 +120,13 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of a model's log: a prediction and its feedback."""
+    """One round of a model's log: a prediction and its feedback.
+
+    Attributes:
+        rounds_seen: the rounds in the log that the answer took into account.
+        changes_seen: the changes of the model that the answer took into account.
+        changes: the changes in the log before this round.
+    """
 
     round: int
     prediction_id: str
@@ -138,6 +144,8 @@ class Round:
     eligible: tuple[str, ...] | None = None
     holdout: bool = False
     rounds_seen: int = 0
+    changes_seen: int = 0
+    changes: int = 0
     raw: Json = field(default_factory=dict, repr=False, compare=False)
 
 

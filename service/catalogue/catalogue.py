@@ -12,7 +12,7 @@ from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED, aliases_of
 from service.access.keys import Names
 from service.catalogue.changing import changed_model, check_count, is_repeated, stale
-from service.catalogue.descriptions import Described, described, version_of
+from service.catalogue.descriptions import Described, described, history_of, version_of
 from service.catalogue.open_predictions import OpenPredictions, PredictionPage
 from service.catalogue.round_log import LogReader, moment
 from service.catalogue.stored import make_change, stored_under
@@ -24,7 +24,7 @@ from service.models.model import Limits, Model, new_model, reading_cost, stored_
 from service.models.model_summary import Summary, read_summary, summary_of
 from service.schemas.changes import ModelPatch
 from service.schemas.learners import LearnerDescription, LearnerList
-from service.schemas.models import DamageNote, ModelDefinition, ModelSummary
+from service.schemas.models import ChangeList, DamageNote, ModelDefinition, ModelSummary
 from service.schemas.policies import policies_of
 from service.schemas.rounds import RoundLine
 from service.store.damage import Damage
@@ -201,6 +201,16 @@ class Catalogue:
         """
         model = await self._read(await stored_under(self._store, name))
         return await LogReader(model, self._store, self._compute).read(after, limit)
+
+    async def changes(self, name: str, after: int, limit: int) -> ChangeList:
+        """Return up to `limit` changes of a model after change `after`, oldest first.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            StoreCorruptError: if the changes cannot be read.
+        """
+        stored = await stored_under(self._store, name)
+        return await self._compute.run_costly(reading_cost(stored), name, history_of, stored, after, limit)
 
     async def predictions(self, name: str, cursor: str, limit: int) -> PredictionPage:
         """Return a page of the predictions that have no round yet; see `OpenPredictions.page`.

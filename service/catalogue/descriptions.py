@@ -1,12 +1,14 @@
 """The descriptions of models, as the service returns them."""
 
+import json
 from typing import NamedTuple
 
 from service.catalogue.round_log import moment
 from service.models.changes import Change, FromSnapshot, kind_of, read_change
 from service.models.learner_choice import hyperparameters
 from service.models.model import Model
-from service.schemas.models import ChangeNote, ModelAnswer, ModelChanges
+from service.models.unreadable import unreadable_definition
+from service.schemas.models import ChangeList, ChangeNote, ModelAnswer, ModelChanges
 from service.schemas.policies import policies_of
 from service.store.stored_models import ModelKey, StoredModel
 
@@ -29,6 +31,30 @@ def described(stored: StoredModel, model: Model) -> Described:
 def version_of(key: ModelKey, change_count: int) -> str:
     """Return the version of a model's definition, for an ETag."""
     return f"{key.incarnation}.{change_count}"
+
+
+def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:
+    """Return a page of the changes of a model, the oldest first.
+
+    Args:
+        stored: the model.
+        after: the number of the last change before the page.
+        limit: maximum changes.
+
+    Raises:
+        NewerVersionError: if a newer version made one of them.
+        StoreCorruptError: if one of them cannot be read.
+    """
+    some, count = stored.history[after : after + limit], len(stored.history)
+    try:
+        notes = [_note(number, read_change(line)) for number, line in enumerate(some, after + 1)]
+        definition = json.loads(stored.definition)
+    except (ValueError, RecursionError) as error:
+        raise unreadable_definition(stored.key.name, error) from error
+    last = after + len(notes)
+    return ChangeList(
+        count=count, definition=definition, changes=notes, next_after=last if notes and last < count else None
+    )
 
 
 def _answer(stored: StoredModel, model: Model) -> ModelAnswer:

@@ -14,6 +14,7 @@ from service.compute import Compute
 from service.models.answer_kinds import NOTHING, Shown
 from service.models.model import Model
 from service.prediction_id import PredictionId
+from service.replicas.folding.definitions import model_after
 from service.schemas.rounds import LoggedAction, RoundLine
 from service.store.base import LogEntry, Store
 from service.store.log_entries import read_page
@@ -68,7 +69,10 @@ class LogReader:
     async def _part(self, after: int, limit: int) -> _Part:
         model = self._model
         most = max(1, min(limit, _PART_BYTES // model.format.round_bytes))
-        entries = _following((await self._store.read_tail(model.key, after, most)).entries, after)
+        tail = await self._store.read_tail(model.key, after, most)
+        if tail.change_count > model.change_count:  # the rounds may have labels of newer changes
+            model = self._model = await model_after(self._store, self._compute, model, tail.change_count)
+        entries = _following(tail.entries, after)
         cost = sum(len(entry.payload) for entry in entries) * _COST_PER_BYTE
         lines = await self._compute.run_costly(cost, model.name, _lines_after, model, entries, after)
         return _Part(lines[:limit], entries[-1].last_round if entries else None)
@@ -89,18 +93,19 @@ def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[Roun
 
 
 def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
-    blocks, ends = [entry.block for entry in entries], [entry.last_round for entry in entries]
+    ends = [entry.last_round for entry in entries]
     for stretch in read_page(model.format, entries):
         if stretch.rows is not None:
-            yield from _lines(model, stretch.rows, lambda number: blocks[bisect_left(ends, number)])
+            yield from _lines(model, stretch.rows, lambda number: entries[bisect_left(ends, number)])
 
 
-def _lines(model: Model, rows: LogRows, block_of: Callable[[int], str]) -> Iterator[RoundLine]:
+def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> Iterator[RoundLine]:
     table = rows.table
     for i, line in enumerate(table):
         (shown,) = model.answers.show(table["output"][i : i + 1])
         right = _right(model, table["truth"][i : i + 1])
-        id_ = PredictionId(model.name, block_of(int(line["round"])), int(line["token"]))
+        entry = entry_of(int(line["round"]))
+        id_ = PredictionId(model.name, entry.block, int(line["token"]))
         actions = decode(rows.parts.actions[i]) if model.vectors else None
         yield RoundLine(
             round=int(line["round"]),
@@ -119,6 +124,8 @@ def _lines(model: Model, rows: LogRows, block_of: Callable[[int], str]) -> Itera
             eligible=_eligible(model, rows, i),
             holdout=bool(line["flags"] & HOLDOUT),
             rounds_seen=int(line["rounds_seen"]),
+            changes_seen=int(line["changes_seen"]),
+            changes=entry.change_count,
             predicted_at=moment(line["predicted_at"]),
             feedback_at=moment(line["feedback_at"]),
         )

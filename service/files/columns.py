@@ -19,7 +19,7 @@ EXPORTED = (
     "round", "prediction_id", "label", "propensity", "reward", "correct", "true_label", "context", "actions",
     "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at", "feedback_at",
 )  # fmt: skip
-"""The columns of `wager export --format parquet`."""
+"""The columns of `wager export --format parquet` that are no features, even without a column `context`."""
 
 
 class Chosen(NamedTuple):

@@ -8,12 +8,12 @@ from service.files.errors import FileError
 
 
 def dsjson_line(
-    model: Mapping[str, Any], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
+    labels: Sequence[str], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
 ) -> dict[str, Any]:
     """Return a round as an object of dsjson.
 
     Args:
-        model: what `GET /models/{name}` says of the model.
+        labels: those that the model had for the prediction; any for a model with actions.
         line: a line of its log.
         distribution: the probabilities of its labels or actions; None spreads what the chosen one leaves evenly.
         path: the file, for errors.
@@ -23,7 +23,7 @@ def dsjson_line(
     """
     if line["label"] is None or line["propensity"] is None:
         raise FileError(path, f"round {line['round']}", "has several labels, or no probability; use ndjson")
-    multi, ids, p = _listed(model, line, distribution, path)
+    multi, ids, p = _listed(labels, line, distribution, path)
     chosen = ids.index(line["label"])
     order = [chosen, *(i for i in range(len(ids)) if i != chosen)]
     if p is None:
@@ -47,7 +47,7 @@ def dsjson_line(
 
 
 def _listed(
-    model: Mapping[str, Any], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
+    labels: Sequence[str], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
 ) -> tuple[list[dict[str, Any]], list[str], list[float] | None]:
     """Return the objects, the ids and the probabilities of all actions, or of the eligible labels."""
     actions = line.get("actions")
@@ -57,8 +57,8 @@ def _listed(
             raise FileError(path, f"round {line['round']}", detail)
         listed = [{"_tag": each["id"], **_shared(each["features"])} for each in actions]
         return listed, [each["id"] for each in actions], None if distribution is None else list(distribution)
-    ids = line["eligible"] or list(model["labels"])
-    numbers = {label: k for k, label in enumerate(model["labels"])}
+    ids = line["eligible"] or list(labels)
+    numbers = {label: k for k, label in enumerate(labels)}
     multi = [{"_tag": label, "label": {"label": label}} for label in ids]
     return multi, ids, None if distribution is None else [distribution[numbers[label]] for label in ids]
 

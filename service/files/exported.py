@@ -21,6 +21,7 @@ class Lines(NamedTuple):
 
     lines: Sequence[Mapping[str, Any]]
     distributions: Sequence[list[float] | None]
+    label_counts: Sequence[int | None] = ()  # how many labels the model had for each prediction; () if unknown
 
 
 class Export(NamedTuple):
@@ -53,13 +54,25 @@ class Export(NamedTuple):
             return 0
         try:
             self.output.mkdir(parents=True, exist_ok=True)
-            self._check_model()
+            self.check_model()
         except OSError as error:
             raise FileError(self.output, "", f"cannot be written: {error.strerror}") from error
         parts = sorted(self.output.glob(f"part-*{SUFFIXES[self.format]}"))
         return _last_round(parts[-1], self.format) if parts else 0
 
-    def _check_model(self) -> None:
+    def renewed(self, model: Mapping[str, Any]) -> "Export":
+        """Return the export with a newer description of the model.
+
+        Raises:
+            FileError: if it describes another model, or cannot be written.
+        """
+        newer = self._replace(model=model)
+        if newer.is_folder:
+            newer.check_model()
+        return newer
+
+    def check_model(self) -> None:
+        """Check that the folder is empty or has parts of the model, and describe the model in it. Raise as `begin`."""
         note, about = self.output / "_model.json", {"version": VERSION, "model": dict(self.model)}
         if note.exists():
             try:
@@ -90,9 +103,13 @@ class Export(NamedTuple):
             _write_parquet(path, self.model, part)
             return
         with path.open("w", encoding="utf-8") as file:
-            for line, distribution in zip(part.lines, part.distributions, strict=True):
-                found = dict(line) if self.format == "ndjson" else dsjson_line(self.model, line, distribution, path)
+            for i, line in enumerate(part.lines):
+                found = dict(line) if self.format == "ndjson" else self._dsjson(part, i, path)
                 file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+    def _dsjson(self, part: Lines, i: int, path: Path) -> dict[str, Any]:
+        labels, n = self.model["labels"], part.label_counts[i] if part.label_counts else None
+        return dsjson_line(labels if n is None else labels[:n], part.lines[i], part.distributions[i], path)
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:
@@ -124,6 +141,7 @@ def _write_parquet(path: Path, model: Mapping[str, Any], part: Lines) -> None:
     schema = pa.schema(list(types.items()), metadata={"wager": json.dumps(about)})
     columns = {name: [line.get(name) for line in part.lines] for name in types}
     columns["distribution"] = list(part.distributions)
+    columns["label_count"] = list(part.label_counts) or [None] * len(part.lines)
     for name in ("context", "actions"):
         columns[name] = [None if value is None else json.dumps(value, ensure_ascii=False) for value in columns[name]]
     for name in ("predicted_at", "feedback_at"):

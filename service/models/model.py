@@ -10,14 +10,14 @@ import numpy as np
 import pydantic
 
 from learners.actions.base import ActionProblem
-from learners.base import AnyLearner, BoolArray, Contexts, Rounds, StateTooLargeError, StepTooCostlyError
+from learners.base import AnyLearner, BoolArray, Contexts, IntArray, Rounds, StateTooLargeError, StepTooCostlyError
 from learners.mathematics.preparation import Preparation, prepare
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
 from service.actions.vectors import ActionVectors
 from service.contexts.kind import ContextKind
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
-from service.errors import NewerVersionError, StoreCorruptError
+from service.errors import StoreCorruptError
 from service.input_errors import (
     InvalidInputError,
     LabelsFixedError,
@@ -31,7 +31,7 @@ from service.models.changes import Change, Defined, FromSnapshot, after, check_l
 from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.models.norm_policy import ContextCheck
-from service.models.unreadable import is_newer, reason_of
+from service.models.unreadable import unreadable_definition
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
 from service.store.records.context_codec import SparseCodec
@@ -155,9 +155,13 @@ class Model:
         rounds, as_sent = self.format.rounds_of(rows), (rows.table["flags"] & AS_SENT) != 0
         return rounds._replace(contexts=prepare(rounds.contexts, self.preparation, as_sent))
 
-    def has_own_evidence(self, rows: LogRows) -> BoolArray:
-        """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded."""
-        own: BoolArray = rows.table["changes_seen"] >= self.learner_since
+    def has_own_evidence(self, changes_seen: IntArray) -> BoolArray:
+        """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded.
+
+        Args:
+            changes_seen: (n,), the changes that their predictions took into account.
+        """
+        own: BoolArray = changes_seen >= self.learner_since
         return own if self.served_by is None else np.zeros(len(own), np.bool_)
 
     def shadowed_by(self, choice: LearnerChoice) -> "Model":
@@ -268,11 +272,7 @@ def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
         learner = build_learner(definition)
         first = _first(build_learner(defined.definition), defined.definition.labels) if changes else None
     except (ValueError, RecursionError, InvalidInputError) as error:
-        if is_newer(error):
-            detail = f"a newer version wrote the definition of model {stored.key.name!r}: {reason_of(error)}"
-            raise NewerVersionError(detail) from error
-        detail = f"the definition of model {stored.key.name!r} cannot be read: {reason_of(error)}"
-        raise StoreCorruptError(detail) from error
+        raise unreadable_definition(stored.key.name, error) from error
     since = max((number for number, change in enumerate(changes, 1) if change.learner is not None), default=0)
     new_state = changes[-1].state if changes else None
     return Model(stored.key, definition, learner, retired, count, since, first, new_state=new_state)

@@ -4,7 +4,7 @@ import json
 
 import pydantic
 
-from service.errors import WagerError
+from service.errors import NewerVersionError, StoreCorruptError, StoreError, WagerError
 from service.input_errors import UnknownAlgorithmError, UnknownHyperparameterError
 from service.schemas.models import ModelDefinition
 from service.wording.bad_json import syntax_error, unreadable
@@ -13,6 +13,18 @@ from service.wording.validation import explain
 
 _UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
 """Pydantic's error types for unknown fields and choices."""
+
+
+def unreadable_definition(name: str, error: Exception) -> StoreError:
+    """Return the error of a model whose definition, or a change of it, cannot be read.
+
+    Args:
+        name: the model.
+        error: what reading it raised.
+    """
+    if is_newer(error):
+        return NewerVersionError(f"a newer version wrote the definition of model {name!r}: {reason_of(error)}")
+    return StoreCorruptError(f"the definition of model {name!r} cannot be read: {reason_of(error)}")
 
 
 def reason_of(error: Exception) -> str:

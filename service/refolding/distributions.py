@@ -1,28 +1,28 @@
 """Recomputes the distributions of a log.
 
 The log keeps the probability of the answer only. The distribution of a prediction follows from the state that it was
-made with: the fold of the first `rounds_seen` rounds. So the log is folded again from its first round, and every
-prediction is decided again at its place. A result counts only if it has the logged probability.
+made with: the fold of the first `rounds_seen` rounds and `changes_seen` changes. So the log is folded again from its
+first round, and every prediction is decided again at its place. A result counts only if it has the logged probability.
 """
 
-import copy
-from collections import deque
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from learners.base import FloatArray
-from service.errors import WagerError
+from learners.base import BoolArray, FloatArray
 from service.models.model import Model
-from service.refolding.model_of_answer import model_of
+from service.refolding.fold import Fold
+from service.refolding.history import History, UnknownHistoryError
 from service.refolding.page import Page, page_of
 
 _TOLERANCE = 1e-9
 
-_STATE_EVERY, _MOST_STATES = 4096, 16
-"""Rounds between kept states, and their number: predictions may have waited for as many rounds as both together."""
+_LOGGING = "in the mode logging, the model draws from the policies of the requests, which the log does not keep"
+_NOT_ALL_ACTIONS = "the log does not keep the probability of every action"
+_SEVERAL_LABELS = "the model answers several labels"
+_OTHER = "the model did not decide them itself, as in an import, or its updates are random"
 
 
 class Distributions:
@@ -30,113 +30,82 @@ class Distributions:
 
     Args:
         answer: what `GET /models/{name}` says of the model.
+        history: its changes.
 
     Attributes:
-        reason: why later distributions are unknown; "" if they can be recomputed.
-        unknown: the number of rounds without a distribution.
+        reasons: why distributions are unknown, each with the number of rounds.
     """
 
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        self.unknown = 0
-        self._position, self._next = 0, 1
-        self._pages: deque[Page] = deque()
-        self._states: deque[tuple[int, Any]] = deque()
-        self._model: Model | None = None
-        self._state: Any = None
+    def __init__(self, answer: Mapping[str, Any], history: History) -> None:
+        self.reasons: dict[str, int] = {}
         self._has_actions = answer.get("actions") is not None
-        self.reason = "" if self._has_actions else self._begin(answer)
+        self._history = history
+        self._fold: Fold | None = None
+        self._broken = ""  # why no further ones can be recomputed
 
     def of(self, lines: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
-        """Return the distribution of each of the next rounds of the log, in the order of its labels or actions.
+        """Return the distribution of each of the next rounds of the log.
 
         Args:
             lines: the lines of `GET /models/{name}/rounds` after the last ones, from round 1 on.
+
+        Returns:
+            The probability of each label that the model had for the prediction, retired ones included, in the order
+            of its labels; or of each action. None where it is unknown.
         """
-        found = [_logged(line) for line in lines] if self._has_actions else self._recomputed(lines)
-        self.unknown += found.count(None)
-        return found
-
-    def _begin(self, answer: Mapping[str, Any]) -> str:
-        """Build the model; return why its distributions are unknown, or ""."""
-        if answer["changes"]["count"]:
-            return f"the model has {answer['changes']['count']} changes, whose places in the log are not public"
-        if answer["mode"] == "logging":
-            return "the model draws from the policies of the requests, which the log does not keep"
-        try:
-            self._model = model_of(answer)
-        except (WagerError, ValueError) as error:
-            return f"this version cannot build the model: {error}"
-        if self._model.answers.choices is None:
-            return "the model answers several labels"
-        self._state = self._model.learner.init()
-        self._states.append((0, copy.deepcopy(self._state)))
-        return ""
-
-    def _recomputed(self, lines: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
-        if not lines or self.reason or self._model is None:
-            return [None] * len(lines)
-        if any(line["round"] != number for number, line in enumerate(lines, self._next)):
-            self.reason = f"the log lacks round {self._next:,}"
-            return [None] * len(lines)
-        self._next += len(lines)
-        page = page_of(self._model, lines)
-        self._pages.append(page)
-        return self._decided(self._model, page, lines)
-
-    def _decided(self, model: Model, page: Page, lines: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
-        """Decide the predictions of a page, in the order of the states that they were made with."""
+        if self._has_actions:
+            return [self._known(_logged(line), _NOT_ALL_ACTIONS) for line in lines]
         found: list[list[float] | None] = [None] * len(lines)
-        order = np.argsort(page.seen, kind="stable")
-        starts = [0, *(np.flatnonzero(np.diff(page.seen[order])) + 1).tolist(), len(order)]
-        for start, stop in pairwise(starts):
-            rows = order[start:stop].tolist()
-            if not self._go_to(model, int(page.seen[rows[0]])):
-                break
-            for i in rows:
-                found[i] = self._decide(model, page, i, lines[i])
+        try:
+            if lines and not self._broken:
+                self._recompute(lines, found)
+        except UnknownHistoryError as error:
+            self._broken = str(error)
+        if self._broken:
+            self._note(self._broken, found.count(None))
         return found
 
-    def _decide(self, model: Model, page: Page, i: int, line: Mapping[str, Any]) -> list[float] | None:
-        """Decide one prediction; return its distribution if it agrees with the log."""
-        row = page.rounds.rows(i, i + 1)
-        decision = model.learner.decide(self._state, row.contexts, row.eligible if row.eligible.shape[1] else None)
-        page.rounds.evidence[i] = decision.evidence[0]
-        label = int(row.labels[0])
-        held = _held_out(model, row.eligible, label) if line["holdout"] else decision.distributions[0]
-        logged = line["propensity"]
-        return held.tolist() if logged is not None and abs(held[label] - logged) <= _TOLERANCE else None
+    def _recompute(self, lines: Sequence[Mapping[str, Any]], found: list[list[float] | None]) -> None:
+        if self._history.model(0).answers.choices is None:
+            self._broken = _SEVERAL_LABELS
+            return
+        self._fold = self._fold or Fold(self._history)
+        for some in _consecutive(lines):
+            page = page_of(self._history, [lines[i] for i in some])
+            self._fold.add(page)
+            for i in sorted(range(page.n), key=lambda row: page.seen[row]):
+                found[some[i]] = self._decide(self._fold, page, i, lines[some[i]])
 
-    def _go_to(self, model: Model, place: int) -> bool:
-        """Bring the state to a place of the log; return False if that is not possible."""
-        if place < self._position:
-            while self._states and self._states[-1][0] > place:
-                self._states.pop()
-            if not self._states:
-                self.reason = f"a prediction waited for more than {self._position - place:,} rounds"
-                return False
-            self._position, kept = self._states[-1]
-            self._state = copy.deepcopy(kept)
-        while self._position < place:
-            page = next(each for each in self._pages if each.first + each.rounds.n > self._position + 1)
-            start = self._position + 1 - page.first
-            until_kept = _STATE_EVERY - self._position % _STATE_EVERY
-            stop = min(page.rounds.n, start + place - self._position, start + until_kept)
-            self._fold(model, page, start, stop)
-        return True
+    def _decide(self, fold: Fold, page: Page, i: int, line: Mapping[str, Any]) -> list[float] | None:
+        """Decide one prediction at its place; return its distribution if it agrees with the log."""
+        if reason := fold.go_to(page.seen[i]):
+            return self._known(None, reason)
+        model = self._history.model(page.seen[i].change_count)
+        eligible = page.eligible(i, len(model.definition.labels))
+        decision = model.learner.decide(fold.state, page.rounds.contexts.rows(i, i + 1), eligible)
+        page.evidence[i] = decision.evidence[0]
+        label, logged = int(page.rounds.labels[i]), line["propensity"]
+        if model.definition.mode == "logging" and not line["holdout"]:
+            return self._known(None, _LOGGING)
+        answered = _held_out(model, eligible, label) if line["holdout"] else decision.distributions[0]
+        agrees = logged is not None and label < len(answered) and abs(answered[label] - logged) <= _TOLERANCE
+        return self._known(answered.tolist() if agrees else None, _OTHER)
 
-    def _fold(self, model: Model, page: Page, start: int, stop: int) -> None:
-        learned = page.learned[start:stop]
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], learned, [0]]).astype(np.int8))) + start
-        for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            self._state = model.learner.fold(self._state, page.rounds.rows(first, end))
-        self._position += stop - start
-        if self._position % _STATE_EVERY == 0:
-            self._states.append((self._position, copy.deepcopy(self._state)))
-            while len(self._states) > _MOST_STATES:
-                self._states.popleft()
-            oldest = self._states[0][0]
-            while self._pages[0].first + self._pages[0].rounds.n <= oldest + 1 and len(self._pages) > 1:
-                self._pages.popleft()
+    def _known(self, distribution: list[float] | None, reason: str) -> list[float] | None:
+        """Return a distribution, after noting why it is unknown if it is None."""
+        if distribution is None:
+            self._note(reason, 1)
+        return distribution
+
+    def _note(self, reason: str, rounds: int) -> None:
+        if rounds:
+            self.reasons[reason] = self.reasons.get(reason, 0) + rounds
+
+
+def _consecutive(lines: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    """Return the places of lines, divided where rounds are missing between them."""
+    by_gap = groupby(range(len(lines)), key=lambda i: lines[i]["round"] - i)
+    return [list(places) for _, places in by_gap]
 
 
 def _logged(line: Mapping[str, Any]) -> list[float] | None:
@@ -145,10 +114,10 @@ def _logged(line: Mapping[str, Any]) -> list[float] | None:
     return probabilities if probabilities and None not in probabilities else None
 
 
-def _held_out(model: Model, eligible: Any, label: int) -> FloatArray:
+def _held_out(model: Model, eligible: BoolArray | None, label: int) -> FloatArray:
     """Return the distribution of the holdout's policy."""
     holdout, k = model.definition.holdout, len(model.definition.labels)
-    allowed = eligible[0] if eligible.shape[1] else np.ones(k, np.bool_)
+    allowed = np.ones(k, np.bool_) if eligible is None else eligible[0]
     uniform: FloatArray = allowed / allowed.sum()
     if holdout is None or holdout.policy == "uniform":
         return uniform

@@ -36,14 +36,23 @@ async def state_after(store: Store, compute: Compute, before: Model, after: Mode
         NewerVersionError: if a newer version wrote the kept snapshot.
         StoreCorruptError: if the kept snapshot is damaged or missing.
     """
-    name, cost = after.name, state_bytes(after.learner)
-    match after.new_state:
-        case None:
-            return await compute.run_costly(cost, name, with_more_labels, before.learner, after.learner, state)
-        case FromSnapshot(snapshot=id_):
-            return await kept_state(store, compute, after, id_)
-        case _:
-            return await compute.run_costly(FIRST_CALL, name, after.learner.init)
+    if isinstance(after.new_state, FromSnapshot):
+        return await kept_state(store, compute, after, after.new_state.snapshot)
+    cost = state_bytes(after.learner) if after.new_state is None else FIRST_CALL
+    return await compute.run_costly(cost, after.name, continued, before, after, state)
+
+
+def continued(before: Model, after: Model, state: Any) -> Any:
+    """Return the state with which a model continues after a change that names no kept snapshot.
+
+    Args:
+        before: the model before the change.
+        after: the model after it.
+        state: the state before the change, which stays as it is. A reset does not read it.
+    """
+    if after.new_state is not None:
+        return after.learner.init()
+    return with_more_labels(before.learner, after.learner, state)
 
 
 async def kept_state(store: Store, compute: Compute, model: Model, id_: str) -> Any:

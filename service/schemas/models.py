@@ -158,6 +158,19 @@ class ModelChanges(Answer):
     """The last changes, the newest first."""
 
 
+class ChangeList(Answer):
+    """A page of the changes of a model since its creation."""
+
+    count: int
+    """The number of changes of the model."""
+    definition: dict[str, Any]
+    """The definition before the first change. A policy that it lacks has its default."""
+    changes: list[ChangeNote]
+    """The oldest first."""
+    next_after: int | None
+    """The `after` of the next page; null on the last page."""
+
+
 class ModelAnswer(_ModelFields):
     """A model and its counts."""
 

@@ -244,6 +244,10 @@ class RoundLine(Answer):
     """Whether the holdout answered, so that the model did not learn from the round."""
     rounds_seen: int
     """The number of rounds in the log that the answer took into account."""
+    changes_seen: int
+    """The number of changes of the model that the answer took into account."""
+    changes: int
+    """The number of changes in the log before this round."""
     predicted_at: datetime
     feedback_at: datetime
     """When the feedback arrived, or when the prediction was closed without feedback."""

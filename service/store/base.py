@@ -36,6 +36,7 @@ class LogEntry(NamedTuple):
     block: str
     payload: bytes  # one or more rounds
     version: int = VERSION  # of the rounds' layout
+    change_count: int = 0  # changes in the log before these rounds
 
 
 class ChangeEntry(NamedTuple):

@@ -146,7 +146,9 @@ ROOMS: dict[str, str] = {
         "service.api service.api.middleware service.settings"
     ),
     "service.files": "",
-    "service.refolding": f"service.errors service.schemas service.contexts {_STORE} learners.base service.models",
+    "service.refolding": (
+        f"service.errors service.schemas service.contexts {_STORE} learners.base service.models service.replicas"
+    ),
     "service.load.timing": "",
     "service.load.http": "service.load.timing",
     "service.load": "service.load.timing service.load.http service.processes service.wording",

@@ -28,8 +28,8 @@ CHANGES = (
             "test_any_interleaving_gives_every_worker_the_same_state[0-soba-diagonal]",
         ),
         errors=(
-            ("a frozen model learns", "learnable", "model.definition.mode == 'frozen'", "False"),
-            ("the holdout is learned", "learnable", "(rows.table['flags'] & HOLDOUT) == 0", "rows.table['flags'] >= 0"),
+            ("a frozen model learns", "learned_spans", "model.definition.mode == 'frozen'", "False"),
+            ("the holdout is learned", "learnable", "(rows.table['flags'] & HOLDOUT) != 0", "rows.table['flags'] < 0"),
             (
                 "another change is taken for the same",
                 "mark_of",

@@ -33,7 +33,7 @@ LIFECYCLE = (
         laws=("test_a_model_continues_from_the_state", "test_other_workers_fold_the_copy"),
         errors=(
             ("a rollback changes nothing", "keeps_state", "after.new_state is None", "True"),
-            ("a reset keeps what was learnt", "state_after", "after.learner.init", "(lambda: state)"),
+            ("a reset keeps what was learnt", "continued", "after.learner.init()", "state"),
         ),
     ),
     Errors(

@@ -241,6 +241,11 @@ READS = [
     _get("limit as text", "/models?limit=ten", 422, "wrong-type", "limit"),
     _get("rounds after a negative number", f"/models/{MODEL}/rounds?after=-1", 422, "out-of-range", "after"),
     _get("rounds after 400 digits", f"/models/{MODEL}/rounds?after={LONG}", 422, "out-of-range", "after"),
+    _get("changes of an unknown model", "/models/nobody/changes", 404, "model-not-found", "name"),
+    _get("changes after a negative number", f"/models/{MODEL}/changes?after=-1", 422, "out-of-range", "after"),
+    _get("changes after 400 digits", f"/models/{MODEL}/changes?after={LONG}", 422, "out-of-range", "after"),
+    _get("no changes a page", f"/models/{MODEL}/changes?limit=0", 422, "out-of-range", "limit"),
+    _get("too many changes a page", f"/models/{MODEL}/changes?limit=1001", 422, "out-of-range", "limit"),
     _get("no rounds a page", f"/models/{MODEL}/rounds?limit=0", 422, "out-of-range", "limit"),
 ]
 

@@ -88,9 +88,9 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
 async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) -> None:
     """Replace the log with these entries."""
     await store.command("DEL", keys.log(*model.key))
-    for number, block, rounds, version in entries:
+    for number, block, rounds, version, changes in entries:
         fields = ["t", "r", "v", version, "p", block, "d", rounds] if version == VERSION else ["p", block, "r", rounds]
-        await store.command("XADD", keys.log(*model.key), f"{number}-0", *fields)
+        await store.command("XADD", keys.log(*model.key), f"{number}-{changes}", *fields)
 
 
 def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:

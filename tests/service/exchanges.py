@@ -84,6 +84,7 @@ CHAPTERS: dict[str, list[Exchange]] = {
             "*",
         ),
         _predict("A retired label is refused:", "news", "n4", context={}, eligible=["politics", "culture"]),
+        Exchange("All changes, with the definition before them:", "/models/news/changes", method="GET"),
         Exchange("A change without `If-Match`:", "/models/news", {"window_seconds": 600.0}, "PATCH"),
     ],
     "Shadows": [

@@ -15,7 +15,7 @@ from service.api.responses.strict_route import StrictRoute
 from service.catalogue.catalogue import Catalogue
 from service.catalogue.descriptions import Described
 from service.schemas.changes import ModelPatch
-from service.schemas.models import ModelAnswer, ModelDefinition, ModelList, ModelSummary, UnreadableModel
+from service.schemas.models import ChangeList, ModelAnswer, ModelDefinition, ModelList, ModelSummary, UnreadableModel
 from service.store.stored_models import UnreadModel
 from service.wording.patterns import CURSOR, NAME
 from service.wording.values import quoted
@@ -48,6 +48,7 @@ def router(catalogue: Catalogue) -> APIRouter:
     routes = APIRouter()
     routes.include_router(_creation(catalogue))
     routes.include_router(_reading(catalogue))
+    routes.include_router(_history(catalogue))
     routes.include_router(_change(catalogue))
     return routes
 
@@ -112,6 +113,26 @@ def _reading(catalogue: Catalogue) -> APIRouter:
     async def delete_model(name: Name) -> None:
         """Delete a model and its log. Its open predictions no longer accept feedback."""
         await catalogue.delete(name)
+
+    return routes
+
+
+def _history(catalogue: Catalogue) -> APIRouter:
+    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
+
+    @routes.get(
+        "/{name}/changes",
+        response_model=ChangeList,
+        responses=responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
+    )
+    async def list_changes(
+        name: Name,
+        request: Request,
+        after: Annotated[int, Query(ge=0, le=2**53, description="The number of the last change already read.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=1000, description="Maximum changes on a page.")] = 100,
+    ) -> Response:
+        """Read the changes of a model, oldest first. Use `next_after` as `after` for the next page."""
+        return await answer_with(request, await catalogue.changes(name, after, limit))
 
     return routes
 

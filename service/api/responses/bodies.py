@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.compute import Compute
 from service.input_errors import InvalidInputError
-from service.schemas.models import ModelAnswer
+from service.schemas.models import ChangeList, ModelAnswer
 from service.schemas.reports.explanations import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 from service.wording.values import quoted
@@ -160,6 +160,9 @@ def _as_json(value: Any) -> Any:
 _NUMBERS_OF_FEATURE = 5
 """A feature of an explanation takes as long as this many numbers."""
 
+_NUMBERS_OF_CHANGE = 100
+"""A change takes as long as this many numbers."""
+
 _ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
 
 
@@ -191,6 +194,9 @@ def _numbers_in(answer: Any) -> int:
             return sum(map(_numbers_in, answer.predictions))
         case ModelAnswer():
             return len(answer.labels)
+        case ChangeList():
+            named = sum([len(each.added) + len(each.retired) for each in answer.changes])
+            return named + _NUMBERS_OF_CHANGE * len(answer.changes) + len(answer.definition.get("labels", ()))
         case ExplainAnswer():
             of_actions = sum([_NUMBERS_OF_FEATURE * len(each.features) for each in answer.actions or ()])
             return of_actions + len(answer.features) * len(answer.scores or ())

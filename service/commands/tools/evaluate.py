@@ -114,7 +114,8 @@ def _log(source: Path | None, url: str, key: str | None, model: str | None) -> t
     from service.evaluation.offline.parquet import described_model, parts_of
 
     parts = parts_of(source)
-    return LoggedModel(described_model(parts[0]), parts[0].name), list(parts)
+    last = parts[-1]  # later parts may have labels that were added during the export
+    return LoggedModel(described_model(last), last.name), list(parts)
 
 
 def _specifications(options: _Options, model: "LoggedModel") -> "list[Specification]":

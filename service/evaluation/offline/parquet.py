@@ -13,7 +13,7 @@ from service.files.columns import no_column
 from service.files.errors import FileError
 
 _NEEDED = ("round", "label", "propensity", "reward")
-_OPTIONAL = ("true_label", "context", "eligible", "holdout", "action_count", "distribution")
+_OPTIONAL = ("true_label", "context", "eligible", "holdout", "action_count", "label_count", "distribution")
 _KEY = b"wager"
 _VERSION = 1
 
@@ -78,7 +78,8 @@ def described_model(part: ParquetPart) -> dict[str, Any]:
 def _columns(values: dict[str, list[Any]], path: Path, row: int) -> Columns:
     n = len(values["round"])
     nothing: list[Any] = [None] * n
-    pairs = zip(values.get("action_count", nothing), values.get("distribution", nothing), strict=True)
+    counts = [values.get(name, nothing) for name in ("action_count", "label_count")]
+    counts.append([None if given is None else len(given) for given in values.get("distribution", nothing)])
     return Columns(
         _filled(values["round"], -1, np.int64),
         values["label"],
@@ -87,7 +88,7 @@ def _columns(values: dict[str, list[Any]], path: Path, row: int) -> Columns:
         values.get("true_label", nothing),
         _parsed(values.get("context", nothing), path, row),
         values.get("eligible", nothing),
-        [len(given) if count is None and given is not None else count for count, given in pairs],
+        [next((count for count in each if count is not None), None) for each in zip(*counts, strict=True)],
         _filled(values.get("holdout", nothing), False, np.bool_),
     )
 

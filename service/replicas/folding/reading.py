@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import IntArray, Rounds
+from learners.base import BoolArray, IntArray, Rounds
 from service.models.model import Model
 from service.store.records.layout import HOLDOUT
 from service.store.records.parts import LogRows
@@ -44,15 +44,28 @@ def learnable(model: Model, rows: LogRows) -> Iterator[Run]:
 
     A frozen model learns from no round, and no model from rounds of its holdout.
     """
-    learned = (rows.table["flags"] & HOLDOUT) == 0
-    if model.definition.mode == "frozen" or not learned.any():
+    found = learned_spans(model, (rows.table["flags"] & HOLDOUT) != 0, rows.table["changes_seen"])
+    if not found:
         return
-    rounds, numbers, own = model.rounds_of(rows), rows.table["round"], model.has_own_evidence(rows)
-    if learned.all() and own.all():
-        yield Run(rounds, numbers, True)
-        return
-    kinds = np.where(learned, np.where(own, 1, 2), 0)
+    rounds, numbers = model.rounds_of(rows), rows.table["round"]
+    for start, stop, has_evidence in found:
+        some = rounds if stop - start == rounds.n else rounds.rows(start, stop)
+        yield Run(some, numbers[start:stop], has_evidence)
+
+
+def learned_spans(model: Model, held_out: BoolArray, changes_seen: IntArray) -> list[tuple[int, int, bool]]:
+    """Return which of n consecutive rounds a model learns from, without those of its holdout.
+
+    Args:
+        model: the model at the place of the rounds in the log.
+        held_out: (n,), which rounds its holdout answered.
+        changes_seen: (n,), the changes that their predictions took into account.
+
+    Returns:
+        The begin and the end of spans of rounds, and whether they hold the evidence of the model's learner.
+    """
+    if model.definition.mode == "frozen":
+        return []
+    kinds = np.where(held_out, 0, np.where(model.has_own_evidence(changes_seen), 1, 2))
     bounds = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
-    for start, stop in pairwise(bounds):
-        if kinds[start]:
-            yield Run(rounds.rows(start, stop), numbers[start:stop], bool(kinds[start] == 1))
+    return [(start, stop, bool(kinds[start] == 1)) for start, stop in pairwise(bounds) if start < stop and kinds[start]]

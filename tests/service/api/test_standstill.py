@@ -13,6 +13,8 @@ import httpx2
 import numpy as np
 import pytest
 
+from service.store.redis.redis_store import RedisStore
+from tests.service.api.many_changes import make_many_changes
 from tests.service.sample_models import SIZE
 from tests.service.workers import worker
 
@@ -84,6 +86,10 @@ def requests() -> list[Large]:
         Large("many labels", "POST", "/models", json_body(name="more", labels=labels, **REST), 201),
         Large("an existing model", "POST", "/models", json_body(name="labels", labels=labels, **REST), 409),
         Large("the model", "GET", "/models/labels", b"", 200),
+        Large("its changes", "GET", "/models/labels/changes", b"", 200),
+        Large("many changes", "GET", "/models/changed/changes?after=9000&limit=1000", b"", 200),
+        Large("a model with many changes", "GET", "/models/changed", b"", 200),
+        Large("its log", "GET", "/models/changed/rounds", b"", 200),
         Large("a prediction", "POST", "/predict", json_body(model="labels", context=few[0]), 200),
         Large("a distribution", "POST", "/predict", prediction_body("labels", few[0], True), 200),
         Large("distributions", "POST", "/predict/batch", batch("labels", few, include_distribution=True), 200),
@@ -214,10 +220,11 @@ async def make_many_models(client: httpx2.AsyncClient) -> None:
     assert (await send(client, "POST", "/models/labels/rounds", body)).status_code == 200
 
 
-async def test_no_request_blocks_the_event_loop(store_url: str, callbacks: Callbacks) -> None:
+async def test_no_request_blocks_the_event_loop(store_url: str, store: RedisStore, callbacks: Callbacks) -> None:
     """Parsing, validating, deciding, storing and answering yield to the event loop at least every 50 ms."""
     async with worker(store_url) as client:
         await make_models(client)
+        await make_many_changes(client, store, "changed")
         await make_many_models(client)
         held = []
         for request in requests():

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from service.evaluation.offline.parquet import ParquetPart
 from service.files.columns import Chosen
 from service.files.errors import FileError
 from service.files.exported import Export, Lines
@@ -161,6 +162,31 @@ def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
         assert read_table(tmp_path / "out" / "part-000000000001.parquet").column("action_count") == [None, 7]
     with pytest.raises(FileError, match="parts of another model"):
         Export(tmp_path / "out", format_, MODEL | {"created_at": "2026-01-03T00:00:00Z"}).begin()
+
+
+def test_parquet_of_older_exports_is_read(tmp_path: Path) -> None:
+    """Files without the columns of changes are read as files with them, also by `wager evaluate`."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = Export(tmp_path / "out.parquet", "parquet", MODEL).write(Lines([line(1), line(2)], [[0.75, 0.25], None]))
+    before = rounds(path, DENSE)
+    parquet.write_table(parquet.read_table(path).drop_columns(["changes", "changes_seen", "label_count"]), path)
+    assert rounds(path, DENSE) == before
+    (columns,) = ParquetPart(str(path)).batches(10)
+    assert columns.counts == [2, None]
+    path = Export(path, "parquet", MODEL).write(Lines([line(1), line(2)], [[0.75, 0.25], None], [2, 3]))
+    (columns,) = ParquetPart(str(path)).batches(10)
+    assert columns.counts == [2, 3]
+
+
+def test_dsjson_names_the_labels_that_a_prediction_had(tmp_path: Path) -> None:
+    """A line has the labels of its prediction as actions, not those that were added later."""
+    model = MODEL | {"labels": ["a", "b", "c"]}
+    path = Export(tmp_path / "out.dsjson", "dsjson", model).write(
+        Lines([line(1), line(2)], [[0.75, 0.25], None], [2, 3])
+    )
+    first, second = [json.loads(text) for text in path.read_text().splitlines()]
+    assert ([each["_tag"] for each in first["c"]["_multi"]], first["p"]) == (["a", "b"], [0.25, 0.75])
+    assert ([each["_tag"] for each in second["c"]["_multi"]], len(second["p"])) == (["a", "b", "c"], 3)
 
 
 def test_parquet_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

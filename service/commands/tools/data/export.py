@@ -13,7 +13,6 @@ from service.commands.shared.remote import DEFAULT_URL, Key, Url
 
 if TYPE_CHECKING:
     from service.files.exported import Export
-    from service.refolding.distributions import Distributions
 
 
 def export(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
@@ -43,8 +42,8 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
             wanted = Export(output, format_, described)
             if follow and not wanted.is_folder:
                 fail("--follow: needs a folder, as --output")
-            job = _Job(wanted, max(after, wanted.begin()), part_rounds, described if distributions else None)
-            result = job.run(client, limit, every if follow else None)
+            job = _Job(client, wanted, max(after, wanted.begin()), part_rounds, distributions)
+            result = job.run(limit, every if follow else None)
     except (FileError, RemoteError) as error:
         fail(str(error))
     typer.echo(json.dumps(result) if as_json else _sentence(result))
@@ -54,21 +53,29 @@ class _Job:
     """One run of the command.
 
     Args:
+        client: calls the service.
         export: where the log goes.
         after: the last round that is not wanted.
         part_rounds: rounds in a part.
-        described: the model, to recompute distributions; None for none.
+        with_distributions: whether to recompute distributions.
     """
 
-    def __init__(self, export: "Export", after: int, part_rounds: int, described: Mapping[str, Any] | None) -> None:
-        self._export, self._after, self._part_rounds = export, after, part_rounds
-        self._distributions = _distributions(described)
+    def __init__(self, client: Any, export: "Export", after: int, part_rounds: int, with_distributions: bool) -> None:
+        from service.commands.tools.data.reading import changes
+        from service.refolding.distributions import Distributions
+        from service.refolding.history import History
+
+        self._client, self._export, self._after, self._part_rounds = client, export, after, part_rounds
+        self._name: str = export.model["name"]
+        self._history = History(lambda after: changes(client, self._name, after))
+        self._distributions = Distributions(export.model, self._history) if with_distributions else None
         self._lines: list[Mapping[str, Any]] = []
         self._found: list[list[float] | None] = []
+        self._label_counts: list[int | None] = []
         self._written = self._known = self._parts = 0
         self._last = after
 
-    def run(self, client: Any, limit: int | None, every: float | None) -> dict[str, Any]:
+    def run(self, limit: int | None, every: float | None) -> dict[str, Any]:
         """Write the log; return the summary. An interrupt ends a run that follows the log."""
         from service.commands.tools.data.progress import Progress
 
@@ -76,7 +83,7 @@ class _Job:
         began = time.monotonic()
         with Progress("exporting", None if every else min(total, limit or total)) as progress:
             try:
-                for lines in self._pages(client, limit, every):
+                for lines in self._pages(limit, every):
                     self._take(lines)
                     progress.advance(len(lines))
             except KeyboardInterrupt:
@@ -86,15 +93,15 @@ class _Job:
             self._flush(len(self._lines))
         return self._summary(time.monotonic() - began)
 
-    def _pages(self, client: Any, limit: int | None, every: float | None) -> Iterator[list[dict[str, Any]]]:
+    def _pages(self, limit: int | None, every: float | None) -> Iterator[list[dict[str, Any]]]:
         """Yield the pages to write; fold the earlier ones, from which the distributions follow."""
         from service.commands.tools.data.reading import pages
 
         if self._distributions is not None and self._after:
-            for lines in pages(client, self._export.model["name"], 0, self._after, lambda: False):
+            for lines in pages(self._client, self._name, 0, self._after, lambda: False):
                 self._distributions.of([line for line in lines if line["round"] <= self._after])
-                self._distributions.unknown = 0
-        yield from pages(client, self._export.model["name"], self._after, limit, lambda: self._wait(every))
+                self._distributions.reasons.clear()
+        yield from pages(self._client, self._name, self._after, limit, lambda: self._wait(every))
 
     def _wait(self, every: float | None) -> bool:
         """Wait for new rounds; write those that are there before."""
@@ -106,44 +113,51 @@ class _Job:
         return True
 
     def _take(self, lines: list[dict[str, Any]]) -> None:
-        known = [None] * len(lines) if self._distributions is None else self._distributions.of(lines)
+        from service.commands.shared.remote import call
+
+        if lines and lines[-1]["changes"] > self._export.model["changes"]["count"]:  # made during the run
+            self._export = self._export.renewed(call(self._client, "GET", f"/models/{self._name}").json())
+        self._found += [None] * len(lines) if self._distributions is None else self._distributions.of(lines)
         self._lines += lines
-        self._found += known
+        self._label_counts += [self._label_count(line) for line in lines]
         while self._export.is_folder and len(self._lines) >= self._part_rounds:
             self._flush(self._part_rounds)
+
+    def _label_count(self, line: Mapping[str, Any]) -> int | None:
+        """Return how many labels the model had for a prediction; None if unknown, or if it has actions."""
+        from service.refolding.history import UnknownHistoryError
+
+        if self._export.model["actions"] is not None:
+            return None
+        try:
+            return self._history.label_count(line["changes_seen"])
+        except UnknownHistoryError:
+            return None
 
     def _flush(self, n: int) -> None:
         """Write the first n lines as a part."""
         from service.files.exported import Lines
 
-        part = Lines(self._lines[:n], self._found[:n])
+        part = Lines(self._lines[:n], self._found[:n], self._label_counts[:n])
         self._export.write(part)
         self._written, self._parts = self._written + n, self._parts + 1
         self._known += n - list(part.distributions).count(None)
         self._last = part.lines[-1]["round"] if n else self._last
-        self._lines, self._found = self._lines[n:], self._found[n:]
+        self._lines, self._found, self._label_counts = self._lines[n:], self._found[n:], self._label_counts[n:]
 
     def _summary(self, seconds: float) -> dict[str, Any]:
-        reason = "" if self._distributions is None else self._distributions.reason
-        if self._distributions is not None and not reason and self._known < self._written:
-            reason = "the model did not decide them itself, as in an import, or its updates are random"
+        reasons = {} if self._distributions is None else self._distributions.reasons
         return {
-            "model": self._export.model["name"],
+            "model": self._name,
             "output": str(self._export.output),
             "format": self._export.format,
             "rounds": self._written,
             "last_round": self._last,
             "parts": self._parts,
             "distributions": self._known,
-            "reason": reason or None,
+            "reason": "; ".join(reasons) or None,
             "seconds": round(seconds, 3),
         }
-
-
-def _distributions(described: Mapping[str, Any] | None) -> "Distributions | None":
-    from service.refolding.distributions import Distributions
-
-    return None if described is None else Distributions(described)
 
 
 def _sentence(result: Mapping[str, Any]) -> str:

@@ -12,6 +12,21 @@ PAGE = 2_000
 """Rounds per request."""
 
 
+MOST_CHANGES = 1_000
+"""Changes per request."""
+
+
+def changes(client: httpx2.Client, model: str, after: int) -> dict[str, Any]:
+    """Return the answer of `GET /models/{name}/changes` after a change.
+
+    Raises:
+        RemoteError: if the service does not answer.
+    """
+    asked = {"after": after, "limit": MOST_CHANGES}
+    found: dict[str, Any] = call(client, "GET", f"/models/{model}/changes", params=asked).json()
+    return found
+
+
 def pages(
     client: httpx2.Client, model: str, after: int, limit: int | None, wait: Callable[[], bool]
 ) -> Iterator[list[dict[str, Any]]]:

@@ -33,14 +33,14 @@ def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry | ChangeEnt
     Raises:
         NewerVersionError: if this version does not support its type, its version or one of its fields.
     """
+    rounds_to, _, changes_to = number.partition(b"-")
     match list(fields):
         case [b"t", t, b"v", v, b"p", block, b"d", rounds] if (t, v) == (_ROUND, _VERSION):
             version = layout.VERSION
         case [b"t", t, b"v", v, b"d", change] if (t, v) == (_CHANGE, str(CHANGE_VERSION).encode()):
-            round_count, _, change_count = number.partition(b"-")
-            return ChangeEntry(int(round_count), int(change_count), change)
+            return ChangeEntry(int(rounds_to), int(changes_to), change)
         case [b"p", block, b"r", rounds]:
             version = format_3.VERSION
         case _:
             raise NewerVersionError(f"entry {number.decode()} of the log has a format this version does not support")
-    return LogEntry(int(number.partition(b"-")[0]), block.decode(errors="replace"), rounds, version)
+    return LogEntry(int(rounds_to), block.decode(errors="replace"), rounds, version, int(changes_to))
