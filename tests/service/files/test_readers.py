@@ -14,6 +14,7 @@ from service.files.columns import Chosen
 from service.files.errors import FileError
 from service.files.exported import Export, Lines
 from service.files.opening import open_reader, survey
+from service.files.parts.held import Hole
 from service.files.rows import Shape
 from service.files.whole import read_table
 
@@ -142,13 +143,13 @@ MODEL = {"name": "m", "created_at": "2026-01-01T00:00:00Z", "labels": ["a", "b"]
 def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
     """What is written is read as the same rounds, the last round is known, and another model is refused."""
     export = Export(tmp_path / "out", format_, MODEL)
-    assert export.begin() == 0
+    assert export.begin() == [Hole(0, None)]
     given = [
         line(1),
         line(2, reward=1.0, correct=True, true_label="b", eligible=["b", "a"], holdout=True, action_count=7),
     ]
     assert export.write(Lines(given, [[0.75, 0.25], None])).name == f"part-000000000001.{format_}"
-    assert export.begin() == 2
+    assert export.begin() == [Hole(2, None)]
     path = tmp_path / "out" if format_ == "parquet" else tmp_path / "out" / f"part-000000000001.{format_}"
     first, second = rounds(path, DENSE)
     moment = {"at": "2026-01-02T03:04:05.000006Z" if format_ == "ndjson" else "2026-01-02T03:04:05.000006+00:00"}

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ from service.commands.shared.remote import DEFAULT_URL, Key, Url
 
 if TYPE_CHECKING:
     from service.files.exported import Export
+    from service.files.parts.held import Hole
     from service.refolding.distributions import Distributions
 
 
@@ -30,7 +31,7 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     every: Annotated[float, typer.Option(min=0.1, help="With --follow: seconds between two looks.")] = 5.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Write the log of a model to files. In a folder, continue where its parts end; repeat the command for the rest."""
+    """Write the log of a model to files; in a folder, the rounds that its parts lack. Repeat the command for the rest."""
     from service.commands.shared.remote import RemoteError, call, connect
     from service.files.errors import FileError
     from service.files.exported import SUFFIXES, Export
@@ -43,7 +44,7 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
             wanted = Export(output, format_, described)
             if follow and not wanted.is_folder:
                 fail("--follow: needs a folder, as --output")
-            job = _Job(wanted, max(after, wanted.begin()), part_rounds, described if distributions else None)
+            job = _Job(wanted, wanted.begin(after), part_rounds, described if distributions else None)
             result = job.run(client, limit, every if follow else None)
     except (FileError, RemoteError) as error:
         fail(str(error))
@@ -55,24 +56,28 @@ class _Job:
 
     Args:
         export: where the log goes.
-        after: the last round that is not wanted.
+        holes: the rounds that are wanted, oldest first.
         part_rounds: rounds in a part.
         described: the model, to recompute distributions; None for none.
     """
 
-    def __init__(self, export: "Export", after: int, part_rounds: int, described: Mapping[str, Any] | None) -> None:
-        self._export, self._after, self._part_rounds = export, after, part_rounds
+    def __init__(
+        self, export: "Export", holes: "Sequence[Hole]", part_rounds: int, described: Mapping[str, Any] | None
+    ) -> None:
+        self._export, self._holes, self._part_rounds = export, holes, part_rounds
         self._distributions = _distributions(described)
         self._lines: list[Mapping[str, Any]] = []
         self._found: list[list[float] | None] = []
         self._written = self._known = self._parts = 0
-        self._last = after
+        self._last = holes[-1].after
+        self._missing = list[tuple[int, int]]()
 
     def run(self, client: Any, limit: int | None, every: float | None) -> dict[str, Any]:
         """Write the log; return the summary. An interrupt ends a run that follows the log."""
         from service.commands.tools.data.progress import Progress
 
-        total = max(0, self._export.model["rounds_seen"] - self._after)
+        seen = self._export.model["rounds_seen"]
+        total = sum(max(0, (seen if each.until is None else each.until) - each.after) for each in self._holes)
         began = time.monotonic()
         with Progress("exporting", None if every else min(total, limit or total)) as progress:
             try:
@@ -87,14 +92,29 @@ class _Job:
         return self._summary(time.monotonic() - began)
 
     def _pages(self, client: Any, limit: int | None, every: float | None) -> Iterator[list[dict[str, Any]]]:
-        """Yield the pages to write; fold the earlier ones, from which the distributions follow."""
-        from service.commands.tools.data.reading import pages
+        """Yield the pages to write; fold the rounds before them, from which the distributions follow."""
+        from service.commands.tools.data.reading import pages, pages_until
 
-        if self._distributions is not None and self._after:
-            for lines in pages(client, self._export.model["name"], 0, self._after, lambda: False):
-                self._distributions.of([line for line in lines if line["round"] <= self._after])
-                self._distributions.unknown = 0
-        yield from pages(client, self._export.model["name"], self._after, limit, lambda: self._wait(every))
+        name, left, folded = self._export.model["name"], limit, 0
+        for hole in self._holes:
+            if self._distributions is not None:
+                for lines in pages_until(client, name, folded, hole.after):
+                    self._distributions.of(lines)
+                    self._distributions.unknown = 0
+            if hole.until is None:
+                yield from pages(client, name, hole.after, left, lambda: self._wait(every))
+                return
+            found = 0
+            for lines in pages_until(client, name, hole.after, hole.until, left):
+                found += len(lines)
+                yield lines
+            if self._lines:
+                self._flush(len(self._lines))
+            if not found:
+                self._missing.append((hole.after + 1, hole.until))
+            folded, left = hole.until, None if left is None else left - found
+            if left == 0:
+                return
 
     def _wait(self, every: float | None) -> bool:
         """Wait for new rounds; write those that are there before."""
@@ -120,7 +140,7 @@ class _Job:
         self._export.write(part)
         self._written, self._parts = self._written + n, self._parts + 1
         self._known += n - list(part.distributions).count(None)
-        self._last = part.lines[-1]["round"] if n else self._last
+        self._last = max(self._last, part.lines[-1]["round"]) if n else self._last
         self._lines, self._found = self._lines[n:], self._found[n:]
 
     def _summary(self, seconds: float) -> dict[str, Any]:
@@ -134,6 +154,7 @@ class _Job:
             "rounds": self._written,
             "last_round": self._last,
             "parts": self._parts,
+            "missing": self._missing,
             "distributions": self._known,
             "reason": reason or None,
             "seconds": round(seconds, 3),
@@ -148,7 +169,9 @@ def _distributions(described: Mapping[str, Any] | None) -> "Distributions | None
 
 def _sentence(result: Mapping[str, Any]) -> str:
     unknown = f" (the others are unknown: {result['reason']})" if result["reason"] else ""
+    missing = ", ".join(f"{first:,} to {last:,}" for first, last in result["missing"])
+    lost = f"; the log does not have rounds {missing}, and no part has" if missing else ""
     return (
         f"{result['rounds']:,} rounds up to round {result['last_round']:,} written to {result['output']} in "
-        f"{result['parts']} parts; {result['distributions']:,} with their distributions{unknown}"
+        f"{result['parts']} parts; {result['distributions']:,} with their distributions{unknown}{lost}"
     )

@@ -1,0 +1,1 @@
+"""The parts of an exported log in a folder."""
