@@ -1,4 +1,4 @@
-"""The laws of the parts of an exported log: the rounds that they lack are known exactly, and damaged ones are refused."""
+"""The laws of the parts of an exported log: missing rounds are known exactly, and damaged parts are refused."""
 
 from pathlib import Path
 
