@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from service.files.dsjson_lines import dsjson_line
 from service.files.errors import FileError
+from service.files.held import Hole, held_rounds, holes_of
 from service.files.parquet import exported_types, pyarrow
-from service.files.parts.held import Hole, held_rounds, holes_of
 
 VERSION = 1
 

@@ -152,7 +152,8 @@ def _with(columns: dict[str, list[Any]], name: str, row: int, wrong: Any) -> dic
 @pytest.mark.parametrize(
     ("name", "wrong", "said"),
     [
-        ("propensity", 0.0, "row 8: propensity: got 0.0; must be above 0 and at most 1"),
+        ("propensity", 0.0, "row 8: propensity: got 0.0; must be in [1e-12, 1]"),
+        ("propensity", 9e-13, "row 8: propensity: got 9e-13; must be in [1e-12, 1]"),
         ("propensity", None, "row 8: propensity: got nan"),
         ("reward", 2.0, "row 8: reward: got 2.0"),
         ("label", "pink", "row 8: label: got 'pink'"),

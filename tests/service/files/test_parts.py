@@ -6,7 +6,7 @@ import pytest
 
 from service.files.errors import FileError
 from service.files.exported import SUFFIXES, Export, Lines
-from service.files.parts.held import Hole
+from service.files.held import Hole
 from tests.service.files.test_readers import MODEL, line
 
 

@@ -13,7 +13,7 @@ from service.commands.shared.remote import DEFAULT_URL, Key, Url
 
 if TYPE_CHECKING:
     from service.files.exported import Export
-    from service.files.parts.held import Hole
+    from service.files.held import Hole
     from service.refolding.distributions import Distributions
 
 
@@ -31,7 +31,7 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     every: Annotated[float, typer.Option(min=0.1, help="With --follow: seconds between two looks.")] = 5.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Write the log of a model to files; in a folder, the rounds that its parts lack. Repeat the command for the rest."""
+    """Write the log of a model to files. In a folder, write the rounds that its parts lack; repeat for the rest."""
     from service.commands.shared.remote import RemoteError, call, connect
     from service.files.errors import FileError
     from service.files.exported import SUFFIXES, Export

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -82,14 +83,14 @@ def replay(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
 
 def _run(wanted: Replay, url: str, api_key: str | None) -> dict[str, Any]:
     """Check the whole file, then import what is missing; end the command if the service refuses."""
-    from service.commands.shared.remote import RemoteError, connect
+    from service.commands.shared.remote import RemoteError, call, connect
     from service.commands.tools.data.progress import Progress
     from service.commands.tools.data.sending import Sender, SendingError
     from service.files.rows import shape_of
 
     try:
         with connect(url, api_key) as client:
-            definition = _definition(client, wanted)
+            asked, definition = _definition(client, wanted)
             shape = shape_of(definition)
             checked = _check(wanted, shape)
             result = {
@@ -100,6 +101,8 @@ def _run(wanted: Replay, url: str, api_key: str | None) -> dict[str, Any]:
             }
             if wanted.dry_run:
                 return result | {"dry_run": True, "first": next(iter(wanted.reader.rows(shape))).round}
+            if asked is not None:  # after the check: a file with a mistake changes nothing
+                call(client, "POST", "/models", json=asked)
             sender = Sender(client, wanted.model, wanted.source, time.sleep)
             before, began = sender.position(), time.monotonic()
             rows = islice(wanted.reader.rows(shape), before, checked)
@@ -113,14 +116,14 @@ def _run(wanted: Replay, url: str, api_key: str | None) -> dict[str, Any]:
     return result | pace | {"rounds_per_second": round(imported / max(seconds, 1e-9))}
 
 
-def _definition(client: "httpx2.Client", wanted: Replay) -> dict[str, Any]:
-    """Return the model's definition; create the model if asked for."""
+def _definition(client: "httpx2.Client", wanted: Replay) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return the body that creates the model, None if it exists, and its definition."""
     from service.commands.shared.remote import RemoteError, call
     from service.files.opening import survey
 
     try:
         found: dict[str, Any] = call(client, "GET", f"/models/{wanted.model}").json()
-        return found
+        return None, found
     except RemoteError as error:
         if not wanted.create or error.type != "model-not-found":
             raise
@@ -128,23 +131,24 @@ def _definition(client: "httpx2.Client", wanted: Replay) -> dict[str, Any]:
     if wanted.learner is not None:
         asked["learner"] = {"algorithm": wanted.learner}
     typer.echo(f"{'would create' if wanted.dry_run else 'creating'} the model {json.dumps(asked)}", err=True)
-    if wanted.dry_run:
-        return {"labels": [], "actions": None} | asked
-    call(client, "POST", "/models", json=asked)
-    created: dict[str, Any] = call(client, "GET", f"/models/{wanted.model}").json()
-    return created
+    return asked, {"labels": [], "actions": None} | asked
 
 
 def _check(wanted: Replay, shape: Any) -> int:
     """Read the whole file, or its first rounds; return their number."""
     from service.commands.tools.data.progress import Progress
     from service.files.errors import FileError
+    from service.wording.limits import CLOCK_SECONDS
 
     checked = 0
     with Progress("checking", None) as progress:
         rows: Iterator[Row] = islice(wanted.reader.rows(shape), wanted.limit)
-        for _ in rows:
+        latest = time.time() + CLOCK_SECONDS
+        for row in rows:
             checked += 1
+            at = row.round.get("at")
+            if at is not None and datetime.fromisoformat(at).timestamp() > latest:
+                raise FileError(row.path, row.place, f"got the time {at}; must be from 1970 to now")
             if checked % 1000 == 0:
                 progress.advance(1000)
     if not checked and wanted.limit != 0:

@@ -75,7 +75,8 @@ class Sender:
     def _explained(self, error: RemoteError, part: Sequence[Row], position: int) -> str:
         """Return the error with the place in the file of the round that it names."""
         match = (error.field or "").split(".")
-        place = f"{part[int(match[1])].place}: " if match[0] == "rounds" and len(match) > 1 else ""
+        row = part[int(match[1])] if match[0] == "rounds" and len(match) > 1 else None
+        place = f"{row.path}: {row.place}: " if row else ""
         return f"{place}{error}; {position:,} rounds of source {self._source} are imported"
 
     def _retried(self, method: str, path: str, **options: Any) -> httpx2.Response:

@@ -1,1 +1,0 @@
-"""The parts of an exported log in a folder."""
