@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.commands.shared.options import fail
+from service.commands.shared.options import EXIT_INTERRUPTED, fail
 from service.commands.shared.remote import DEFAULT_URL, Key, Url
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
 
     if format_ not in SUFFIXES:
         fail(f"--format: got {format_!r}; must be one of {', '.join(SUFFIXES)}")
+    job: _Job | None = None
     try:
         with connect(url, api_key) as client:
             described = call(client, "GET", f"/models/{model}").json()
@@ -48,6 +49,9 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
             result = job.run(client, limit, every if follow else None)
     except (FileError, RemoteError) as error:
         fail(str(error))
+    except KeyboardInterrupt:
+        done = f"{job.written:,} rounds are written to {output}" if job and job.written else "nothing is written"
+        fail(f"interrupted: {done}; repeat the command for the rest", EXIT_INTERRUPTED)
     typer.echo(json.dumps(result) if as_json else _sentence(result))
 
 
@@ -59,6 +63,9 @@ class _Job:
         holes: the rounds that are wanted, oldest first.
         part_rounds: rounds in a part.
         described: the model, to recompute distributions; None for none.
+
+    Attributes:
+        written: the number of rounds in files so far.
     """
 
     def __init__(
@@ -68,7 +75,7 @@ class _Job:
         self._distributions = _distributions(described)
         self._lines: list[Mapping[str, Any]] = []
         self._found: list[list[float] | None] = []
-        self._written = self._known = self._parts = 0
+        self.written = self._known = self._parts = 0
         self._last = holes[-1].after
         self._missing = list[tuple[int, int]]()
 
@@ -87,7 +94,7 @@ class _Job:
             except KeyboardInterrupt:
                 if every is None:
                     raise
-        if self._lines or (not self._export.is_folder and not self._written):
+        if self._lines or (not self._export.is_folder and not self.written):
             self._flush(len(self._lines))
         return self._summary(time.monotonic() - began)
 
@@ -138,20 +145,20 @@ class _Job:
 
         part = Lines(self._lines[:n], self._found[:n])
         self._export.write(part)
-        self._written, self._parts = self._written + n, self._parts + 1
+        self.written, self._parts = self.written + n, self._parts + 1
         self._known += n - list(part.distributions).count(None)
         self._last = max(self._last, part.lines[-1]["round"]) if n else self._last
         self._lines, self._found = self._lines[n:], self._found[n:]
 
     def _summary(self, seconds: float) -> dict[str, Any]:
         reason = "" if self._distributions is None else self._distributions.reason
-        if self._distributions is not None and not reason and self._known < self._written:
+        if self._distributions is not None and not reason and self._known < self.written:
             reason = "the model did not decide them itself, as in an import, or its updates are random"
         return {
             "model": self._export.model["name"],
             "output": str(self._export.output),
             "format": self._export.format,
-            "rounds": self._written,
+            "rounds": self.written,
             "last_round": self._last,
             "parts": self._parts,
             "missing": self._missing,

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from service.commands.shared.options import fail
+from service.commands.shared.options import EXIT_INTERRUPTED, fail
 from service.commands.shared.remote import DEFAULT_URL, Key, Url
 
 if TYPE_CHECKING:
     import httpx2
 
+    from service.commands.tools.data.sending import Sender
     from service.files.opening import Reader
-    from service.files.rows import Row
+    from service.files.rows import Row, Shape
 
 
 class Replay(NamedTuple):
@@ -82,38 +83,62 @@ def replay(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
 
 
 def _run(wanted: Replay, url: str, api_key: str | None) -> dict[str, Any]:
-    """Check the whole file, then import what is missing; end the command if the service refuses."""
-    from service.commands.shared.remote import RemoteError, call, connect
-    from service.commands.tools.data.progress import Progress
+    """Check the whole file, then import what is missing; end the command if the service refuses, or if interrupted."""
+    from service.commands.shared.remote import RemoteError, connect
     from service.commands.tools.data.sending import Sender, SendingError
     from service.files.rows import shape_of
 
+    place: int | None = None
     try:
         with connect(url, api_key) as client:
-            asked, definition = _definition(client, wanted)
-            shape = shape_of(definition)
-            checked = _check(wanted, shape)
-            result = {
-                "model": wanted.model,
-                "source": wanted.source,
-                "rounds": checked,
-                "skipped": wanted.reader.skipped,
-            }
-            if wanted.dry_run:
-                return result | {"dry_run": True, "first": next(iter(wanted.reader.rows(shape))).round}
-            if asked is not None:  # after the check: a file with a mistake changes nothing
-                call(client, "POST", "/models", json=asked)
             sender = Sender(client, wanted.model, wanted.source, time.sleep)
-            before, began = sender.position(), time.monotonic()
-            rows = islice(wanted.reader.rows(shape), before, checked)
-            with Progress("importing", checked - before) as progress:
-                position = sender.send(rows, before, wanted.batch, progress.advance)
-            seconds = time.monotonic() - began
+            try:
+                asked, definition = _definition(client, wanted)
+                shape = shape_of(definition)
+                checked = _check(wanted, shape)
+                found = {"model": wanted.model, "source": wanted.source, "rounds": checked}
+                result = found | {"skipped": wanted.reader.skipped}
+                if wanted.dry_run:
+                    return result | {"dry_run": True, "first": next(iter(wanted.reader.rows(shape))).round}
+                if asked is not None:  # after the check: a file with a mistake changes nothing
+                    _create(client, asked, shape)
+                return result | _sent(sender, wanted, shape, checked)
+            finally:
+                place = sender.place
     except (RemoteError, SendingError) as error:
         fail(str(error))
-    imported = position - before
-    pace = {"imported": imported, "position": position, "seconds": round(seconds, 3)}
-    return result | pace | {"rounds_per_second": round(imported / max(seconds, 1e-9))}
+    except KeyboardInterrupt:
+        done = "nothing was sent" if place is None else f"{place:,} rounds of source {wanted.source} are imported"
+        fail(f"interrupted: {done}; repeat the command to continue", EXIT_INTERRUPTED)
+
+
+def _sent(sender: "Sender", wanted: Replay, shape: "Shape", checked: int) -> dict[str, Any]:
+    """Import what is missing; return what became of it."""
+    from service.commands.tools.data.progress import Progress
+
+    before, began = sender.position(), time.monotonic()
+    rows = islice(wanted.reader.rows(shape), before, checked)
+    with Progress("importing", max(0, checked - before)) as progress:
+        sender.send(rows, before, wanted.batch, progress.advance)
+    seconds = time.monotonic() - began
+    pace = {"seconds": round(seconds, 3), "rounds_per_second": round(sender.imported / max(seconds, 1e-9))}
+    return {"imported": sender.imported, "position": sender.place} | pace
+
+
+def _create(client: "httpx2.Client", asked: dict[str, Any], shape: "Shape") -> None:
+    """Create a model, unless another client has created one for the same rounds."""
+    from service.commands.shared.remote import RemoteError, call
+    from service.files.rows import shape_of
+
+    typer.echo(f"creating the model {json.dumps(asked)}", err=True)
+    try:
+        call(client, "POST", "/models", json=asked)
+    except RemoteError as error:
+        if error.type != "model-exists":
+            raise
+        there = shape_of(call(client, "GET", f"/models/{asked['name']}").json())
+        if there._replace(size=shape.size) != shape:
+            raise
 
 
 def _definition(client: "httpx2.Client", wanted: Replay) -> tuple[dict[str, Any] | None, dict[str, Any]]:
@@ -130,7 +155,8 @@ def _definition(client: "httpx2.Client", wanted: Replay) -> tuple[dict[str, Any]
     asked = {"name": wanted.model, **survey(wanted.path, wanted.reader)}
     if wanted.learner is not None:
         asked["learner"] = {"algorithm": wanted.learner}
-    typer.echo(f"{'would create' if wanted.dry_run else 'creating'} the model {json.dumps(asked)}", err=True)
+    if wanted.dry_run:
+        typer.echo(f"would create the model {json.dumps(asked)}", err=True)
     return asked, {"labels": [], "actions": None} | asked
 
 
@@ -160,7 +186,8 @@ def _sentence(result: dict[str, Any]) -> str:
     skipped = f", {result['skipped']:,} lines without a round" if result["skipped"] else ""
     if result.get("dry_run"):
         return f"{result['rounds']:,} rounds{skipped}; the first one is {json.dumps(result['first'])}"
+    there = min(result["position"], result["rounds"])
     return (
         f"{result['imported']:,} rounds imported into {result['model']}{skipped}, {result['rounds_per_second']:,} "
-        f"rounds/s; {result['position']:,} of {result['rounds']:,} are there; source {result['source']}"
+        f"rounds/s; {there:,} of {result['rounds']:,} are there; source {result['source']}"
     )
