@@ -61,7 +61,7 @@ def test_a_refused_round_is_named_by_its_line(live: Wager, name: str, tmp_path: 
     path.write_text(HEADER + rows(120) + "1000,2,a,0.5,1\n" + rows(80))
     replay = ("replay", str(path), "--model", model, "--source", "may", "--batch", "50")
     refused = run(live, *replay)
-    assert refused.startswith("wager: line 122: ")
+    assert refused.startswith(f"wager: {path}: line 122: ")
     assert refused.endswith("100 rounds of source may are imported")
     path.write_text(HEADER + rows(120) + "10,2,a,0.5,1\n".replace("10", "1") + rows(80))
     assert run(live, *replay)["imported"] == 101

@@ -95,7 +95,7 @@ def _run(wanted: Replay, url: str, api_key: str | None) -> dict[str, Any]:
             try:
                 asked, definition = _definition(client, wanted)
                 shape = shape_of(definition)
-                checked = _check(wanted, shape)
+                checked = _checked_rows(wanted, shape)
                 found = {"model": wanted.model, "source": wanted.source, "rounds": checked}
                 result = found | {"skipped": wanted.reader.skipped}
                 if wanted.dry_run:
@@ -160,7 +160,7 @@ def _definition(client: "httpx2.Client", wanted: Replay) -> tuple[dict[str, Any]
     return asked, {"labels": [], "actions": None} | asked
 
 
-def _check(wanted: Replay, shape: Any) -> int:
+def _checked_rows(wanted: Replay, shape: Any) -> int:
     """Read the whole file, or its first rounds; return their number."""
     from service.commands.tools.data.progress import Progress
     from service.files.errors import FileError
