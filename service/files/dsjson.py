@@ -153,7 +153,10 @@ def _check_order(line: Mapping[str, Any], chosen: int, propensity: float, n: int
         raise RowError(f"_label_Action: got {chosen}; a begins with {order[0]}")
     if p is None:
         return
-    numbers = [checked_number(each, f"p.{i}") for i, each in enumerate(p)] if isinstance(p, list) else []
+    numbers = list(p) if isinstance(p, list) else []
+    for i, each in enumerate(numbers):
+        if type(each) is not float or not 0.0 <= each <= 1.0:
+            numbers[i] = checked_number(each, f"p.{i}")
     if len(numbers) != n or min(numbers) < 0.0 or abs(sum(numbers) - 1.0) > _SUM_TOLERANCE:
         raise RowError(f"p: got {_cut(p)}; must be {n} probabilities that sum to 1, that of the chosen action first")
     if order is not None and abs(numbers[0] - propensity) > _TOLERANCE * propensity:

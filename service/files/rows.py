@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 from service.wording.limits import LEAST_PROPENSITY, MOST_DEPTH, MOST_NAME, MOST_TEXT
 
+_LARGEST = 2**1000
+"""Integers below it are finite as doubles."""
+
 ALLOWED = "numbers, booleans, strings and lists of strings"
 """What the values of features are."""
 
@@ -199,19 +202,19 @@ def _check_named(features: Mapping[str, Any], field: str, space: str, depth: int
         raise RowError(f"{field}: has objects in more than {MOST_DEPTH} levels")
     for name, value in features.items():
         kind = type(value)
-        if kind is float and math.isfinite(value):
-            continue
+        if len(space) + len(name) > MOST_NAME:
+            raise RowError(f"{field}: has a name of {len(space) + len(name)} characters; must have at most {MOST_NAME}")
+        if (kind is float and math.isfinite(value)) or (kind is str and len(value) <= MOST_TEXT):
+            continue  # most values
         path = f"{space}{name}"
-        if len(path) > MOST_NAME:
-            raise RowError(f"{field}: has a name of {len(path)} characters; must have at most {MOST_NAME}")
         if kind is dict:
             _check_named(value, field, f"{path}.", depth + 1)
         elif kind is list or kind is str:
             for each in value if kind is list else [value]:
                 _check_text(each, f"{field}.{path}")
-        elif kind is int or kind is float:
+        elif kind is float or (kind is int and not -_LARGEST < value < _LARGEST):
             checked_number(value, f"{field}.{path}")
-        elif value is not None and kind is not bool:
+        elif value is not None and kind is not bool and kind is not int:
             raise RowError(f"{field}.{path}: got {_short(value)}; features are {ALLOWED}")
 
 
