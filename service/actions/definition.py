@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from service.contexts.kind import BaseFeatures, ContextKind
-from service.contexts.named_reader import MOST_NAME
 from service.contexts.registry import ActionFeatures, GivenFeatures, context_kind
 from service.input_errors import FeaturesError, InvalidInputError, NamespaceError
 from service.strict_body import Body
+from service.wording.limits import MOST_NAME
 from service.wording.values import shown
 
 MOST_ACTIONS = 10_000

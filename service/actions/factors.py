@@ -10,8 +10,8 @@ from learners.actions.vectors import Hashes
 from learners.base import FloatArray, IntArray
 from service.contexts.hashing import hashes_of
 from service.contexts.kind import ContextKind
-from service.contexts.named_reader import MOST_NAME, MOST_TEXT
 from service.input_errors import InvalidInputError
+from service.wording.limits import MOST_NAME, MOST_TEXT
 
 _MOST_CACHED = 500_000
 """Maximum features in each of the two generations of a cache, about 12 MB."""

@@ -13,9 +13,10 @@ from service.contexts.canonical import canonical
 from service.contexts.fields import FieldSchema, NumberField
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
 from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products, values_in
-from service.contexts.named_reader import MOST_DEPTH, MOST_NAME, Features, NamedReader
+from service.contexts.named_reader import Features, NamedReader
 from service.input_errors import FeaturesError, NamespaceError, TooManyFeaturesError
 from service.store.records.context_codec import SparseCodec
+from service.wording.limits import MOST_DEPTH, MOST_NAME
 from service.wording.values import joined, quoted, shown
 
 MOST_FEATURES = 4096

@@ -13,10 +13,8 @@ from service.input_errors import (
     NotFiniteError,
     UnknownFeatureError,
 )
+from service.wording.limits import MOST_DEPTH, MOST_NAME, MOST_TEXT
 from service.wording.values import choices, quoted, shown
-
-MOST_NAME, MOST_TEXT, MOST_DEPTH = 256, 1024, 8
-"""Maximum characters of a feature's path and of a string, and maximum objects around a value, the context included."""
 
 _LARGEST = 1e100
 

@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 from service.files.rows import (
     RowError,
     Shape,
+    check_choices,
+    check_features,
     checked_context,
     checked_label,
+    checked_moment,
     checked_number,
     checked_propensity,
     context_of,
@@ -20,6 +23,10 @@ EXPORTED = (
     "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at", "feedback_at",
 )  # fmt: skip
 """The columns of `wager export --format parquet` that are no features, even without a column `context`."""
+
+
+_USED = frozenset({"correct", "true_label", "context", "actions", "eligible", "holdout", "predicted_at"})
+"""Of them, those that an import reads besides label, propensity and reward."""
 
 
 class Chosen(NamedTuple):
@@ -42,6 +49,13 @@ class Columns(NamedTuple):
     others: frozenset[str]  # of `EXPORTED`, which the table has
     features: tuple[str, ...]
     text: frozenset[str]  # features that are texts even if they look like numbers
+
+    @property
+    def used(self) -> list[str]:
+        """The columns that a round is made of."""
+        plain = [self.label, self.propensity, self.reward, *self.features]
+        used = _USED - {"context"} if self.features else _USED
+        return [name for name in dict.fromkeys((*plain, *sorted(self.others & used))) if name is not None]
 
 
 def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
@@ -83,19 +97,37 @@ def round_of(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> d
     """
     found = _candidates(columns, row, shape)
     if columns.features or "context" not in columns.others:
-        values = [_value(row[name], name in columns.text) for name in columns.features]
+        values = [_value(name, row[name], name in columns.text) for name in columns.features]
         found["context"] = context_of(shape, columns.features, values)
     else:
-        found["context"] = checked_context(shape, _json(row["context"], "context"))
+        found["context"] = checked_context(shape, given_context(row["context"]))
     if columns.propensity is None:
-        return found | {"true_label": checked_label(shape, _text(row[columns.label]), columns.label)}
+        found["true_label"] = checked_label(shape, _text(row[columns.label]), columns.label)
+        check_choices(found, shape)
+        return found
     found["label"] = checked_label(shape, _text(row[columns.label]), columns.label)
     found["propensity"] = checked_propensity(row[columns.propensity], columns.propensity)
     if (at := _other(columns, row, "predicted_at")) is not None:
-        found["at"] = at if isinstance(at, str) else at.isoformat()
+        found["at"] = checked_moment(at, "predicted_at")
     if _flag(_other(columns, row, "holdout"), "holdout"):
         found["holdout"] = True
-    return found | _outcome(columns, row, shape)
+    found |= _outcome(columns, row, shape)
+    check_choices(found, shape)
+    return found
+
+
+def given_context(value: Any) -> Any:
+    """Return the context of a cell, which may hold it as JSON; None if the cell is empty.
+
+    Raises:
+        RowError: if it is not JSON, or neither an object nor a list.
+    """
+    if _is_missing(value):
+        return None
+    found = _json(value, "context")
+    if not isinstance(found, dict | list):
+        raise RowError(f"context: got {json.dumps(found)[:60]}; must be an object, or a list of numbers")
+    return found
 
 
 def check_names(header: Sequence[str]) -> None:
@@ -139,6 +171,10 @@ def _candidates(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -
         if not isinstance(actions, list) or not all(isinstance(each, dict) and "id" in each for each in actions):
             raise RowError("actions: must be a list of objects with id and features")
         found["actions"] = [{"id": each["id"], "features": each.get("features") or {}} for each in actions]
+        for i, each in enumerate(found["actions"]):
+            if not isinstance(each["features"], dict | list):
+                raise RowError(f"actions.{i}.features: got {each['features']!r}; must be an object")
+            check_features(each["features"], f"actions.{i}.features")
         if len(actions) == 1 and columns.propensity and float(row[columns.propensity] or 1) < 1.0:
             raise RowError('actions: has only the chosen one; only a log with "log_actions": "all" can be imported')
     elif shape is not None and shape.has_actions:
@@ -193,7 +229,7 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _value(value: Any, is_text: bool) -> Any:
+def _value(name: str, value: Any, is_text: bool) -> Any:
     """Return the value of a feature: a number where a text is one."""
     if _is_missing(value):
         return None
@@ -204,7 +240,7 @@ def _value(value: Any, is_text: bool) -> Any:
             return checked_number(value, "")
         except RowError:
             return value
-    return checked_number(value, "a feature") if isinstance(value, float) else value
+    return checked_number(value, name) if isinstance(value, float) else value
 
 
 def listed(header: Sequence[str]) -> str:

@@ -2,15 +2,30 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from service.files.errors import FileError
 from service.files.lines import read_lines
-from service.files.rows import Row, RowError, Shape, checked_label, checked_number, checked_propensity, outcome_of
+from service.files.rows import (
+    Row,
+    RowError,
+    Shape,
+    check_features,
+    checked_label,
+    checked_moment,
+    checked_number,
+    checked_propensity,
+    outcome_of,
+)
 
 CostRule: TypeAlias = Literal["negate", "complement"]
 """How a cost becomes a reward: `negate` is -cost, and `complement` 1 - cost."""
+
+_TOLERANCE, _SUM_TOLERANCE = 1e-5, 1e-3
+"""By how much the two probabilities of the chosen action may differ, in proportion, and the sum of all from 1. VW
+writes them in single precision, and some of its clients with 6 digits."""
 
 
 class DsjsonReader:
@@ -45,7 +60,7 @@ class DsjsonReader:
             if found is None:
                 self.skipped += 1
             else:
-                yield Row(place, found)
+                yield Row(self._path, place, found)
 
     def _round(self, text: str, shape: Shape | None) -> dict[str, Any] | None:
         line = _parsed(text)
@@ -53,24 +68,19 @@ class DsjsonReader:
             if not {"c", "EventId", "_skipLearn"} & set(line):
                 raise RowError("is not dsjson: it has neither _label_cost nor c")
             return None
-        context, order, chosen = line.get("c"), line.get("a"), _chosen(line)
+        context, chosen = line.get("c"), _chosen(line)
         if not isinstance(context, dict):
             raise RowError(f"c: got {type(context).__name__}; must be an object")
         found = {"propensity": _propensity(line), **self._outcome(line)}
         if (at := line.get("Timestamp")) is not None:
-            found["at"] = _moment(at)
-        shared = {name: value for name, value in context.items() if not name.startswith("_")}
-        multi = context.get("_multi")
-        actions = _actions(multi, order)
-        if not 1 <= chosen <= len(actions):
-            raise RowError(f"_label_Action: got {chosen}; the line has {len(actions)} actions")
+            found["at"] = checked_moment(at, "Timestamp", UTC)
+        actions = _actions(context.get("_multi"), line.get("a"))
+        _check_order(line, chosen, found["propensity"], len(actions))
+        shared = converted({name: value for name, value in context.items() if not name.startswith("_")})
         ids = [self._id(action, number) for number, action in enumerate(actions, 1)]
         if shape is not None and not shape.has_actions:
-            return found | _fixed(shape, ids, chosen) | _context(shape, converted(shared))
-        listed = [{"id": id_, "features": _features(action)} for id_, action in zip(ids, actions, strict=True)]
-        if len(set(ids)) < len(ids):
-            raise RowError("c._multi: two actions have the same id; choose another one with --action-id")
-        return found | {"context": converted(shared), "actions": listed, "label": ids[chosen - 1]}
+            return found | _fixed(shape, ids, chosen) | _context(shape, shared)
+        return found | {"context": _checked(shared, "c")} | _among(ids, actions, chosen)
 
     def _outcome(self, line: Mapping[str, Any]) -> dict[str, Any]:
         cost = checked_number(line["_label_cost"], "_label_cost")
@@ -117,14 +127,6 @@ def _propensity(line: Mapping[str, Any]) -> float:
     return checked_propensity(given, "_label_probability")
 
 
-def _moment(at: Any) -> str:
-    """Return a timestamp with a time zone and at most microseconds: VW writes seven digits, and a Z or nothing."""
-    if not isinstance(at, str):
-        raise RowError(f"Timestamp: got {at!r}; must be a text")
-    main, _, fraction = at.removesuffix("Z").partition(".")
-    return f"{main}.{fraction[:6]}Z" if fraction.isdigit() else main + "Z" if not fraction else at
-
-
 def _actions(multi: Any, order: Any) -> list[dict[str, Any]]:
     if multi is None and isinstance(order, list):
         return [{} for _ in order]
@@ -133,9 +135,56 @@ def _actions(multi: Any, order: Any) -> list[dict[str, Any]]:
     return multi
 
 
-def _features(action: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = converted({name: value for name, value in action.items() if not name.startswith("_")})
-    return found
+def _check_order(line: Mapping[str, Any], chosen: int, propensity: float, n: int) -> None:
+    """Check what the line says twice: VW lists the actions in `a` and their probabilities in `p`, the chosen one first.
+
+    Args:
+        line: the line.
+        chosen: the number of the chosen action, from 1.
+        propensity: its probability.
+        n: the number of actions.
+    """
+    order, p = line.get("a"), line.get("p")
+    if order is not None and not (isinstance(order, list) and _numbers(order) == list(range(1, n + 1))):
+        raise RowError(f"a: got {_cut(order)}; must be the numbers from 1 to {n}, the chosen one first")
+    if not 1 <= chosen <= n:
+        raise RowError(f"_label_Action: got {chosen}; the line has {n} actions")
+    if order is not None and order[0] != chosen:
+        raise RowError(f"_label_Action: got {chosen}; a begins with {order[0]}")
+    if p is None:
+        return
+    numbers = list(p) if isinstance(p, list) else []
+    for i, each in enumerate(numbers):
+        if type(each) is not float or not 0.0 <= each <= 1.0:
+            numbers[i] = checked_number(each, f"p.{i}")
+    if len(numbers) != n or min(numbers) < 0.0 or abs(sum(numbers) - 1.0) > _SUM_TOLERANCE:
+        raise RowError(f"p: got {_cut(p)}; must be {n} probabilities that sum to 1, that of the chosen action first")
+    if order is not None and abs(numbers[0] - propensity) > _TOLERANCE * propensity:
+        raise RowError(f"_label_probability: got {propensity}; p begins with {p[0]}")
+
+
+def _numbers(order: Sequence[Any]) -> list[int]:
+    return sorted(order) if all(type(each) is int for each in order) else []
+
+
+def _cut(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _among(ids: Sequence[str], actions: Sequence[Mapping[str, Any]], chosen: int) -> dict[str, Any]:
+    """Return the chosen action and all actions, for a model with actions."""
+    if len(set(ids)) < len(ids):
+        raise RowError("c._multi: two actions have the same id; choose another one with --action-id")
+    listed = [{name: value for name, value in action.items() if not name.startswith("_")} for action in actions]
+    features = [_checked(converted(each), f"c._multi.{i}") for i, each in enumerate(listed)]
+    found = [{"id": id_, "features": each} for id_, each in zip(ids, features, strict=True)]
+    return {"actions": found, "label": ids[chosen - 1]}
+
+
+def _checked(features: dict[str, Any], field: str) -> dict[str, Any]:
+    check_features(features, field, may_be_sparse=False)
+    return features
 
 
 def _fixed(shape: Shape, ids: Sequence[str], chosen: int) -> dict[str, Any]:
@@ -148,7 +197,7 @@ def _fixed(shape: Shape, ids: Sequence[str], chosen: int) -> dict[str, Any]:
 
 def _context(shape: Shape, context: Any) -> dict[str, Any]:
     if shape.kind == "named":
-        return {"context": context}
+        return {"context": _checked(context, "c")}
     if shape.kind == "none":
         return {}
     raise RowError(f"the model has {shape.kind} features; dsjson needs a model with named ones")

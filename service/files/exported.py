@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from service.files.dsjson_lines import dsjson_line
 from service.files.errors import FileError
-from service.files.lines import read_lines
+from service.files.held import Hole, held_rounds, holes_of
 from service.files.parquet import exported_types, pyarrow
 
 VERSION = 1
@@ -42,23 +42,25 @@ class Export(NamedTuple):
         """Whether the output is a folder of parts."""
         return self.output.is_dir() or self.output.suffix != SUFFIXES[self.format]
 
-    def begin(self) -> int:
-        """Create the folder; return the number of the last round in its parts, 0 if there is none.
+    def begin(self, after: int = 0) -> list[Hole]:
+        """Create the folder; return the rounds that its parts do not hold, oldest first.
+
+        Args:
+            after: the last round that is not wanted.
 
         Raises:
-            FileError: if the folder has parts of another model, or cannot be written.
+            FileError: if the folder has parts of another model, or a damaged one, or cannot be written.
         """
         if self.format == "parquet":
             pyarrow(self.output)
         if not self.is_folder:
-            return 0
+            return holes_of([], after)
         try:
             self.output.mkdir(parents=True, exist_ok=True)
             self.check_model()
         except OSError as error:
             raise FileError(self.output, "", f"cannot be written: {error.strerror}") from error
-        parts = sorted(self.output.glob(f"part-*{SUFFIXES[self.format]}"))
-        return _last_round(parts[-1], self.format) if parts else 0
+        return holes_of(held_rounds(self.output, SUFFIXES[self.format]), after)
 
     def renewed(self, model: Mapping[str, Any]) -> "Export":
         """Return the export with a newer description of the model.
@@ -117,22 +119,6 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
     temporary = path.with_name(f".{path.name}.unfinished")
     write(temporary)
     temporary.replace(path)
-
-
-def _last_round(path: Path, format_: str) -> int:
-    if format_ == "parquet":
-        _, pq = pyarrow(path)
-        try:
-            return int(pq.read_table(path, columns=["round"])["round"][-1].as_py())
-        except Exception as error:
-            raise FileError(path, "", f"is damaged: {error}; delete it to write it again") from error
-    name, last = ("round" if format_ == "ndjson" else "_round"), 0
-    for number, text in read_lines(path):
-        try:
-            last = int(json.loads(text)[name])
-        except (ValueError, KeyError, TypeError) as error:
-            raise FileError(path, f"line {number}", "is damaged; delete the file to write it again") from error
-    return last
 
 
 def _write_parquet(path: Path, model: Mapping[str, Any], part: Lines) -> None:

@@ -31,7 +31,7 @@ class NdjsonReader:
         """
         for number, text in read_lines(self._path):
             try:
-                yield Row(f"line {number}", _round(text, shape))
+                yield Row(self._path, f"line {number}", _round(text, shape))
             except RowError as error:
                 raise FileError(self._path, f"line {number}", str(error)) from None
 

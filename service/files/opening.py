@@ -95,7 +95,7 @@ def survey(path: Path, reader: Reader) -> dict[str, Any]:
             labels.update(dict.fromkeys(given.get("eligible", ())))
         if len(labels) > MOST_LABELS:
             detail = f"is label {len(labels):,}: name the column of the labels with --label-column, or create the model"
-            raise FileError(path, row.place, detail)
+            raise FileError(row.path, row.place, detail)
     if not rounds:
         raise FileError(path, "", "has no rounds")
     if has_actions:

@@ -1,12 +1,13 @@
 """Reads Parquet with pyarrow, which only `make tools` installs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from service.files.errors import FileError
 from service.files.lines import read_start
+from service.files.rows import ALLOWED
 
 MISSING = "Parquet needs pyarrow; install it with `make tools`, or with pip install 'wager[tools]'"
 
@@ -64,6 +65,33 @@ def batches_of(path: Path, size: int, columns: Sequence[str] | None = None) -> I
         yield from file.iter_batches(size, columns=columns)
 
 
+def check_feature_types(path: Path, names: Collection[str]) -> None:
+    """Check that columns have types of features.
+
+    Raises:
+        FileError: if one has another type; names the column, and the types that are allowed.
+    """
+    pa, _ = pyarrow(path)
+    for column in schema_of(path):
+        if column.name in names and not _is_feature(pa.types, column.type):
+            raise FileError(path, "", f"the column {column.name!r} has the type {column.type}; features are {ALLOWED}")
+
+
+def _is_feature(types: Any, found: Any) -> bool:
+    """Check whether a type is one of numbers, booleans, strings or lists of strings."""
+    if types.is_dictionary(found):
+        found = found.value_type
+    elif types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found):
+        found = found.value_type.value_type if types.is_dictionary(found.value_type) else found.value_type
+        return _is_text(types, found)
+    plain = types.is_integer(found) or types.is_floating(found) or types.is_boolean(found) or types.is_null(found)
+    return plain or _is_text(types, found)
+
+
+def _is_text(types: Any, found: Any) -> bool:
+    return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
+
+
 def exported_types(path: Path) -> dict[str, Any]:
     """Return the types of the columns of an exported log.
 
@@ -79,6 +107,16 @@ def exported_types(path: Path) -> dict[str, Any]:
         "rounds_seen": pa.int64(), "changes_seen": pa.int64(), "changes": pa.int64(), "label_count": pa.int64(),
         "predicted_at": moment, "feedback_at": moment,
     }  # fmt: skip
+
+
+def with_plain_times(path: Path, batch: Any) -> Any:
+    """Return a record batch whose times have at most microseconds, as Python's have."""
+    pa, _ = pyarrow(path)
+    for i, column in enumerate(batch.schema):
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            times = batch.column(i).cast(pa.timestamp("us", column.type.tz), safe=False)
+            batch = batch.set_column(i, column.name, times)
+    return batch
 
 
 def values_of(path: Path, batch: Any, first_row: int) -> dict[str, list[Any]]:

@@ -18,10 +18,8 @@ from service.models.model import Model
 from service.rounds.options import Options
 from service.rounds.prediction_requests import PredictionRequest, check_again, read
 from service.schemas.imports import ImportRound
+from service.wording.limits import CLOCK_SECONDS
 from service.wording.values import quoted, shown
-
-_CLOCK_SECONDS = 300.0
-"""By how much the clock of a client may be fast."""
 
 
 class ReadRound(NamedTuple):
@@ -67,7 +65,7 @@ def _read(model: Model, given: ImportRound, now: float) -> ReadRound:
     answer = None if given.label is None else _number(model, request.candidates, given.label, "label")
     truth = None if given.true_label is None else _number(model, request.candidates, given.true_label, "true_label")
     at = None if given.at is None else given.at.timestamp()
-    if at is not None and not 0.0 <= at <= now + _CLOCK_SECONDS:
+    if at is not None and not 0.0 <= at <= now + CLOCK_SECONDS:
         raise InvalidInputError(f"got {given.at}; must be from 1970 to now", "at")
     reward = _reward(model, given, answer, truth)
     if reward == 1.0 and truth is None:

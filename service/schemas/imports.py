@@ -12,10 +12,8 @@ from service.contexts.registry import GivenContext
 from service.schemas.labels import MOST_LABELS, unique
 from service.schemas.models import _DESCRIBED, Answer
 from service.strict_body import Body, FirstError
+from service.wording.limits import LEAST_PROPENSITY
 from service.wording.patterns import SOURCE
-
-LEAST_PROPENSITY = 1e-12
-"""A round with a smaller propensity is a mistake: it happens once in 10¹² rounds, and would outweigh all others."""
 
 Source = Annotated[str, Field(min_length=1, max_length=200, pattern=SOURCE)]
 

@@ -145,7 +145,7 @@ ROOMS: dict[str, str] = {
         "service.imports service.visits service.catalogue service.insight service.lifecycle service.observability "
         "service.api service.api.middleware service.settings"
     ),
-    "service.files": "",
+    "service.files": "service.wording",
     "service.refolding": (
         f"service.errors service.schemas service.contexts {_STORE} learners.base service.models service.replicas"
     ),

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _PAGE = 1000
 
+_MOST_NAMED = 20
+"""Unchanged models that the sentence at the end names."""
+
 
 def backup(
     folder: Annotated[Path, typer.Argument(help="The folder to write; it is created if missing.")],
@@ -38,24 +41,28 @@ def backup(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with connect(url, api_key) as client:
-            notes, left = _write_all(client, folder, with_rounds=rounds)
+            notes, same, left = _write_all(client, folder, with_rounds=rounds)
         write_manifest(folder, notes, __version__)
     except RemoteError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error.filename or folder}: {error.strerror}")
     size = sum(note.bytes for note in notes)
-    result = {"folder": str(folder), "models": len(notes), "bytes": size, "unreadable": left}
-    typer.echo(json.dumps(result) if as_json else f"{len(notes)} models, {size:,} bytes in {folder}")
+    result = {"folder": str(folder), "models": len(notes), "bytes": size, "unchanged": same, "unreadable": left}
+    more = f" and {len(same) - _MOST_NAMED:,} more" if len(same) > _MOST_NAMED else ""
+    skipped = f"; unchanged, so not written again: {', '.join(same[:_MOST_NAMED])}{more}" if same else ""
+    typer.echo(json.dumps(result) if as_json else f"{len(notes)} models, {size:,} bytes in {folder}{skipped}")
     if left:
         fail(f"not in the backup, as they cannot be read: {', '.join(left)}")
 
 
-def _write_all(client: "httpx2.Client", folder: Path, *, with_rounds: bool) -> tuple[list["Note"], list[str]]:
-    """Write all models; return their notes, and the names of unreadable ones."""
+def _write_all(
+    client: "httpx2.Client", folder: Path, *, with_rounds: bool
+) -> tuple[list["Note"], list[str], list[str]]:
+    """Write all models; return their notes, the names of those that the folder had, and those of unreadable ones."""
     from service.commands.tools.backup_folder import MANIFEST
 
-    notes, left, models = list["Note"](), list[str](), list(_models(client))
+    notes, same, left, models = list["Note"](), list[str](), list[str](), list(_models(client))
     (folder / MANIFEST).unlink(missing_ok=True)  # after the service has answered: it describes the files until then
     for listed in with_progress(models, lambda model: str(model["name"])):
         name = listed["name"]
@@ -63,7 +70,9 @@ def _write_all(client: "httpx2.Client", folder: Path, *, with_rounds: bool) -> t
             left.append(name)
             continue
         try:
-            notes.append(_write_model(client, folder, name))
+            note, is_there = _write_model(client, folder, name)
+            notes.append(note)
+            same += [name] if is_there else []
             if with_rounds:
                 _write_rounds(client, folder, name)
         except RemoteError as error:
@@ -72,7 +81,7 @@ def _write_all(client: "httpx2.Client", folder: Path, *, with_rounds: bool) -> t
             if error.type not in ("newer-version", "store-corrupt"):
                 raise
             left.append(name)
-    return notes, left
+    return notes, same, left
 
 
 def _models(client: "httpx2.Client") -> Iterator[dict[str, Any]]:
@@ -83,15 +92,15 @@ def _models(client: "httpx2.Client") -> Iterator[dict[str, Any]]:
         cursor = page["next_cursor"]
 
 
-def _write_model(client: "httpx2.Client", folder: Path, name: str) -> "Note":
-    """Write the file of a model, unless the folder has it."""
+def _write_model(client: "httpx2.Client", folder: Path, name: str) -> tuple["Note", bool]:
+    """Write the file of a model, unless the folder has it; return its note, and whether it has."""
     from service.commands.tools.backup_folder import Note, file_of, read_note, write_note
 
     described = call(client, "GET", f"/models/{name}")
     etag, rounds = described.headers["etag"], described.json()["rounds_seen"]
     there = read_note(folder, name)
     if there is not None and (there.etag, there.rounds) == (etag, rounds) and there.is_of(folder):
-        return there
+        return there, True
     path = file_of(folder, name)
     coming = path.with_suffix(".part")
     with coming.open("wb") as file:
@@ -102,7 +111,7 @@ def _write_model(client: "httpx2.Client", folder: Path, name: str) -> "Note":
     coming.replace(path)
     note = Note(name, etag, rounds, size, digest)
     write_note(folder, note)
-    return note
+    return note, False
 
 
 def _write_rounds(client: "httpx2.Client", folder: Path, name: str) -> None:

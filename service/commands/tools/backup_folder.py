@@ -71,15 +71,17 @@ def read_manifest(folder: Path) -> list[Note]:
     path = folder / MANIFEST
     try:
         found = json.loads(path.read_text())
-        form, version, models = found["format"], found["version"], list(found["models"])
+        form, version = found["format"], found["version"]
+        models = list(found["models"]) if version == VERSION else []  # others may have another form
     except OSError as error:
         raise BackupError(f"{path}: {error.strerror}; without a manifest, the backup is not complete") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BackupError(f"{path} is not the manifest of a backup") from error
-    if form != FORMAT or not isinstance(version, int):
+    if form != FORMAT:
         raise BackupError(f"{path} is not the manifest of a backup")
-    if version > VERSION:
-        raise BackupError(f"{path} has version {version}; this release reads version {VERSION}")
+    if version != VERSION:
+        made = f", written by Wager {found['wager']}" if isinstance(found.get("wager"), str) else ""
+        raise BackupError(f"{path} has version {version!r}{made}; this release reads version {VERSION}")
     return [_note(each) for each in models]
 
 

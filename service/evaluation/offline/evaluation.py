@@ -26,6 +26,9 @@ from service.evaluation.offline.passes import (
 from service.evaluation.offline.specifications import Specification
 from service.schemas.reports.evaluation import EvaluationAnswer
 
+_MOST_LISTED = 10
+"""Holes that a warning names."""
+
 _T = TypeVar("_T")
 
 
@@ -61,7 +64,7 @@ def evaluate(
         EvaluationError: if a part or policy cannot be used.
     """
     log = Log(model, first_number(parts), request.seed)
-    found = _surveyed(parts, log, engine, progress)
+    found, missing = _surveyed(parts, log, engine, progress)
     if found.n == 0:
         raise EvaluationError("the log has no rounds")
     plan = _plan(log, request, found)
@@ -71,15 +74,34 @@ def evaluate(
             replayed = replay_parts(parts, log, each, plan, found.n)
             sums[each] = merge_all(list(progress(each.name, replayed, len(parts))))
     ordered = [*plan.specifications, *[each for each in request.specifications if each.kind == "learner"]]
-    return _answer(log, plan, found, [(each, sums[each]) for each in ordered])
+    answer = _answer(log, plan, found, [(each, sums[each]) for each in ordered])
+    return answer.model_copy(update={"notes": [*answer.notes, *_warnings(missing)]})
 
 
-def _surveyed(parts: Sequence[Part], log: Log, engine: Engine, progress: Progress) -> Survey:
+def _surveyed(
+    parts: Sequence[Part], log: Log, engine: Engine, progress: Progress
+) -> tuple[Survey, list[tuple[int, int]]]:
+    """Return what is in all parts, and the first and the last round of each hole between them."""
     surveys = progress("reading", engine.map(survey, parts, log), len(parts))
-    merged = NO_ROUNDS
+    merged, missing = NO_ROUNDS, list[tuple[int, int]]()
     for found, part in zip(surveys, parts, strict=True):
+        if merged.n and found.first > merged.last + 1:
+            missing.append((merged.last + 1, found.first - 1))
         merged = merged.merge(found, part.name)
-    return merged
+    return merged, missing
+
+
+def _warnings(missing: Sequence[tuple[int, int]]) -> list[str]:
+    """Return a sentence about holes between parts. A log itself lacks its damaged rounds."""
+    if not missing:
+        return []
+    listed = ", ".join(f"{first:,} to {last:,}" for first, last in missing[:_MOST_LISTED])
+    more = f" and {len(missing) - _MOST_LISTED:,} more ranges" if len(missing) > _MOST_LISTED else ""
+    count = sum(last - first + 1 for first, last in missing)
+    return [
+        f"Warning: {count:,} rounds are missing between parts: {listed}{more}. The values are those of the other "
+        "rounds. Repeat `wager export` to write a deleted part again."
+    ]
 
 
 def _plan(log: Log, request: Request, found: Survey) -> Plan:

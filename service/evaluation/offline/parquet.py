@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from learners.base import FloatArray
 from service.evaluation.offline.columns import Columns
 from service.files import parquet
-from service.files.columns import no_column
+from service.files.columns import given_context, no_column
 from service.files.errors import FileError
+from service.files.rows import RowError, checked_context, checked_propensity
+from service.wording.limits import LEAST_PROPENSITY
 
 _NEEDED = ("round", "label", "propensity", "reward")
 _OPTIONAL = ("true_label", "context", "eligible", "holdout", "action_count", "label_count", "distribution")
@@ -83,7 +86,7 @@ def _columns(values: dict[str, list[Any]], path: Path, row: int) -> Columns:
     return Columns(
         _filled(values["round"], -1, np.int64),
         values["label"],
-        _filled(values["propensity"], np.nan, np.float64),
+        _propensities(values["propensity"], path, row),
         _filled(values["reward"], np.nan, np.float64),
         values.get("true_label", nothing),
         _parsed(values.get("context", nothing), path, row),
@@ -97,11 +100,22 @@ def _filled(values: list[Any], missing: Any, dtype: Any) -> Any:
     return np.array([missing if value is None else value for value in values], dtype)
 
 
+def _propensities(values: list[float | None], path: Path, row: int) -> FloatArray:
+    found: FloatArray = _filled(values, np.nan, np.float64)
+    wrong = np.flatnonzero(~((found >= LEAST_PROPENSITY) & (found <= 1.0)))
+    try:
+        if wrong.size:
+            checked_propensity(found[wrong[0]], "propensity")
+    except RowError as error:
+        raise FileError(path, f"row {row + wrong[0]}", str(error)) from None
+    return found
+
+
 def _parsed(contexts: list[str | None], path: Path, row: int) -> list[Any]:
     found = list[Any]()
     for place, text in enumerate(contexts):
         try:
-            found.append(None if text is None else json.loads(text))
-        except (ValueError, RecursionError) as error:
-            raise FileError(path, f"row {row + place}", f"context: is not JSON: {error}") from error
+            found.append(None if text is None else checked_context(None, given_context(text)))
+        except RowError as error:
+            raise FileError(path, f"row {row + place}", str(error)) from None
     return found

@@ -84,6 +84,15 @@ def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path, manifest: str 
     assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
 
 
+@pytest.mark.parametrize("models", ['"models":[]', '"models":{"a":{}}', '"folders":[]'])
+def test_the_manifest_of_another_version_is_named(tmp_path: Path, models: str) -> None:
+    """The line has both versions, whatever the newer form is."""
+    (tmp_path / "manifest.json").write_text(f'{{"format":"wager-backup","version":2,"wager":"9.1.0",{models}}}')
+    found = run("restore", tmp_path)
+    end = "manifest.json has version 2, written by Wager 9.1.0; this release reads version 1"
+    assert (found.exit_code, found.stderr.strip().endswith(end)) == (1, True)
+
+
 def test_a_manifest_names_no_file_outside(tmp_path: Path) -> None:
     """Names are those of models; a missing file is an error of the backup."""
     note = Note("a", "", 0, 1, "")
@@ -147,5 +156,10 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytes
     assert not (tmp_path / "manifest.json").exists()
     broken = False
     answering(monkeypatch, "backup", answer)
-    assert run("backup", tmp_path).exit_code == 0
+    first = run("backup", tmp_path)
+    assert (first.exit_code, "unchanged" in first.stdout) == (0, False)
+    answering(monkeypatch, "backup", answer)
+    assert run("backup", tmp_path).stdout.strip().endswith("; unchanged, so not written again: a")
+    answering(monkeypatch, "backup", answer)
+    assert json.loads(run("backup", tmp_path, "--json").stdout)["unchanged"] == ["a"]
     check_file(tmp_path, *read_manifest(tmp_path))

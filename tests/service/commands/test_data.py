@@ -61,7 +61,7 @@ def test_a_refused_round_is_named_by_its_line(live: Wager, name: str, tmp_path: 
     path.write_text(HEADER + rows(120) + "1000,2,a,0.5,1\n" + rows(80))
     replay = ("replay", str(path), "--model", model, "--source", "may", "--batch", "50")
     refused = run(live, *replay)
-    assert refused.startswith("wager: line 122: ")
+    assert refused.startswith(f"wager: {path}: line 122: ")
     assert refused.endswith("100 rounds of source may are imported")
     path.write_text(HEADER + rows(120) + "10,2,a,0.5,1\n".replace("10", "1") + rows(80))
     assert run(live, *replay)["imported"] == 101
@@ -117,6 +117,31 @@ def test_an_export_follows_the_log(live: Wager, name: str, tmp_path: Path) -> No
             process.kill()
     assert (process.returncode, result["rounds"], result["last_round"], result["parts"]) == (0, 90, 90, 2)
     assert run(live, *words[:-3])["rounds"] == 0
+
+
+def test_an_export_fills_holes(live: Wager, name: str, tmp_path: Path) -> None:
+    """A deleted part is written again with the same rounds and distributions, and a damaged one stops the command."""
+    path, model, out = tmp_path / "log.csv", f"{name}-holes", tmp_path / "out"
+    path.write_text("x,y,label\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(52)))
+    assert run(live, "replay", str(path), "--model", model, "--create")["imported"] == 52
+    words = ("export", "--model", model, "--output", str(out), "--part-rounds", "10")
+    assert run(live, *words)["parts"] == 6
+    read = pytest.importorskip("pyarrow.parquet").read_table
+    known = read(out).sort_by("round").to_pylist()
+    for deleted, parts in (((11, 31), 2), ((1,), 1), ((41, 51), 2), ((1, 11, 21, 31, 41), 5)):
+        for first in deleted:
+            (out / f"part-{first:012}.parquet").unlink()
+        again = run(live, *words, "--part-rounds", "30" if len(deleted) == 1 else "10")
+        assert (again["parts"], again["last_round"], again["missing"]) == (parts, 52, [])
+        assert read(out).sort_by("round").to_pylist() == known
+        assert run(live, *words)["rounds"] == 0
+    (out / "part-000000000011.parquet").unlink()
+    assert [run(live, *words, "--limit", "6")["rounds"] for _ in range(3)] == [6, 4, 0]
+    damaged = out / "part-000000000021.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-99])
+    refused = run(live, *words)
+    assert f"{damaged}: is damaged" in refused
+    assert refused.endswith("delete it, and repeat the command")
 
 
 def vowpal_wabbit(*words: str) -> None:

@@ -77,6 +77,19 @@ def test_every_split_and_engine_gives_the_same(tmp_path: Path) -> None:
         np.testing.assert_allclose(numbers_of(report(folder, "--learner", "banditron", *options)), whole, rtol=1e-12)
 
 
+def test_a_hole_between_parts_is_a_warning(tmp_path: Path) -> None:
+    """The report and its JSON name the missing rounds; a log that begins late or has no hole has no warning."""
+    folder = write_folder(tmp_path / "log", log_columns(300), [0, 10, 20, 30, 100])
+    assert "missing" not in run(folder)
+    (folder / "part-000000000001.parquet").unlink()
+    assert "missing" not in run(folder, "--json")
+    for first in (21, 31):
+        (folder / f"part-{first:012}.parquet").unlink()
+    (note,) = [each for each in report(folder).notes if "missing" in each]
+    assert note.startswith("Warning: 80 rounds are missing between parts: 21 to 100. ")
+    assert "21 to 100" in run(folder)
+
+
 @pytest.mark.slow
 def test_a_dask_cluster_gives_the_same(tmp_path: Path) -> None:
     """Two processes of a cluster agree with this one to 1e-12."""
@@ -139,7 +152,8 @@ def _with(columns: dict[str, list[Any]], name: str, row: int, wrong: Any) -> dic
 @pytest.mark.parametrize(
     ("name", "wrong", "said"),
     [
-        ("propensity", 0.0, "row 8: propensity: got 0.0; must be above 0 and at most 1"),
+        ("propensity", 0.0, "row 8: propensity: got 0.0; must be in [1e-12, 1]"),
+        ("propensity", 9e-13, "row 8: propensity: got 9e-13; must be in [1e-12, 1]"),
         ("propensity", None, "row 8: propensity: got nan"),
         ("reward", 2.0, "row 8: reward: got 2.0"),
         ("label", "pink", "row 8: label: got 'pink'"),

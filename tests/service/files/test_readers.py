@@ -4,6 +4,7 @@ import copy
 import gzip
 import json
 import lzma
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from service.evaluation.offline.parquet import ParquetPart
 from service.files.columns import Chosen
 from service.files.errors import FileError
 from service.files.exported import Export, Lines
+from service.files.held import Hole
 from service.files.opening import open_reader, survey
 from service.files.rows import Shape
 from service.files.whole import read_table
@@ -83,6 +85,10 @@ def test_tables_are_read(tmp_path: Path, pack: Any) -> None:
 
 
 LINE = json.dumps(DSJSON)
+TIMED = (
+    CSV.replace("reward", "reward,predicted_at").replace("1\n", "1,2026-01-02T03:04:05Z\n").replace("0.5\n", "0.5,\n")
+)
+ELIGIBLE = 'f,g,label,propensity,reward,eligible\n1,2,b,0.5,1,"[""b""]"\n'
 BAD: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is empty"),
     "another format": (b"hello\nworld\n", "line 1: is neither"),
@@ -109,6 +115,51 @@ BAD: dict[str, tuple[bytes, str]] = {
     "null byte": (b"label,f,g\na,\0,1\n", "line 2: has a null byte"),
     "dsjson cost": (json.dumps(DSJSON | {"_label_cost": 0.5}).encode(), "use --costs complement"),
     "dsjson propensity": (json.dumps(DSJSON | {"_label_probability": 2}).encode(), "line 1: _label_probability"),
+    "dsjson a without a number": (
+        json.dumps(DSJSON | {"a": [2, 9]}).encode(),
+        "line 1: a: got [2, 9]; must be the numbers",
+    ),
+    "dsjson a is empty": (json.dumps(DSJSON | {"a": []}).encode(), "line 1: a: got []"),
+    "dsjson a twice": (json.dumps(DSJSON | {"a": [2, 2]}).encode(), "line 1: a: got [2, 2]"),
+    "dsjson a of texts": (json.dumps(DSJSON | {"a": ["2", "1"]}).encode(), 'line 1: a: got ["2", "1"]'),
+    "dsjson another action first": (
+        json.dumps(DSJSON | {"a": [1, 2]}).encode(),
+        "_label_Action: got 2; a begins with 1",
+    ),
+    "dsjson p of another": (
+        json.dumps(DSJSON | {"p": [0.4999, 0.5001]}).encode(),
+        "line 1: _label_probability: got 0.5; p begins with 0.4999",
+    ),
+    "dsjson p NaN": (json.dumps(DSJSON | {"p": [math.nan, 0.5]}).encode(), "line 1: p.0: got nan"),
+    "dsjson p 7": (json.dumps(DSJSON | {"p": [0.5, 7]}).encode(), "line 1: p: got [0.5, 7]; must be 2 probabilities"),
+    "dsjson p negative": (json.dumps(DSJSON | {"p": [1.5, -0.5]}).encode(), "line 1: p: got [1.5, -0.5]"),
+    "dsjson p 0": (json.dumps(DSJSON | {"p": [0, 1]}).encode(), "line 1: _label_probability: got 0.5; p begins with 0"),
+    "dsjson p too short": (json.dumps(DSJSON | {"p": [1.0]}).encode(), "line 1: p: got [1.0]; must be 2"),
+    "dsjson p no list": (json.dumps(DSJSON | {"p": 0.5}).encode(), "line 1: p: got 0.5"),
+    "dsjson time": (
+        json.dumps(DSJSON | {"Timestamp": "yesterday"}).encode(),
+        "line 1: Timestamp: got 'yesterday'; must",
+    ),
+    "dsjson time of a number": (json.dumps(DSJSON | {"Timestamp": 5}).encode(), "line 1: Timestamp: got 5; must"),
+    "dsjson time before 1970": (json.dumps(DSJSON | {"Timestamp": "1969-12-31"}).encode(), "line 1: Timestamp: got"),
+    "dsjson long text": (
+        json.dumps(DSJSON | {"c": {"_multi": [{}, {"i": "x" * 1025}]}}).encode(),
+        "c._multi.1.i: got 1,025",
+    ),
+    "time": (TIMED.replace("2026-01-02T03:04:05Z", "x").encode(), "line 2: predicted_at: got 'x'; must be a time"),
+    "time without a zone": (
+        TIMED.replace("Z", "").encode(),
+        "line 2: predicted_at: got '2026-01-02T03:04:05'; must be",
+    ),
+    "propensity below 1e-12": (
+        CSV.replace("0.25", "9e-13").encode(),
+        "line 3: propensity: got 9e-13; must be in [1e-12, 1]",
+    ),
+    "not eligible": (ELIGIBLE.replace("b,", "a,").encode(), "line 2: label: got 'a'; the eligible labels are b"),
+    "unknown eligible": (ELIGIBLE.replace('[""b""]', '[""z""]').encode(), "line 2: eligible: got 'z'"),
+    "eligible twice": (ELIGIBLE.replace('[""b""]', '[""b"",""b""]').encode(), "line 2: eligible: got ['b', 'b']"),
+    "eligible is empty": (ELIGIBLE.replace('[""b""]', "[]").encode(), "line 2: eligible: got []"),
+    "eligible is a text": (ELIGIBLE.replace('[""b""]', '""b""').encode(), "line 2: eligible: got 'b'"),
     "dsjson action": (json.dumps(DSJSON | {"_label_Action": 3}).encode(), "line 1: _label_Action: got 3"),
     "log of sets": (b'{"context": [], "labels": ["a"], "rounds_seen": 1}', "line 1: is a round with several labels"),
 }
@@ -123,6 +174,18 @@ def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, what: str) -> None
         rounds(written(tmp_path, content), shape)
     assert str(refused.value).startswith(f"{tmp_path}/file: ")
     assert reason in str(refused.value)
+
+
+def test_what_vowpal_wabbit_writes_is_read(tmp_path: Path) -> None:
+    """Its two probabilities of the chosen action differ by the rounding of single precision, or of 6 digits."""
+    for logged, listed in ((0.8166667, 0.816666663), (0.05000000074505806, 0.05), (0.0166667, 0.0166666675)):
+        rest = (1.0 - listed) / 2.0
+        multi = {"c": {"_multi": [{"i": 1}, {"i": 2}, {"i": 3}]}}
+        given = DSJSON | multi | {"a": [2, 3, 1], "p": [listed, rest, rest], "_label_probability": logged}
+        (found,) = rounds(written(tmp_path, json.dumps(given)), ACTIONS)
+        assert (found["label"], found["propensity"]) == ("2", logged)
+    (plain,) = rounds(written(tmp_path, json.dumps({k: v for k, v in DSJSON.items() if k not in "ap"})), ACTIONS)
+    assert (plain["label"], plain["propensity"]) == ("y", 0.5)
 
 
 def line(number: int, **fields: Any) -> dict[str, Any]:
@@ -143,16 +206,16 @@ MODEL = {"name": "m", "created_at": "2026-01-01T00:00:00Z", "labels": ["a", "b"]
 def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
     """What is written is read as the same rounds, the last round is known, and another model is refused."""
     export = Export(tmp_path / "out", format_, MODEL)
-    assert export.begin() == 0
+    assert export.begin() == [Hole(0, None)]
     given = [
         line(1),
         line(2, reward=1.0, correct=True, true_label="b", eligible=["b", "a"], holdout=True, action_count=7),
     ]
     assert export.write(Lines(given, [[0.75, 0.25], None])).name == f"part-000000000001.{format_}"
-    assert export.begin() == 2
+    assert export.begin() == [Hole(2, None)]
     path = tmp_path / "out" if format_ == "parquet" else tmp_path / "out" / f"part-000000000001.{format_}"
     first, second = rounds(path, DENSE)
-    moment = {"at": "2026-01-02T03:04:05.000006Z" if format_ == "ndjson" else "2026-01-02T03:04:05.000006+00:00"}
+    moment = {"at": "2026-01-02T03:04:05.000006Z"}
     assert first == {"context": [1.0, 2.0], "label": "b", "propensity": 0.25, "reward": 0.5, **moment}
     assert second == {
         "context": [1.0, 2.0], "label": "b", "propensity": 0.25, "true_label": "b", "eligible": ["b", "a"],

@@ -17,7 +17,8 @@ from service.errors import WagerError
 from service.files.columns import listed, no_column
 from service.files.delimited import suffix_of
 from service.files.errors import FileError
-from service.files.whole import Table, read_table
+from service.files.parquet import check_feature_types
+from service.files.whole import Table, is_parquet, read_table
 
 Kind = Literal["auto", "dense", "named"]
 
@@ -54,6 +55,8 @@ def read_data(path: Path, wish: Wish) -> Data:
     table = read_table(path, wish.has_header)
     labels = _labels(path, table, wish)
     names = _feature_names(path, table, wish)
+    if is_parquet(path):
+        check_feature_types(path, names)
     typed = {name: _typed(table.column(name), name in wish.categorical) for name in names}
     if wish.kind == "dense" or (wish.kind == "auto" and all(map(_is_numeric, typed.values()))):
         matrix = _matrix(path, table, typed)

@@ -2,17 +2,18 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.commands.shared.options import fail
+from service.commands.shared.options import EXIT_INTERRUPTED, fail
 from service.commands.shared.remote import DEFAULT_URL, Key, Url
 
 if TYPE_CHECKING:
     from service.files.exported import Export
+    from service.files.held import Hole
 
 
 def export(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
@@ -29,23 +30,27 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     every: Annotated[float, typer.Option(min=0.1, help="With --follow: seconds between two looks.")] = 5.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Write the log of a model to files. In a folder, continue where its parts end; repeat the command for the rest."""
+    """Write the log of a model to files. In a folder, write the rounds that its parts lack; repeat for the rest."""
     from service.commands.shared.remote import RemoteError, call, connect
     from service.files.errors import FileError
     from service.files.exported import SUFFIXES, Export
 
     if format_ not in SUFFIXES:
         fail(f"--format: got {format_!r}; must be one of {', '.join(SUFFIXES)}")
+    job: _Job | None = None
     try:
         with connect(url, api_key) as client:
             described = call(client, "GET", f"/models/{model}").json()
             wanted = Export(output, format_, described)
             if follow and not wanted.is_folder:
                 fail("--follow: needs a folder, as --output")
-            job = _Job(client, wanted, max(after, wanted.begin()), part_rounds, distributions)
+            job = _Job(client, wanted, wanted.begin(after), part_rounds, distributions)
             result = job.run(limit, every if follow else None)
     except (FileError, RemoteError) as error:
         fail(str(error))
+    except KeyboardInterrupt:
+        done = f"{job.written:,} rounds are written to {output}" if job and job.written else "nothing is written"
+        fail(f"interrupted: {done}; repeat the command for the rest", EXIT_INTERRUPTED)
     typer.echo(json.dumps(result) if as_json else _sentence(result))
 
 
@@ -55,31 +60,38 @@ class _Job:
     Args:
         client: calls the service.
         export: where the log goes.
-        after: the last round that is not wanted.
+        holes: the rounds that are wanted, oldest first.
         part_rounds: rounds in a part.
         with_distributions: whether to recompute distributions.
+
+    Attributes:
+        written: the number of rounds in files so far.
     """
 
-    def __init__(self, client: Any, export: "Export", after: int, part_rounds: int, with_distributions: bool) -> None:
+    def __init__(
+        self, client: Any, export: "Export", holes: "Sequence[Hole]", part_rounds: int, with_distributions: bool
+    ) -> None:
         from service.commands.tools.data.reading import changes
         from service.refolding.distributions import Distributions
         from service.refolding.history import History
 
-        self._client, self._export, self._after, self._part_rounds = client, export, after, part_rounds
+        self._client, self._export, self._holes, self._part_rounds = client, export, holes, part_rounds
         self._name: str = export.model["name"]
         self._history = History(lambda after: changes(client, self._name, after))
         self._distributions = Distributions(export.model, self._history) if with_distributions else None
         self._lines: list[Mapping[str, Any]] = []
         self._found: list[list[float] | None] = []
         self._label_counts: list[int | None] = []
-        self._written = self._known = self._parts = 0
-        self._last = after
+        self.written = self._known = self._parts = 0
+        self._last = holes[-1].after
+        self._missing = list[tuple[int, int]]()
 
     def run(self, limit: int | None, every: float | None) -> dict[str, Any]:
         """Write the log; return the summary. An interrupt ends a run that follows the log."""
         from service.commands.tools.data.progress import Progress
 
-        total = max(0, self._export.model["rounds_seen"] - self._after)
+        seen = self._export.model["rounds_seen"]
+        total = sum(max(0, (seen if each.until is None else each.until) - each.after) for each in self._holes)
         began = time.monotonic()
         with Progress("exporting", None if every else min(total, limit or total)) as progress:
             try:
@@ -89,19 +101,35 @@ class _Job:
             except KeyboardInterrupt:
                 if every is None:
                     raise
-        if self._lines or (not self._export.is_folder and not self._written):
+        if self._lines or (not self._export.is_folder and not self.written):
             self._flush(len(self._lines))
         return self._summary(time.monotonic() - began)
 
     def _pages(self, limit: int | None, every: float | None) -> Iterator[list[dict[str, Any]]]:
-        """Yield the pages to write; fold the earlier ones, from which the distributions follow."""
-        from service.commands.tools.data.reading import pages
+        """Yield the pages to write; fold the rounds before them, from which the distributions follow."""
+        from service.commands.tools.data.reading import pages, pages_until
 
-        if self._distributions is not None and self._after:
-            for lines in pages(self._client, self._name, 0, self._after, lambda: False):
-                self._distributions.of([line for line in lines if line["round"] <= self._after])
-                self._distributions.reasons.clear()
-        yield from pages(self._client, self._name, self._after, limit, lambda: self._wait(every))
+        left, folded = limit, 0
+        for hole in self._holes:
+            if self._distributions is not None:
+                reasons = self._distributions.reasons.copy()
+                for lines in pages_until(self._client, self._name, folded, hole.after):
+                    self._distributions.of(lines)
+                self._distributions.reasons = reasons  # those of rounds that are not written do not count
+            if hole.until is None:
+                yield from pages(self._client, self._name, hole.after, left, lambda: self._wait(every))
+                return
+            found = 0
+            for lines in pages_until(self._client, self._name, hole.after, hole.until, left):
+                found += len(lines)
+                yield lines
+            if self._lines:
+                self._flush(len(self._lines))
+            if not found:
+                self._missing.append((hole.after + 1, hole.until))
+            folded, left = hole.until, None if left is None else left - found
+            if left == 0:
+                return
 
     def _wait(self, every: float | None) -> bool:
         """Wait for new rounds; write those that are there before."""
@@ -140,9 +168,9 @@ class _Job:
 
         part = Lines(self._lines[:n], self._found[:n], self._label_counts[:n])
         self._export.write(part)
-        self._written, self._parts = self._written + n, self._parts + 1
+        self.written, self._parts = self.written + n, self._parts + 1
         self._known += n - list(part.distributions).count(None)
-        self._last = part.lines[-1]["round"] if n else self._last
+        self._last = max(self._last, part.lines[-1]["round"]) if n else self._last
         self._lines, self._found, self._label_counts = self._lines[n:], self._found[n:], self._label_counts[n:]
 
     def _summary(self, seconds: float) -> dict[str, Any]:
@@ -151,9 +179,10 @@ class _Job:
             "model": self._name,
             "output": str(self._export.output),
             "format": self._export.format,
-            "rounds": self._written,
+            "rounds": self.written,
             "last_round": self._last,
             "parts": self._parts,
+            "missing": self._missing,
             "distributions": self._known,
             "reason": "; ".join(reasons) or None,
             "seconds": round(seconds, 3),
@@ -162,7 +191,9 @@ class _Job:
 
 def _sentence(result: Mapping[str, Any]) -> str:
     unknown = f" (the others are unknown: {result['reason']})" if result["reason"] else ""
+    missing = ", ".join(f"{first:,} to {last:,}" for first, last in result["missing"])
+    lost = f"; the log does not have rounds {missing}, and no part has" if missing else ""
     return (
         f"{result['rounds']:,} rounds up to round {result['last_round']:,} written to {result['output']} in "
-        f"{result['parts']} parts; {result['distributions']:,} with their distributions{unknown}"
+        f"{result['parts']} parts; {result['distributions']:,} with their distributions{unknown}{lost}"
     )

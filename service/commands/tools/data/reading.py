@@ -55,3 +55,27 @@ def pages(
                 yield []
             if not wait():
                 return
+
+
+def pages_until(
+    client: httpx2.Client, model: str, after: int, until: int, limit: int | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the lines of a log after one round, up to another, in pages.
+
+    Args:
+        client: calls the service.
+        model: its name.
+        after: the last round not to read.
+        until: the last round to read.
+        limit: maximum rounds; None for all.
+
+    Raises:
+        RemoteError: if the service does not answer.
+    """
+    most = until - after  # a log lacks rounds, and never has more
+    for lines in pages(client, model, after, most if limit is None else min(most, limit), lambda: False):
+        wanted = [line for line in lines if line["round"] <= until]
+        if wanted:
+            yield wanted
+        if len(wanted) < len(lines):
+            return

@@ -3,20 +3,22 @@
 import json
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from service.commands.shared.options import fail
+from service.commands.shared.options import EXIT_INTERRUPTED, fail
 from service.commands.shared.remote import DEFAULT_URL, Key, Url
 
 if TYPE_CHECKING:
     import httpx2
 
+    from service.commands.tools.data.sending import Sender
     from service.files.opening import Reader
-    from service.files.rows import Row
+    from service.files.rows import Row, Shape
 
 
 class Replay(NamedTuple):
@@ -81,70 +83,98 @@ def replay(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
 
 
 def _run(wanted: Replay, url: str, api_key: str | None) -> dict[str, Any]:
-    """Check the whole file, then import what is missing; end the command if the service refuses."""
+    """Check the whole file, then import what is missing; end the command if the service refuses, or if interrupted."""
     from service.commands.shared.remote import RemoteError, connect
-    from service.commands.tools.data.progress import Progress
     from service.commands.tools.data.sending import Sender, SendingError
     from service.files.rows import shape_of
 
+    place: int | None = None
     try:
         with connect(url, api_key) as client:
-            definition = _definition(client, wanted)
-            shape = shape_of(definition)
-            checked = _check(wanted, shape)
-            result = {
-                "model": wanted.model,
-                "source": wanted.source,
-                "rounds": checked,
-                "skipped": wanted.reader.skipped,
-            }
-            if wanted.dry_run:
-                return result | {"dry_run": True, "first": next(iter(wanted.reader.rows(shape))).round}
             sender = Sender(client, wanted.model, wanted.source, time.sleep)
-            before, began = sender.position(), time.monotonic()
-            rows = islice(wanted.reader.rows(shape), before, checked)
-            with Progress("importing", checked - before) as progress:
-                position = sender.send(rows, before, wanted.batch, progress.advance)
-            seconds = time.monotonic() - began
+            try:
+                asked, definition = _definition(client, wanted)
+                shape = shape_of(definition)
+                checked = _checked_rows(wanted, shape)
+                found = {"model": wanted.model, "source": wanted.source, "rounds": checked}
+                result = found | {"skipped": wanted.reader.skipped}
+                if wanted.dry_run:
+                    return result | {"dry_run": True, "first": next(iter(wanted.reader.rows(shape))).round}
+                if asked is not None:  # after the check: a file with a mistake changes nothing
+                    _create(client, asked, shape)
+                return result | _sent(sender, wanted, shape, checked)
+            finally:
+                place = sender.place
     except (RemoteError, SendingError) as error:
         fail(str(error))
-    imported = position - before
-    pace = {"imported": imported, "position": position, "seconds": round(seconds, 3)}
-    return result | pace | {"rounds_per_second": round(imported / max(seconds, 1e-9))}
+    except KeyboardInterrupt:
+        done = "nothing was sent" if place is None else f"{place:,} rounds of source {wanted.source} are imported"
+        fail(f"interrupted: {done}; repeat the command to continue", EXIT_INTERRUPTED)
 
 
-def _definition(client: "httpx2.Client", wanted: Replay) -> dict[str, Any]:
-    """Return the model's definition; create the model if asked for."""
+def _sent(sender: "Sender", wanted: Replay, shape: "Shape", checked: int) -> dict[str, Any]:
+    """Import what is missing; return what became of it."""
+    from service.commands.tools.data.progress import Progress
+
+    before, began = sender.position(), time.monotonic()
+    rows = islice(wanted.reader.rows(shape), before, checked)
+    with Progress("importing", max(0, checked - before)) as progress:
+        sender.send(rows, before, wanted.batch, progress.advance)
+    seconds = time.monotonic() - began
+    pace = {"seconds": round(seconds, 3), "rounds_per_second": round(sender.imported / max(seconds, 1e-9))}
+    return {"imported": sender.imported, "position": sender.place} | pace
+
+
+def _create(client: "httpx2.Client", asked: dict[str, Any], shape: "Shape") -> None:
+    """Create a model, unless another client has created one for the same rounds."""
+    from service.commands.shared.remote import RemoteError, call
+    from service.files.rows import shape_of
+
+    typer.echo(f"creating the model {json.dumps(asked)}", err=True)
+    try:
+        call(client, "POST", "/models", json=asked)
+    except RemoteError as error:
+        if error.type != "model-exists":
+            raise
+        there = shape_of(call(client, "GET", f"/models/{asked['name']}").json())
+        if there._replace(size=shape.size) != shape:
+            raise
+
+
+def _definition(client: "httpx2.Client", wanted: Replay) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return the body that creates the model, None if it exists, and its definition."""
     from service.commands.shared.remote import RemoteError, call
     from service.files.opening import survey
 
     try:
         found: dict[str, Any] = call(client, "GET", f"/models/{wanted.model}").json()
-        return found
+        return None, found
     except RemoteError as error:
         if not wanted.create or error.type != "model-not-found":
             raise
     asked = {"name": wanted.model, **survey(wanted.path, wanted.reader)}
     if wanted.learner is not None:
         asked["learner"] = {"algorithm": wanted.learner}
-    typer.echo(f"{'would create' if wanted.dry_run else 'creating'} the model {json.dumps(asked)}", err=True)
     if wanted.dry_run:
-        return {"labels": [], "actions": None} | asked
-    call(client, "POST", "/models", json=asked)
-    created: dict[str, Any] = call(client, "GET", f"/models/{wanted.model}").json()
-    return created
+        typer.echo(f"would create the model {json.dumps(asked)}", err=True)
+    return asked, {"labels": [], "actions": None} | asked
 
 
-def _check(wanted: Replay, shape: Any) -> int:
+def _checked_rows(wanted: Replay, shape: Any) -> int:
     """Read the whole file, or its first rounds; return their number."""
     from service.commands.tools.data.progress import Progress
     from service.files.errors import FileError
+    from service.wording.limits import CLOCK_SECONDS
 
     checked = 0
     with Progress("checking", None) as progress:
         rows: Iterator[Row] = islice(wanted.reader.rows(shape), wanted.limit)
-        for _ in rows:
+        latest = time.time() + CLOCK_SECONDS
+        for row in rows:
             checked += 1
+            at = row.round.get("at")
+            if at is not None and datetime.fromisoformat(at).timestamp() > latest:
+                raise FileError(row.path, row.place, f"got the time {at}; must be from 1970 to now")
             if checked % 1000 == 0:
                 progress.advance(1000)
     if not checked and wanted.limit != 0:
@@ -156,7 +186,8 @@ def _sentence(result: dict[str, Any]) -> str:
     skipped = f", {result['skipped']:,} lines without a round" if result["skipped"] else ""
     if result.get("dry_run"):
         return f"{result['rounds']:,} rounds{skipped}; the first one is {json.dumps(result['first'])}"
+    there = min(result["position"], result["rounds"])
     return (
         f"{result['imported']:,} rounds imported into {result['model']}{skipped}, {result['rounds_per_second']:,} "
-        f"rounds/s; {result['position']:,} of {result['rounds']:,} are there; source {result['source']}"
+        f"rounds/s; {there:,} of {result['rounds']:,} are there; source {result['source']}"
     )

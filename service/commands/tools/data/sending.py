@@ -31,10 +31,16 @@ class Sender:
         model: the name of the model.
         source: the identity of the rounds.
         pause: waits for some seconds.
+
+    Attributes:
+        imported: the number of rounds that were new to the model.
+        place: the number of rounds of the source that are known to be in the model; None before the service says it.
     """
 
     def __init__(self, client: httpx2.Client, model: str, source: str, pause: Callable[[float], None]) -> None:
         self._client, self._path, self._source, self._pause = client, f"/models/{model}", source, pause
+        self.imported = 0
+        self.place: int | None = None
 
     def position(self) -> int:
         """Return the number of rounds imported so far.
@@ -43,10 +49,11 @@ class Sender:
             RemoteError: if the service does not say.
         """
         imports = self._retried("GET", f"{self._path}/imports").json()["imports"]
-        return next((int(each["position"]) for each in imports if each["source"] == self._source), 0)
+        self.place = next((int(each["position"]) for each in imports if each["source"] == self._source), 0)
+        return self.place
 
-    def send(self, rows: Iterator[Row], position: int, batch: int, progress: Callable[[int], None]) -> int:
-        """Import the rows from a position on; return the new position.
+    def send(self, rows: Iterator[Row], position: int, batch: int, progress: Callable[[int], None]) -> None:
+        """Import the rows from a position on, and count them. Other clients may import the same at the same time.
 
         Args:
             rows: the rest of the rounds.
@@ -60,22 +67,25 @@ class Sender:
         """
         for part in _parts(rows, batch):
             body = {"source": self._source, "offset": position, "rounds": [row.round for row in part]}
-            self._import(body, part, position)
+            answer = self._import(body, part, position)
+            self.imported += answer["imported"]
+            self.place = max(self.place or 0, answer["position"])
             position += len(part)
             progress(len(part))
-        return position
 
-    def _import(self, body: dict[str, Any], part: Sequence[Row], position: int) -> None:
+    def _import(self, body: dict[str, Any], part: Sequence[Row], position: int) -> dict[str, Any]:
         content = json.dumps(body, separators=(",", ":")).encode()
         try:
-            self._retried("POST", f"{self._path}/rounds", content=content)
+            answer: dict[str, Any] = self._retried("POST", f"{self._path}/rounds", content=content).json()
+            return answer
         except RemoteError as error:
             raise SendingError(self._explained(error, part, position)) from error
 
     def _explained(self, error: RemoteError, part: Sequence[Row], position: int) -> str:
         """Return the error with the place in the file of the round that it names."""
         match = (error.field or "").split(".")
-        place = f"{part[int(match[1])].place}: " if match[0] == "rounds" and len(match) > 1 else ""
+        row = part[int(match[1])] if match[0] == "rounds" and len(match) > 1 else None
+        place = f"{row.path}: {row.place}: " if row else ""
         return f"{place}{error}; {position:,} rounds of source {self._source} are imported"
 
     def _retried(self, method: str, path: str, **options: Any) -> httpx2.Response:
