@@ -17,6 +17,8 @@ MODEL = {
     "features": {"kind": "named", "size": 2**18}, "rounds_seen": 25, "changes": {"count": 0},
 }  # fmt: skip
 
+PLACE = {"changes": 0, "changes_seen": 0}
+
 
 class Service:
     """Answers a command, and notes what it was asked."""
@@ -37,13 +39,15 @@ class Service:
             case "GET /models/m":
                 missing = {"title": "t", "detail": "d", "type": "urn:wager:problem:model-not-found"}
                 return httpx2.Response(200, json=MODEL) if self.exists else httpx2.Response(404, json=missing)
+            case "GET /models/m/changes":
+                return httpx2.Response(200, json={"count": 0, "definition": MODEL, "changes": [], "next_after": None})
             case "GET /models/m/imports":
                 return httpx2.Response(200, json={"imports": [{"source": "s", "position": self._position}]})
             case "POST /models/m/rounds":
                 return self._added(json.loads(request.content))
             case "GET /models/m/rounds":
                 after, limit = (int(request.url.params[name]) for name in ("after", "limit"))
-                lines = [json.dumps(line(n)) + "\n" for n in range(after + 1, min(after + limit, 25) + 1)]
+                lines = [json.dumps(line(n) | PLACE) + "\n" for n in range(after + 1, min(after + limit, 25) + 1)]
                 return httpx2.Response(200, content="".join(lines))
         return httpx2.Response(201, json={})
 

@@ -2,7 +2,9 @@
 
 import json
 import random
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -262,7 +264,8 @@ def test_an_export_that_follows_the_log_notices_changes(
             life.post(*step)
             life.live()
 
-        monkeypatch.setattr("service.commands.tools.data.export.time.sleep", instead_of_sleeping)
+        clock = SimpleNamespace(sleep=instead_of_sleeping, monotonic=time.monotonic)  # other threads sleep as ever
+        monkeypatch.setattr("service.commands.tools.data.export.time", clock)
         result = life.export(live.url, out, "--follow")
         assert (result["rounds"], result["distributions"], result["reason"], result["parts"]) == (48, 48, None, 3)
         assert life.check(rows_of(out), list("abcd")) == []

@@ -7,7 +7,7 @@ import pytest
 from service.files.errors import FileError
 from service.files.exported import SUFFIXES, Export, Lines
 from service.files.held import Hole
-from tests.service.files.test_readers import MODEL, line
+from tests.service.files.test_readers import DENSE, MODEL, line, rounds
 
 
 def exported(folder: Path, format_: str, *parts: range) -> Export:
@@ -71,3 +71,24 @@ def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
     exported(tmp_path, "ndjson", range(15, 31))
     with pytest.raises(FileError, match=r"part-000000000015.ndjson: begins with round 15, but part-0+11.* round 20"):
         export.begin()
+
+
+def test_parquet_is_cut(tmp_path: Path) -> None:
+    """A Parquet file that lacks its end is refused, both as an input and as a part to continue after."""
+    export = Export(tmp_path / "out", "parquet", MODEL)
+    export.begin()
+    cut = export.write(Lines([line(1)], [None]))
+    cut.write_bytes(cut.read_bytes()[:-9])
+    with pytest.raises(FileError, match="damaged"):
+        rounds(cut, DENSE)
+    with pytest.raises(FileError, match="delete it"):
+        export.begin()
+
+
+def test_dsjson_of_chosen_actions_is_refused(tmp_path: Path) -> None:
+    """Without the other actions, a log with actions is no dsjson."""
+    export = Export(tmp_path / "out", "dsjson", MODEL | {"labels": [], "actions": {}})
+    export.begin()
+    chosen = line(1, actions=[{"id": "b", "features": {}, "probability": None}], action_count=2)
+    with pytest.raises(FileError, match="round 1: has only the chosen action"):
+        export.write(Lines([chosen], [None]))

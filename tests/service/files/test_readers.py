@@ -279,24 +279,3 @@ def test_errors_pass_between_processes(tmp_path: Path) -> None:
     """A copy of an error says the same: joblib and Dask pass it to the command."""
     error = copy.copy(FileError(tmp_path, "line 3", "is wrong"))
     assert (str(error), error.place) == (f"{tmp_path}: line 3: is wrong", "line 3")
-
-
-def test_parquet_is_cut(tmp_path: Path) -> None:
-    """A Parquet file that lacks its end is refused, both as an input and as a part to continue after."""
-    export = Export(tmp_path / "out", "parquet", MODEL)
-    export.begin()
-    part = export.write(Lines([line(1)], [None]))
-    part.write_bytes(part.read_bytes()[:-9])
-    with pytest.raises(FileError, match="damaged"):
-        rounds(part, DENSE)
-    with pytest.raises(FileError, match="delete it"):
-        export.begin()
-
-
-def test_dsjson_of_chosen_actions_is_refused(tmp_path: Path) -> None:
-    """Without the other actions, a log with actions is no dsjson."""
-    export = Export(tmp_path / "out", "dsjson", MODEL | {"labels": [], "actions": {}})
-    export.begin()
-    chosen = line(1, actions=[{"id": "b", "features": {}, "probability": None}], action_count=2)
-    with pytest.raises(FileError, match="round 1: has only the chosen action"):
-        export.write(Lines([chosen], [None]))
