@@ -10,6 +10,7 @@ from learners.base import LearnerError
 from learners.estimators.candidates import Candidate, candidates_of, settings_of
 from learners.estimators.classes import numbered, read_labels, sorted_classes
 from learners.estimators.inputs import read_table
+from learners.estimators.processes import Processes
 from learners.estimators.report import Comparison, LeftOut, reference_points
 from learners.estimators.runs import Examples, Run, play
 from learners.estimators.setup import Setup, set_up
@@ -58,7 +59,8 @@ def compare(
         rounds: the rounds of each run; n by default. With more, examples repeat after all of them occurred.
         tune: whether to try other settings of each learner too; other seeds select the best of them.
         random_state: an integer that the seeds depend on.
-        n_jobs: processes; more than one, or -1 for one on each core, needs joblib.
+        n_jobs: processes; more than one, or -1 for one on each core, needs joblib. They end before this returns,
+            unless joblib had them before.
         clock: seconds of a monotonic clock.
 
     Raises:
@@ -70,7 +72,8 @@ def compare(
     names = tuple(classes.tolist())
     examples = Examples(table.contexts, numbered("y", labels, classes), table.n_features, names)
     plan = Plan(_whole("seeds", seeds), rounds, bool(tune), _whole("random_state", random_state, 0))
-    return contest(candidates_of(learners), examples, plan, _players(n_jobs, clock))
+    with Processes(_jobs(n_jobs)) as processes:
+        return contest(candidates_of(learners), examples, plan, _player(processes, clock))
 
 
 def contest(candidates: Sequence[Candidate], examples: Examples, plan: Plan, players: Players) -> Comparison:
@@ -154,16 +157,17 @@ def _whole(name: str, given: Any, least: int = 1) -> int:
     return int(given)
 
 
-def _players(n_jobs: int, clock: Callable[[], float]) -> Players:
-    if n_jobs == 1:
-        return lambda runs, examples: [play(run, examples, clock) for run in runs]
-    return lambda runs, examples: _in_processes(runs, examples, clock, n_jobs)
+def _jobs(given: Any) -> int:
+    if given != -1:
+        return _whole("n_jobs", given)
+    return -1
 
 
-def _in_processes(runs: Sequence[Run], examples: Examples, clock: Callable[[], float], n_jobs: int) -> Iterable[Played]:
-    try:
-        from joblib import Parallel, delayed  # noqa: PLC0415  no requirement
-    except ImportError as error:
-        raise ValueError("n_jobs: more than one process needs joblib: install wager[tools]") from error
-    played: Iterable[Played] = Parallel(n_jobs=n_jobs)(delayed(play)(run, examples, clock) for run in runs)
-    return played
+def _player(processes: Processes, clock: Callable[[], float]) -> Players:
+    def play_all(runs: Sequence[Run], examples: Examples) -> Iterable[Played]:
+        try:
+            return processes.map(play, runs, examples, clock)
+        except ImportError as error:
+            raise ValueError("n_jobs: more than one process needs joblib: install wager[tools]") from error
+
+    return play_all
