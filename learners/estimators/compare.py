@@ -27,6 +27,10 @@ MOST_COST = 3e11
 """The most multiply-adds of a run; a few minutes."""
 
 
+_MOST_ROUNDS = 10**18
+"""More than any run can have, and less than the largest float."""
+
+
 class Plan(NamedTuple):
     """How to compare."""
 
@@ -52,7 +56,8 @@ def compare(
     """Play learners on labelled data, as bandits, over several orders and draws.
 
     Args:
-        learners: names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or estimators.
+        learners: a list of names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or
+            estimators.
         X: (n, d), the rows: lists, an array, a data frame or a sparse matrix.
         y: (n,), the true label of each row.
         seeds: how many orders and draws; at least 2 for intervals.
@@ -71,6 +76,10 @@ def compare(
     classes = sorted_classes("y", labels)
     names = tuple(classes.tolist())
     examples = Examples(table.contexts, numbered("y", labels, classes), table.n_features, names)
+    if not isinstance(tune, bool | np.bool_):
+        raise ValueError(f"tune: got {tune!r}; must be True or False")
+    if not callable(clock):
+        raise ValueError(f"clock: got {clock!r}; must be a function that returns seconds")
     plan = Plan(_whole("seeds", seeds), rounds, bool(tune), _whole("random_state", random_state, 0))
     with Processes(_jobs(n_jobs)) as processes:
         return contest(candidates_of(learners), examples, plan, _player(processes, clock))
@@ -117,7 +126,7 @@ def _check_size(candidate: Candidate, examples: Examples, rounds: int, plan: Pla
     if setup.preparation.policy == "reject":
         _check_norms(setup, examples)
     nonzeros = examples.contexts.mean_nonzeros + 1
-    cost = float(rounds) * (learner.decide_cost(nonzeros) + learner.fold_cost(nonzeros))
+    cost = float(min(rounds, _MOST_ROUNDS)) * (learner.decide_cost(nonzeros) + learner.fold_cost(nonzeros))
     if cost > MOST_COST:
         raise LearnerError(f"a run would take about {cost:.0e} multiply-adds, more than {MOST_COST:.0e}")
 
@@ -158,9 +167,9 @@ def _whole(name: str, given: Any, least: int = 1) -> int:
 
 
 def _jobs(given: Any) -> int:
-    if given != -1:
-        return _whole("n_jobs", given)
-    return -1
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given == 0:
+        raise ValueError(f"n_jobs: got {given!r}; must be an integer from 1, or -1 for one on each core")
+    return int(given)
 
 
 def _player(processes: Processes, clock: Callable[[], float]) -> Players:
