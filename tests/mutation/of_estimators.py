@@ -27,7 +27,7 @@ ESTIMATORS = (
     ),
     Errors(
         concept="arguments of an estimator",
-        laws=("test_every_wrong_argument_is_a_value_error", "test_what_needs_classes_says_so"),
+        laws=("test_what_cannot_be_read_is_refused_by_name", "test_an_estimator_without_classes_says_so"),
         errors=(
             ("what is masked is read", "inputs.as_array", "np.ma.is_masked(row)", "False"),
             ("half right", "feedback.read_bits", "(bits != 0.0) & (bits != 1.0)", "(bits < 0.0) | (bits > 1.0)"),
