@@ -174,7 +174,7 @@ class FeedbackQueue:
         Args:
             timeout: maximum seconds to wait. What is left then is dropped, or stays in the file.
         """
-        if os.getpid() != self._pid:  # a fork, whose copy of the lock may be held for ever
+        if os.getpid() != self._pid:  # a fork, whose copy of the lock may never be free
             return self._outbox.report()
         with self._changed:
             self._closing = self._hurried = True

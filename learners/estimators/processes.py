@@ -11,7 +11,7 @@ class Processes:
     """Computes tasks in several processes, which start with the first tasks and end with the context.
 
     joblib keeps its processes for later calls, and ends them when the interpreter exits. A program that leaves in
-    another way, or lives on, would leave them behind for minutes, with its standard output open. Processes that joblib
+    another way, or lives on, would leave them running for minutes, with its standard output open. Processes that joblib
     had before are used and stay.
 
     Args:

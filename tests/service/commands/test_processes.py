@@ -1,4 +1,4 @@
-"""Commands leave no process behind, and whoever reads their output is not kept waiting, whatever ends them."""
+"""Commands leave no process running, and their output ends with them, whatever ends them."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ SECONDS = 120.0
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
-    """Start the command `wager` in a session of its own; its output is a pipe."""
+    """Start the command `wager` in a new session; its output is a pipe."""
     command = [sys.executable, "-m", "service", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
