@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 
@@ -59,6 +60,17 @@ def die_with_parent(parent_pid: int | None = None) -> None:
     _request_parent_death_signal(signal.SIGTERM)
     if os.getppid() != pid:  # the parent ended before the request
         raise SystemExit(1)
+
+
+def tied_workers() -> dict[str, Any]:
+    """Return the options of joblib for processes that end with this one, even if it is killed."""
+    return {"initializer": _begin_worker, "initargs": (os.getpid(),)}
+
+
+def _begin_worker(parent_pid: int) -> None:
+    """Leave Ctrl-C to the parent, which then ends this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent(parent_pid)
 
 
 def tied_command(command: Sequence[str]) -> list[str]:

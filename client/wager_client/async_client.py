@@ -4,8 +4,6 @@ import copy
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-import httpx2
-
 from wager_client import model_operations, operations
 from wager_client.errors import ProblemError, WagerError
 from wager_client.operation import Operation, given, repeatable
@@ -23,7 +21,7 @@ from wager_client.results import (
     Slot,
 )
 from wager_client.sending import call_async
-from wager_client.transports import AsyncTransport, Counts, Options
+from wager_client.transports import AsyncTransport, Counts, Options, async_transport
 
 T = TypeVar("T")
 
@@ -44,6 +42,7 @@ class AsyncWager:
 
     Raises:
         ValueError: from the constructor, if an option is out of range.
+        TypeError: from any method, if an argument has another type, such as None for a prediction.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class AsyncWager:
     ) -> None:
         self._options = Options.of(base_url, api_key, timeout, max_retries, backoff)
         self._own = http_client is None
-        self._http: AsyncTransport = httpx2.AsyncClient() if http_client is None else http_client
+        self._http = async_transport(http_client)
         self.counts = Counts()
 
     async def __aenter__(self) -> Self:
@@ -122,7 +121,7 @@ class AsyncWager:
             include_distribution=include_distribution,
         )
         try:
-            return await self._call(operations.predict(model, item))
+            return await self._call(operations.predict(model, item, default))
         except WagerError as error:
             if default is None or not error.is_away:
                 raise

@@ -2,18 +2,19 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from wager_client import checks
 from wager_client.async_client import AsyncWager
 from wager_client.errors import ProblemError
 from wager_client.operations import FeedbackItem, id_of
-from wager_client.outbox import Drop, OnDrop, Outbox, Report
-from wager_client.queues import HURRIED_WAIT, apply
+from wager_client.outbox import Drop, OnDrop, Report
+from wager_client.queues import HURRIED_WAIT, apply, contents, refuse_fork
 from wager_client.results import Feedback, Prediction, Slot
 from wager_client.retries import LONGEST_ATTEMPT
-from wager_client.spool import Spool
 
 
 class AsyncFeedbackQueue:
@@ -30,7 +31,9 @@ class AsyncFeedbackQueue:
 
     Raises:
         ValueError: from the constructor, if an argument is out of range, or the file is not one of a queue.
-        OSError: from the constructor, if the file cannot be opened, or another queue uses it.
+        TypeError: from the constructor, if an argument has another type.
+        SpoolInUseError: from the constructor, if another queue uses the file.
+        OSError: from the constructor, if the file cannot be opened.
     """
 
     def __init__(
@@ -44,10 +47,11 @@ class AsyncFeedbackQueue:
         spool: Path | str | None = None,
         fsync: bool = False,
     ) -> None:
+        if not isinstance(client, AsyncWager):
+            raise checks.wrong("client", client, "an AsyncWager; FeedbackQueue takes a Wager")
         self._client = client.with_options(max_retries=0, timeout=min(client.timeout, LONGEST_ATTEMPT))
-        self._spool = None if spool is None else Spool(Path(spool), fsync=fsync)
-        restored = [] if self._spool is None else self._spool.restore()
-        self._outbox = Outbox(size, batch, drop, on_drop, record=self._spool, restored=restored)
+        self._outbox, self._spool = contents(size, batch, drop, on_drop, spool, fsync=fsync)
+        self._pid = os.getpid()
         self._news, self._empty = asyncio.Event(), asyncio.Event()
         self._hurry = asyncio.Event()
         self._note()
@@ -72,10 +76,11 @@ class AsyncFeedbackQueue:
         """Add feedback without waiting; return whether it is in the queue. Feedback for a default answer is ignored.
 
         Raises:
-            RuntimeError: if the queue is closed.
+            RuntimeError: if the queue is closed, or this process is a fork of the one that made it.
             ValueError: if the reward is NaN or infinite.
-            TypeError: if JSON cannot express a value.
+            TypeError: if it is for no prediction, slot or id, or JSON cannot express a value.
         """
+        refuse_fork(self._pid)
         item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
         if self._closing:
             raise RuntimeError("the feedback queue is closed")
@@ -94,6 +99,7 @@ class AsyncFeedbackQueue:
         Args:
             timeout: maximum seconds to wait.
         """
+        refuse_fork(self._pid)
         self._hurry.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
@@ -106,7 +112,7 @@ class AsyncFeedbackQueue:
         Args:
             timeout: maximum seconds to wait. What is left then is dropped, or stays in the file.
         """
-        if self._stopped:
+        if self._stopped or os.getpid() != self._pid:
             return self.report()
         self._closing = True
         self._news.set()

@@ -4,8 +4,6 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-import httpx2
-
 from wager_client import model_operations, operations
 from wager_client.errors import ProblemError, WagerError
 from wager_client.operation import Operation, given, repeatable
@@ -23,7 +21,7 @@ from wager_client.results import (
     Slot,
 )
 from wager_client.sending import call
-from wager_client.transports import Counts, Options, SyncTransport
+from wager_client.transports import Counts, Options, SyncTransport, sync_transport
 
 T = TypeVar("T")
 
@@ -44,6 +42,7 @@ class Wager:
 
     Raises:
         ValueError: from the constructor, if an option is out of range.
+        TypeError: from any method, if an argument has another type, such as None for a prediction.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Wager:
     ) -> None:
         self._options = Options.of(base_url, api_key, timeout, max_retries, backoff)
         self._own = http_client is None
-        self._http: SyncTransport = httpx2.Client() if http_client is None else http_client
+        self._http = sync_transport(http_client)
         self.counts = Counts()
 
     def __enter__(self) -> Self:
@@ -139,7 +138,7 @@ class Wager:
             include_distribution=include_distribution,
         )
         try:
-            return self._call(operations.predict(model, item))
+            return self._call(operations.predict(model, item, default))
         except WagerError as error:
             if default is None or not error.is_away:
                 raise

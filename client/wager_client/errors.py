@@ -3,6 +3,7 @@
 WagerError
 ├── NoAnswerError              the service did not answer
 │   └── DeadlineError          ... before the deadline of the call
+├── SpoolInUseError            another queue uses the file of a feedback queue
 ├── UnexpectedAnswerError      a successful answer that this client cannot read
 └── ProblemError               the service refused the request; one class for each status, below it one for each type
     ├── BadRequestError        400
@@ -53,6 +54,10 @@ class NoAnswerError(WagerError):
 
 class DeadlineError(NoAnswerError, TimeoutError):
     """The service did not answer before the deadline of the call."""
+
+
+class SpoolInUseError(WagerError, BlockingIOError):
+    """Another queue uses the file of a feedback queue."""
 
 
 class UnexpectedAnswerError(WagerError):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from wager_client import checks
 from wager_client.operation import Answer, Operation, answer_as, given, list_in, problem_in
 from wager_client.reading import read
 from wager_client.results import Explanation, Health, Json, Model, ModelSummary, Round
@@ -11,6 +12,7 @@ from wager_client.results import Explanation, Health, Json, Model, ModelSummary,
 
 def create_model(definition: Mapping[str, Any]) -> Operation[Model]:
     """Return the request that creates a model. Its repeat would be refused, as the model exists."""
+    checks.model_name(definition.get("name"))
     return Operation("POST", "/models", _model, dict(definition), repeatable=False)
 
 
@@ -50,7 +52,11 @@ def change_model(model: Model | str, changes: Mapping[str, Any], etag: str | Non
 
     Raises:
         ValueError: without an ETag.
+        TypeError: if the model is neither a model nor a name, or the changes are no object.
     """
+    if not isinstance(model, str | Model):
+        raise checks.wrong("model", model, "a model from `get_model`, or its name")
+    checks.mapping("changes", changes)
     name, tag = (model, etag) if isinstance(model, str) else (model.name, etag or model.etag)
     if tag is None:
         raise ValueError("change_model needs the model of get_model, or its etag; '*' overwrites any change")
@@ -88,12 +94,14 @@ def request(
 
     Raises:
         ValueError: if the path does not begin with a slash.
+        TypeError: if an argument has another type.
     """
-    if not path.startswith("/"):
+    checks.text("method", method, "a method such as GET")
+    if not checks.text("path", path, "a path such as /models/news/statistics").startswith("/"):
         raise ValueError(f"got the path {path!r}; must begin with a slash, such as /models/news/statistics")
     may_repeat = method.upper() in ("GET", "HEAD") if repeatable is None else repeatable
-    texts = {name: str(value) for name, value in params.items()}
-    return Operation(method.upper(), path, _anything, body, headers, texts, may_repeat)
+    texts = {name: str(value) for name, value in checks.mapping("params", params).items()}
+    return Operation(method.upper(), path, _anything, body, checks.mapping("headers", headers), texts, may_repeat)
 
 
 def _anything(answer: Answer) -> Any:
@@ -104,4 +112,4 @@ def _anything(answer: Answer) -> Any:
 
 
 def _path(name: str) -> str:
-    return f"/models/{quote(name, safe='')}"
+    return f"/models/{quote(checks.model_name(name), safe='')}"

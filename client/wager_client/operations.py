@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, overload
 
+from wager_client import checks
 from wager_client.errors import ProblemError, UnexpectedAnswerError
 from wager_client.operation import Answer, Operation, answer_as, given, list_in, problem_in
 from wager_client.reading import read
@@ -36,13 +37,23 @@ class FeedbackItem:
         return given(**self.__dict__)
 
 
+_NONE = object()
+
+
 @overload
 def id_of(prediction: str) -> str: ...
 @overload
 def id_of(prediction: Prediction | Slot | str) -> str | None: ...
 def id_of(prediction: Prediction | Slot | str) -> str | None:
-    """Return the id of a prediction; None for a default answer."""
-    return prediction if isinstance(prediction, str) else prediction.prediction_id
+    """Return the id of a prediction; None for a default answer.
+
+    Raises:
+        TypeError: if it is no prediction, slot or id.
+    """
+    found = prediction if isinstance(prediction, str) else getattr(prediction, "prediction_id", _NONE)
+    if found is not None and not isinstance(found, str):
+        raise checks.wrong("prediction", prediction, "a prediction, a slot, or the id of one")
+    return found
 
 
 def new_id() -> str:
@@ -50,14 +61,20 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
-def predict(model: str, item: Mapping[str, Any]) -> Operation[Prediction]:
+def predict(model: str, item: Mapping[str, Any], default: Default | None = None) -> Operation[Prediction]:
     """Return the request for one prediction.
 
     Args:
         model: the model's name.
         item: the fields of the request; one without `prediction_id` gets a new one, so that it can be repeated.
+        default: the caller's answer if the service is away, which is checked before it is needed.
+
+    Raises:
+        TypeError: if the name or the default has another type.
+        ValueError: if one of them is empty.
     """
-    body = {"model": model, "prediction_id": new_id(), **item}
+    checks.default(default)
+    body = {"model": checks.model_name(model), "prediction_id": new_id(), **item}
     return Operation("POST", "/predict", answer_as(Prediction), body, quick=True)
 
 
@@ -71,8 +88,9 @@ def default_prediction(model: str, default: Default) -> Prediction:
 
 def predict_batch(model: str, items: Iterable[Mapping[str, Any]]) -> Operation[list[Prediction | ProblemError]]:
     """Return the request for many predictions. See `predict`."""
-    listed = [{"prediction_id": new_id(), **item} for item in items]
-    body = {"model": model, "items": listed}
+    found = enumerate(checks.items("items", items, "dictionaries with the fields of `predict`"))
+    listed = [{"prediction_id": new_id(), **checks.mapping(f"items[{n}]", item)} for n, item in found]
+    body = {"model": checks.model_name(model), "items": listed}
     return Operation("POST", "/predict/batch", _items(Prediction, "predictions", len(listed)), body, quick=True)
 
 
@@ -89,12 +107,18 @@ def feedback_items(items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[Fe
     """Return items of feedback. An object has their fields; a prediction or slot may replace its id.
 
     Raises:
-        TypeError: if an object has other fields.
+        TypeError: if an object has other fields, or an item is no object.
     """
-    found = [each if isinstance(each, FeedbackItem) else FeedbackItem(**each) for each in items]
-    return [
-        each if each.prediction_id is None else replace(each, prediction_id=id_of(each.prediction_id)) for each in found
-    ]
+    listed = checks.items("items", items, "FeedbackItem, or of dictionaries with its fields")
+    return [_feedback_item(f"items[{n}]", each) for n, each in enumerate(listed)]
+
+
+def _feedback_item(name: str, given: Any) -> FeedbackItem:
+    try:
+        item = given if isinstance(given, FeedbackItem) else FeedbackItem(**checks.mapping(name, given))
+        return item if item.prediction_id is None else replace(item, prediction_id=id_of(item.prediction_id))
+    except TypeError as error:
+        raise TypeError(f"{name}: got {checks.shown(given)}: {error}") from None
 
 
 def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | ProblemError]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
+from wager_client import checks
 from wager_client.errors import ProblemError
 from wager_client.operations import FeedbackItem
 from wager_client.results import Feedback
@@ -52,6 +53,7 @@ class Report:
         dropped: not sent, because the queue was full or closed.
         ignored: not sent, because the prediction was a default answer.
         pending: still in the queue.
+        damaged: lines of the file of the queue that could not be read, and are beside it now.
         last_error: the last error of a whole request; None after a success.
     """
 
@@ -63,6 +65,7 @@ class Report:
     dropped: int = 0
     ignored: int = 0
     pending: int = 0
+    damaged: int = 0
     last_error: str | None = None
 
     @property
@@ -81,6 +84,11 @@ class Outbox:
         on_drop: called by `call_back` for each entry that is not recorded.
         record: remembers the entries beyond the process; None for nothing.
         restored: entries that it remembers.
+        damaged: what it could not read.
+
+    Raises:
+        ValueError: if an argument is out of range.
+        TypeError: if one has another type.
     """
 
     def __init__(
@@ -92,16 +100,19 @@ class Outbox:
         *,
         record: Record | None = None,
         restored: Sequence[Entry] = (),
+        damaged: int = 0,
     ) -> None:
-        if size < 1 or batch < 1:
-            raise ValueError(f"size and batch: got {size} and {batch}; must be at least 1")
+        checks.whole("size", size, 1)
+        checks.whole("batch", batch, 1)
         if drop not in ("oldest", "newest"):
             raise ValueError(f"drop: got {drop!r}; must be 'oldest' or 'newest'")
+        if on_drop is not None and not callable(on_drop):
+            raise checks.wrong("on_drop", on_drop, "a function of the item and the reason")
         self._size, self._batch, self._drop, self._on_drop, self._record = size, batch, drop, on_drop, record
         self._waiting: deque[Entry] = deque(restored)
         self._sent: list[Entry] = []
         self._counts = dict.fromkeys(("recorded", "duplicates", "conflicts", "expired", "refused", "dropped"), 0)
-        self._ignored, self._failures, self._last_error = 0, 0, ""
+        self._ignored, self._damaged, self._failures, self._last_error = 0, damaged, 0, ""
         self._losses: deque[tuple[FeedbackItem, str]] = deque()
         self._next = 1 + max((entry.number for entry in restored), default=0)
 
@@ -117,7 +128,8 @@ class Outbox:
 
     def report(self) -> Report:
         """Return what became of the feedback so far."""
-        return Report(**self._counts, ignored=self._ignored, pending=self.pending, last_error=self._last_error or None)
+        more = {"ignored": self._ignored, "pending": self.pending, "damaged": self._damaged}
+        return Report(**self._counts, **more, last_error=self._last_error or None)
 
     def add(self, item: FeedbackItem) -> bool:
         """Add feedback; return whether it is in the queue.

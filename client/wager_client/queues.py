@@ -1,6 +1,7 @@
 """`FeedbackQueue`, which sends feedback in a thread of the process, and survives outages of the service."""
 
 import atexit
+import os
 import random
 import threading
 import time
@@ -8,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from wager_client import checks
 from wager_client.client import Wager
 from wager_client.errors import ProblemError
 from wager_client.operations import FeedbackItem, id_of
 from wager_client.outbox import Drop, OnDrop, Outbox, Report
 from wager_client.results import Feedback, Prediction, Slot
 from wager_client.retries import LONGEST_ATTEMPT
-from wager_client.spool import Spool
+from wager_client.spool import Spool, opened
 
 HURRIED_WAIT = 0.2
 """Maximum seconds between two attempts while someone waits for the queue."""
@@ -40,6 +42,37 @@ def apply(outbox: Outbox, outcome: list[Feedback | ProblemError] | Exception) ->
     return outbox.wait(random.random()) if outbox.settle(outcome) else 0.0
 
 
+def contents(
+    size: int, batch: int, drop: Drop, on_drop: OnDrop | None, spool: Path | str | None, *, fsync: bool
+) -> tuple[Outbox, Spool | None]:
+    """Return the contents of a new queue and its file. The arguments are checked before the file is opened.
+
+    Raises:
+        ValueError: if an argument is out of range, or the file is not one of a queue.
+        TypeError: if an argument has another type.
+        SpoolInUseError: if another queue uses the file.
+        OSError: if the file cannot be opened.
+    """
+    outbox = Outbox(size, batch, drop, on_drop)
+    file = opened(spool, fsync=fsync)
+    if file is None:
+        return outbox, None
+    return Outbox(size, batch, drop, on_drop, record=file, restored=file.restore(), damaged=file.damaged), file
+
+
+def refuse_fork(pid: int) -> None:
+    """Refuse a queue that another process made: its thread or event loop does not exist here, so nothing is sent.
+
+    Args:
+        pid: of the process that made the queue.
+
+    Raises:
+        RuntimeError: if it is not this process.
+    """
+    if os.getpid() != pid:
+        raise RuntimeError("the feedback queue was made before a fork, and sends nothing here; make one after the fork")
+
+
 class FeedbackQueue:
     """A bounded queue of feedback, which a thread sends in batches.
 
@@ -57,7 +90,9 @@ class FeedbackQueue:
 
     Raises:
         ValueError: from the constructor, if an argument is out of range, or the file is not one of a queue.
-        OSError: from the constructor, if the file cannot be opened, or another queue uses it.
+        TypeError: from the constructor, if an argument has another type.
+        SpoolInUseError: from the constructor, if another queue uses the file.
+        OSError: from the constructor, if the file cannot be opened.
     """
 
     def __init__(
@@ -71,10 +106,11 @@ class FeedbackQueue:
         spool: Path | str | None = None,
         fsync: bool = False,
     ) -> None:
+        if not isinstance(client, Wager):
+            raise checks.wrong("client", client, "a Wager; AsyncFeedbackQueue takes an AsyncWager")
         self._client = client.with_options(max_retries=0, timeout=min(client.timeout, LONGEST_ATTEMPT))
-        self._spool = None if spool is None else Spool(Path(spool), fsync=fsync)
-        restored = [] if self._spool is None else self._spool.restore()
-        self._outbox = Outbox(size, batch, drop, on_drop, record=self._spool, restored=restored)
+        self._outbox, self._spool = contents(size, batch, drop, on_drop, spool, fsync=fsync)
+        self._pid = os.getpid()
         self._changed = threading.Condition()
         self._closing = self._stopped = self._hurried = False
         self._thread = threading.Thread(target=self._run, name="wager-feedback", daemon=True)
@@ -99,10 +135,11 @@ class FeedbackQueue:
         """Add feedback without waiting; return whether it is in the queue. Feedback for a default answer is ignored.
 
         Raises:
-            RuntimeError: if the queue is closed.
+            RuntimeError: if the queue is closed, or this process is a fork of the one that made it.
             ValueError: if the reward is NaN or infinite.
-            TypeError: if JSON cannot express a value.
+            TypeError: if it is for no prediction, slot or id, or JSON cannot express a value.
         """
+        refuse_fork(self._pid)
         item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
         with self._changed:
             if self._closing:
@@ -114,6 +151,8 @@ class FeedbackQueue:
 
     def report(self) -> Report:
         """Return what became of the feedback so far."""
+        if os.getpid() != self._pid:
+            return self._outbox.report()
         with self._changed:
             return self._outbox.report()
 
@@ -123,6 +162,7 @@ class FeedbackQueue:
         Args:
             timeout: maximum seconds to wait.
         """
+        refuse_fork(self._pid)
         with self._changed:
             self._hurried = True
             self._changed.notify_all()
@@ -134,6 +174,8 @@ class FeedbackQueue:
         Args:
             timeout: maximum seconds to wait. What is left then is dropped, or stays in the file.
         """
+        if os.getpid() != self._pid:  # a fork, whose copy of the lock may never be free
+            return self._outbox.report()
         with self._changed:
             self._closing = self._hurried = True
             self._changed.notify_all()

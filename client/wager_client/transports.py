@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import httpx2
 
+from wager_client import checks
 from wager_client.errors import NoAnswerError
 
 _UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError"})
@@ -56,20 +57,22 @@ class Options:
 
         Raises:
             ValueError: if one is out of range.
+            TypeError: if one has another type.
         """
-        url = base_url or os.environ.get("WAGER_BASE_URL") or DEFAULT_URL
-        key = api_key or os.environ.get("WAGER_API_KEY") or None
-        return cls(url.rstrip("/"), key, timeout, max_retries, backoff)
+        url = os.environ.get("WAGER_BASE_URL") or DEFAULT_URL if base_url in (None, "") else base_url
+        key = os.environ.get("WAGER_API_KEY") or None if api_key in (None, "") else api_key
+        return cls(url, key, timeout, max_retries, backoff)
 
     def __post_init__(self) -> None:
-        if not self.base_url.startswith(("http://", "https://")):
-            raise ValueError(f"base_url: got {self.base_url!r}; must begin with http:// or https://")
-        if not self.timeout > 0:
-            raise ValueError(f"timeout: got {self.timeout!r}; must be greater than 0")
-        if self.max_retries < 0:
-            raise ValueError(f"max_retries: got {self.max_retries!r}; must be at least 0")
-        if not self.backoff >= 0:
-            raise ValueError(f"backoff: got {self.backoff!r}; must be at least 0")
+        url = checks.text("base_url", self.base_url, "a URL such as http://127.0.0.1:8000")
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"base_url: got {url!r}; must begin with http:// or https://")
+        object.__setattr__(self, "base_url", url.rstrip("/"))
+        if self.api_key is not None:
+            _check_key(self.api_key)
+        checks.number("timeout", self.timeout, 0, above=True)
+        checks.whole("max_retries", self.max_retries, 0)
+        checks.number("backoff", self.backoff, 0)
 
     def changed(self, **options: Any) -> "Options":
         """Return the options with others in the place of some; None keeps an option."""
@@ -83,6 +86,46 @@ class Options:
         if content is not None:
             headers["Content-Type"] = "application/json"
         return headers
+
+
+def _check_key(key: Any) -> None:
+    """Refuse a key that no header can have, without showing it."""
+    if not isinstance(key, str):
+        raise TypeError(f"api_key: got an object of the type {type(key).__name__}; must be a string")
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("api_key: has a line break, or another character that is not printable ASCII")
+
+
+def sync_transport(given: Any) -> SyncTransport:
+    """Return the caller's HTTP client, or a new one for None.
+
+    Raises:
+        TypeError: if it is none for code without asyncio.
+    """
+    if given is None:
+        return httpx2.Client()
+    if not _has(given, "stream", "close"):
+        raise checks.wrong("http_client", given, "an httpx2.Client or httpx.Client; AsyncWager takes an AsyncClient")
+    transport: SyncTransport = given
+    return transport
+
+
+def async_transport(given: Any) -> AsyncTransport:
+    """Return the caller's HTTP client, or a new one for None.
+
+    Raises:
+        TypeError: if it is none for asyncio.
+    """
+    if given is None:
+        return httpx2.AsyncClient()
+    if not _has(given, "request", "aclose"):
+        raise checks.wrong("http_client", given, "an httpx2.AsyncClient or httpx.AsyncClient; Wager takes a Client")
+    transport: AsyncTransport = given
+    return transport
+
+
+def _has(given: Any, *methods: str) -> bool:
+    return not isinstance(given, type) and all(callable(getattr(given, name, None)) for name in methods)
 
 
 class Counts:

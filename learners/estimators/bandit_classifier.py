@@ -7,7 +7,14 @@ import numpy as np
 
 from learners.base import FloatArray
 from learners.estimators.classes import AnyArray, numbered, read_labels, sorted_classes
-from learners.estimators.feedback import check_feedback, fold_logged, read_propensities, read_rewards, rounds_of
+from learners.estimators.feedback import (
+    check_feedback,
+    fold_logged,
+    read_bits,
+    read_propensities,
+    read_rewards,
+    rounds_of,
+)
 from learners.estimators.fitted import Fitted
 from learners.estimators.inputs import read_table
 from learners.estimators.seeds import Generator
@@ -170,7 +177,7 @@ class BanditClassifier(Fitted):
         if correct is None and rewards is None:
             paid = (answered == truths).astype(np.float64)
         else:
-            paid = read_rewards("correct", correct, n) if rewards is None else read_rewards("rewards", rewards, n)
+            paid = read_bits("correct", correct, n) if rewards is None else read_rewards("rewards", rewards, n)
         check_feedback(self.learner_, paid, truths)
         rounds = rounds_of(contexts, answered, choices.propensities, paid, truths, *choices[2:])
         return self._learnt(self.learner_.fold(self._state, rounds), n)
@@ -189,7 +196,8 @@ class BanditClassifier(Fitted):
 
     def predict(self, X: Any) -> AnyArray:
         """Return the most probable class of each row, (n,). Raises as `predict_proba`."""
-        most_probable: AnyArray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        places = np.argmax(self.predict_proba(X), axis=1)
+        most_probable: AnyArray = self.classes_[places]
         return most_probable
 
     def score(self, X: Any, y: Any) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from learners.estimators.fitted import Fitted
-from learners.estimators.setup import Choice, class_of
+from learners.estimators.setup import Choice, class_of, hyperparameters_of
 from learners.registry import current_name
 
 
@@ -42,13 +42,13 @@ def candidates_of(learners: Iterable[Any]) -> list[Candidate]:
     """Return the candidates of a comparison, with different names.
 
     Args:
-        learners: names, dictionaries with `algorithm` and hyperparameters, or estimators.
+        learners: a list of names, dictionaries with `algorithm` and hyperparameters, or estimators.
 
     Raises:
         ValueError: if there is none, if one is unknown or of another type, or if two are the same.
     """
-    if isinstance(learners, str | Mapping | Fitted):
-        learners = [learners]
+    if isinstance(learners, str | Mapping | Fitted) or not isinstance(learners, Iterable):
+        raise ValueError(f"learners: got {learners!r}; must be a list, such as ['fastcb', 'uniform']")
     found = [_candidate(one) for one in learners]
     if not found:
         raise ValueError("learners: at least one is needed")
@@ -79,19 +79,24 @@ def _candidate(given: Any) -> Candidate:
 
 def name_of(choice: Choice) -> str:
     """Return the algorithm with the settings that are given, such as `gaptron loss=hinge`."""
-    given = dict(choice.hyperparameters or {})
+    given = hyperparameters_of(choice)
     defaults = {"norm": "default", "norm_bound": 1.0, "intercept": "default"}
     given |= {name: getattr(choice, name) for name, value in defaults.items() if getattr(choice, name) != value}
     return " ".join([current_name(choice.algorithm), *(f"{name}={_shown(value)}" for name, value in given.items())])
 
 
 def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, default=str)
+    except (TypeError, ValueError):  # no setting of a learner, which is refused later
+        return repr(value)
 
 
 def settings_of(candidate: Candidate) -> list[Candidate]:
     """Return the candidate, and the same learner with each setting to try that the candidate leaves at its default."""
-    given = dict(candidate.choice.hyperparameters or {})
+    given = hyperparameters_of(candidate.choice)
     found = {candidate.name: candidate}
     for grid in _GRIDS.get(current_name(candidate.choice.algorithm), ()):
         free = {name: values for name, values in grid.items() if name not in given}

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from learners.base import IntArray
+from learners.estimators.inputs import as_array
 
 AnyArray = npt.NDArray[Any]
 
@@ -23,7 +24,7 @@ def read_labels(name: str, labels: Any, n: int | None = None) -> AnyArray:
     """
     if labels is None:
         raise ValueError(f"BanditClassifier requires {name} to be passed, but the target {name} is None")
-    array = np.asarray(labels)
+    array = as_array(name, labels)
     if array.ndim != 1:
         raise ValueError(f"{name} should be a 1d array, got an array of shape {array.shape} instead.")
     if n is not None and len(array) != n:

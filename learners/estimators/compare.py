@@ -10,6 +10,7 @@ from learners.base import LearnerError
 from learners.estimators.candidates import Candidate, candidates_of, settings_of
 from learners.estimators.classes import numbered, read_labels, sorted_classes
 from learners.estimators.inputs import read_table
+from learners.estimators.processes import Processes
 from learners.estimators.report import Comparison, LeftOut, reference_points
 from learners.estimators.runs import Examples, Run, play
 from learners.estimators.setup import Setup, set_up
@@ -24,6 +25,10 @@ SELECTION_SEEDS = 2
 
 MOST_COST = 3e11
 """The most multiply-adds of a run; a few minutes."""
+
+
+_MOST_ROUNDS = 10**18
+"""More than any run can have, and less than the largest float."""
 
 
 class Plan(NamedTuple):
@@ -51,14 +56,16 @@ def compare(
     """Play learners on labelled data, as bandits, over several orders and draws.
 
     Args:
-        learners: names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or estimators.
+        learners: a list of names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or
+            estimators.
         X: (n, d), the rows: lists, an array, a data frame or a sparse matrix.
         y: (n,), the true label of each row.
         seeds: how many orders and draws; at least 2 for intervals.
         rounds: the rounds of each run; n by default. With more, examples repeat after all of them occurred.
         tune: whether to try other settings of each learner too; other seeds select the best of them.
         random_state: an integer that the seeds depend on.
-        n_jobs: processes; more than one, or -1 for one on each core, needs joblib.
+        n_jobs: processes; more than one, or -1 for one on each core, needs joblib. They end before this returns,
+            unless joblib had them before.
         clock: seconds of a monotonic clock.
 
     Raises:
@@ -69,8 +76,13 @@ def compare(
     classes = sorted_classes("y", labels)
     names = tuple(classes.tolist())
     examples = Examples(table.contexts, numbered("y", labels, classes), table.n_features, names)
+    if not isinstance(tune, bool | np.bool_):
+        raise ValueError(f"tune: got {tune!r}; must be True or False")
+    if not callable(clock):
+        raise ValueError(f"clock: got {clock!r}; must be a function that returns seconds")
     plan = Plan(_whole("seeds", seeds), rounds, bool(tune), _whole("random_state", random_state, 0))
-    return contest(candidates_of(learners), examples, plan, _players(n_jobs, clock))
+    with Processes(_jobs(n_jobs)) as processes:
+        return contest(candidates_of(learners), examples, plan, _player(processes, clock))
 
 
 def contest(candidates: Sequence[Candidate], examples: Examples, plan: Plan, players: Players) -> Comparison:
@@ -114,7 +126,7 @@ def _check_size(candidate: Candidate, examples: Examples, rounds: int, plan: Pla
     if setup.preparation.policy == "reject":
         _check_norms(setup, examples)
     nonzeros = examples.contexts.mean_nonzeros + 1
-    cost = float(rounds) * (learner.decide_cost(nonzeros) + learner.fold_cost(nonzeros))
+    cost = float(min(rounds, _MOST_ROUNDS)) * (learner.decide_cost(nonzeros) + learner.fold_cost(nonzeros))
     if cost > MOST_COST:
         raise LearnerError(f"a run would take about {cost:.0e} multiply-adds, more than {MOST_COST:.0e}")
 
@@ -154,16 +166,17 @@ def _whole(name: str, given: Any, least: int = 1) -> int:
     return int(given)
 
 
-def _players(n_jobs: int, clock: Callable[[], float]) -> Players:
-    if n_jobs == 1:
-        return lambda runs, examples: [play(run, examples, clock) for run in runs]
-    return lambda runs, examples: _in_processes(runs, examples, clock, n_jobs)
+def _jobs(given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given == 0:
+        raise ValueError(f"n_jobs: got {given!r}; must be an integer from 1, or -1 for one on each core")
+    return int(given)
 
 
-def _in_processes(runs: Sequence[Run], examples: Examples, clock: Callable[[], float], n_jobs: int) -> Iterable[Played]:
-    try:
-        from joblib import Parallel, delayed  # noqa: PLC0415  no requirement
-    except ImportError as error:
-        raise ValueError("n_jobs: more than one process needs joblib: install wager[tools]") from error
-    played: Iterable[Played] = Parallel(n_jobs=n_jobs)(delayed(play)(run, examples, clock) for run in runs)
-    return played
+def _player(processes: Processes, clock: Callable[[], float]) -> Players:
+    def play_all(runs: Sequence[Run], examples: Examples) -> Iterable[Played]:
+        try:
+            return processes.map(play, runs, examples, clock)
+        except ImportError as error:
+            raise ValueError("n_jobs: more than one process needs joblib: install wager[tools]") from error
+
+    return play_all

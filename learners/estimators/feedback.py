@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from learners.base import NO_LABEL, AnyLearner, Contexts, FloatArray, IntArray, Rounds, every_label
+from learners.estimators.inputs import as_array
 from learners.mathematics.norms import one_by_one
 
 
@@ -14,8 +15,8 @@ def read_column(name: str, given: Any, n: int) -> FloatArray:
     Raises:
         ValueError: if they are anything else; the message begins with the name.
     """
-    array = np.asarray(given)
-    if array.dtype == object:
+    array = as_array(name, given)
+    if array.dtype == object and array.ndim == 1:
         array = np.array([value if isinstance(value, bool | int | float | np.generic) else np.nan for value in array])
     if array.shape != (n,) or array.dtype.kind not in "biuf":
         raise ValueError(f"{name}: must be {n} numbers, one for each row, not {array.dtype} of shape {array.shape}")
@@ -36,6 +37,19 @@ def read_rewards(name: str, given: Any, n: int) -> FloatArray:
     if wrong.size:
         raise ValueError(f"{name}: got {wrong[0]:g}; must be from 0 to 1")
     return rewards
+
+
+def read_bits(name: str, given: Any, n: int) -> FloatArray:
+    """Return n numbers that are 0 or 1, from booleans or from such numbers.
+
+    Raises:
+        ValueError: if they are anything else.
+    """
+    bits = read_column(name, given, n)
+    wrong = bits[(bits != 0.0) & (bits != 1.0)]
+    if wrong.size:
+        raise ValueError(f"{name}: got {wrong[0]:g}; must be True or False, or 1 or 0; `rewards` takes fractions")
+    return bits
 
 
 def read_propensities(given: Any, n: int) -> FloatArray:

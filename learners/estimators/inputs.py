@@ -32,7 +32,7 @@ def read_table(X: Any) -> Table:
     if hasattr(X, "tocsr"):
         return _sparse(X)
     names = _names(X)
-    matrix = _numbers(_as_array(X), names)
+    matrix = _numbers(_as_matrix(X), names)
     _check_size(matrix.shape)
     return Table(Contexts.dense(matrix), matrix.shape[1], names)
 
@@ -50,17 +50,35 @@ def _sparse(X: Any) -> Table:
     return Table(Contexts(starts, indices[: starts[-1]], values, False), X.shape[1], None)
 
 
-def _as_array(X: Any) -> npt.NDArray[Any]:
+def as_array(name: str, given: Any, rule: str = "must hold numbers or labels") -> npt.NDArray[Any]:
+    """Return what numpy makes of an argument; anything but a list, a series or an array has no dimensions then.
+
+    Args:
+        name: how errors call the argument.
+        given: the argument.
+        rule: what the argument must be, for errors.
+
+    Raises:
+        ValueError: if numpy cannot read it, or if values are masked, as those below a mask are not meant to be read.
+    """
+    rows = given if isinstance(given, list | tuple) else (given,)
+    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
+        raise ValueError(f"{name} has masked values; every value must be known, so leave the rows out, or fill them")
     try:
-        array = X.to_numpy() if hasattr(X, "columns") and hasattr(X, "to_numpy") else np.asarray(X)
-    except ValueError as error:
-        raise ValueError(f"X: the rows must have the same number of features ({error})") from error
+        return np.asarray(given)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name}: {rule} ({error})") from error
+
+
+def _as_matrix(X: Any) -> npt.NDArray[Any]:
+    is_frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
+    array = as_array("X", X.to_numpy() if is_frame else X, "the rows must have the same number of features, all real")
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {array.ndim}D array instead. Reshape your data: each row is one context, "
             "X.reshape(1, -1) is a single one"
         )
-    return np.asarray(array)
+    return array
 
 
 def _names(X: Any) -> tuple[str, ...] | None:
@@ -89,7 +107,7 @@ def _of_objects(array: npt.NDArray[Any], names: tuple[str, ...] | None) -> Float
             raise ValueError(f"X: {where} has {wrong!r}; must be a real number, so encode strings as numbers first")
         try:
             numbers[:, j] = column.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"X: {where} must hold numbers: {error}") from error
     return numbers
 

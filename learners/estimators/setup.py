@@ -69,11 +69,13 @@ def class_of(algorithm: str) -> type[Any]:
     Raises:
         ValueError: if there is none of this name.
     """
-    name = current_name(algorithm) if isinstance(algorithm, str) else algorithm
+    if not isinstance(algorithm, str):
+        raise ValueError(f"unknown algorithm {algorithm!r}; must be a name; settings of it are `hyperparameters`")
+    name = current_name(algorithm)
     if name in STRUCTURED_LEARNERS:
         raise ValueError(f"algorithm {name!r} answers sets or rankings; must answer a single label")
     if name not in LEARNERS:
-        near = get_close_matches(str(name), LEARNERS, 1)
+        near = get_close_matches(name, LEARNERS, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"unknown algorithm {algorithm!r}; {hint}known algorithms: {', '.join(sorted(LEARNERS))}")
     return LEARNERS[name]
@@ -86,13 +88,35 @@ def set_up(choice: Choice, n_labels: int, n_features: int) -> Setup:
         ValueError: if a setting is unknown or invalid, or if the state would be too large.
     """
     chosen = class_of(choice.algorithm)
+    choice = choice._replace(norm_bound=_number("norm_bound", choice.norm_bound))
     policy, intercept = _features_of(choice, chosen)
     problem = _problem(n_labels, n_features + intercept, choice.norm_bound)
-    hyperparameters = dict(choice.hyperparameters or {})
+    hyperparameters = hyperparameters_of(choice)
     _check_names(choice.algorithm, hyperparameters, chosen)
     learner = _validated(chosen, problem, hyperparameters)
     check_state_size(learner, MAX_STATE_BYTES)
-    return Setup(learner, Preparation(policy, float(choice.norm_bound), intercept, n_features))
+    return Setup(learner, Preparation(policy, choice.norm_bound, intercept, n_features))
+
+
+def hyperparameters_of(choice: Choice) -> dict[str, Any]:
+    """Return the hyperparameters that are given, by name.
+
+    Raises:
+        ValueError: if they have no names.
+    """
+    given = choice.hyperparameters
+    if given is not None and not isinstance(given, Mapping):
+        raise ValueError(f"hyperparameters: got {given!r}; must be a dictionary, by name, or None")
+    return {str(name): value for name, value in (given or {}).items()}
+
+
+def _number(name: str, given: Any) -> float:
+    if not isinstance(given, int | float | np.integer | np.floating):
+        raise ValueError(f"{name}: got {given!r}; must be a number")
+    try:
+        return float(given)
+    except OverflowError as error:
+        raise ValueError(f"{name}: got a number that is too large: {error}") from error
 
 
 def _features_of(choice: Choice, chosen: type[Any]) -> tuple[NormPolicy, bool]:
@@ -111,8 +135,7 @@ def _features_of(choice: Choice, chosen: type[Any]) -> tuple[NormPolicy, bool]:
 
 def _problem(n_labels: int, n_features: int, norm_bound: float) -> Problem:
     try:
-        number = float(norm_bound) if isinstance(norm_bound, int | float | np.number) else norm_bound
-        return Problem(n_labels, n_features, number)
+        return Problem(n_labels, n_features, norm_bound)
     except pydantic.ValidationError as error:
         raise ValueError(f"norm_bound: got {norm_bound!r}; must be a number from 1e-6 to 1e6") from error
 

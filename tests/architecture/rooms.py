@@ -40,9 +40,10 @@ ROOMS: dict[str, str] = {
         f"{_MACHINERY} learners.answers learners.evaluation learners.evaluation.intervals learners.mathematics"
     ),
     "learners.estimators": (
-        f"{_GROUND} learners.context_checks learners.evaluation learners.evaluation.intervals learners.mathematics "
-        "learners.new_models learners.registry"
+        f"{_GROUND} learners.context_checks learners.estimators.processes learners.evaluation "
+        "learners.evaluation.intervals learners.mathematics learners.new_models learners.registry"
     ),
+    "learners.estimators.processes": "",
     "learners.__main__": "learners.registry",
     # service: vocabulary and shared helpers
     "service": "",
@@ -109,8 +110,8 @@ ROOMS: dict[str, str] = {
         "service.compute service.models"
     ),
     "service.evaluation.offline": (
-        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.evaluation service.files "
-        "service.models"
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.estimators.processes learners.evaluation.off_policy "
+        "service.evaluation service.files service.models service.processes"
     ),
     "service.lifecycle": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.codec service service.compute service.environment "
@@ -189,7 +190,7 @@ LIBRARIES: dict[str, str] = {
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",
     "rich": "service.commands service.load",
-    "joblib": "learners.estimators.compare service.commands.tools service.evaluation.offline.engines",
+    "joblib": "learners.estimators.processes",
     "matplotlib": "learners.estimators.plots service.evaluation.offline.plot",
     "pyarrow": "service.files",
     "sklearn": "learners.estimators.parameters",

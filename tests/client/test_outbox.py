@@ -264,15 +264,6 @@ def test_one_queue_at_a_time_uses_a_file(tmp_path: Path) -> None:
     Spool(path).close()
 
 
-def test_a_file_of_another_format_is_refused_with_its_line(tmp_path: Path) -> None:
-    """Nothing of it is sent, and it stays as it is."""
-    path = tmp_path / "feedback.jsonl"
-    path.write_text('{"number": 1, "prediction_id": "m:1", "correct": true}\n{"answer": 42}\n')
-    with pytest.raises(ValueError, match="line 2"):
-        Spool(path)
-    assert path.read_text().endswith('{"answer": 42}\n')
-
-
 def test_the_file_stays_small(tmp_path: Path) -> None:
     """The file is written anew when most of its lines are done."""
     path = tmp_path / "feedback.jsonl"

@@ -53,6 +53,42 @@ CLIENT = (
         ),
     ),
     Errors(
+        concept="client arguments",
+        laws=("test_wrong_arguments_are_refused_by_name", "test_wrong_options_are_refused_by_name"),
+        errors=(
+            (
+                "any object is a prediction",
+                "operations.id_of",
+                "found is not None and not isinstance(found, str)",
+                "False",
+            ),
+            ("a default is checked when it is needed", "operations.predict", "checks.default(default)", ""),
+            ("NaN seconds", "checks.number", "value >= least", "not value < least"),
+        ),
+    ),
+    Errors(
+        concept="client queue file",
+        home="Spool",
+        laws=(
+            "test_damaged_lines_are_set_aside_and_the_others_are_sent",
+            "test_a_file_of_another_kind_is_refused",
+            "test_a_fork_cannot_lose_feedback",
+        ),
+        errors=(
+            ("damage is thrown away", "__init__", "self._set_aside(damaged)", ""),
+            ("another kind of file is emptied", "_read", "len(found.damaged) == len(lines)", "False"),
+            ("an entry without an id", "_apply", "not isinstance(FeedbackItem(**line).prediction_id, str)", "False"),
+        ),
+    ),
+    Errors(
+        concept="client queue in a fork",
+        laws=("test_a_fork_cannot_lose_feedback",),
+        errors=(
+            ("feedback is taken and lost", "queues.refuse_fork", "os.getpid() != pid", "False"),
+            ("the file goes", "FeedbackQueue.close", "os.getpid() != self._pid", "False"),
+        ),
+    ),
+    Errors(
         concept="client queue requests",
         laws=("test_a_request_that_hangs_does_not_stop_the_queue",),
         errors=(

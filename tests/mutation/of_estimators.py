@@ -26,6 +26,35 @@ ESTIMATORS = (
         ),
     ),
     Errors(
+        concept="arguments of an estimator",
+        laws=("test_what_cannot_be_read_is_refused_by_name", "test_an_estimator_without_classes_says_so"),
+        errors=(
+            ("what is masked is read", "inputs.as_array", "np.ma.is_masked(row)", "False"),
+            ("half right", "feedback.read_bits", "(bits != 0.0) & (bits != 1.0)", "(bits < 0.0) | (bits > 1.0)"),
+            (
+                "settings without names",
+                "setup.hyperparameters_of",
+                "given is not None and not isinstance(given, Mapping)",
+                "False",
+            ),
+            (
+                "classes before the check",
+                "BanditClassifier.predict",
+                "places = np.argmax(self.predict_proba(X), axis=1)\nmost_probable: AnyArray = self.classes_[places]",
+                "most_probable: AnyArray = self.classes_[np.argmax(self.predict_proba(X), axis=1)]",
+            ),
+        ),
+    ),
+    Errors(
+        concept="processes",
+        home="Processes",
+        laws=("test_processes_end_with_their_context",),
+        errors=(
+            ("they stay", "close", "executor is not self._before", "False"),
+            ("those of others end", "close", "executor is not self._before", "True"),
+        ),
+    ),
+    Errors(
         concept="classes of an estimator",
         home="sorted_classes",
         laws=("test_classes_are_numbered_in_their_order",),

@@ -93,11 +93,8 @@ def _evaluated(
 
     logged, parts = _log(source, *service)
     request = Request(_specifications(options, logged), options.replicates, options.seed, options.clip)
-    engine = _engine(options)
-    try:
+    with _engine(options) as engine:
         return run(parts, logged, request, engine, _progress)
-    finally:
-        engine.close()
 
 
 def _log(source: Path | None, url: str, key: str | None, model: str | None) -> tuple["LoggedModel", list[Any]]:

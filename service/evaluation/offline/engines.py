@@ -4,16 +4,24 @@ Results come in the order of the parts, so they are the same everywhere.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
+from learners.estimators.processes import Processes
 from service.evaluation.offline.errors import EvaluationError
+from service.processes import tied_workers
 
 _T = TypeVar("_T")
 _PATIENCE = "10s"
 
 
 class Engine:
-    """Computes parts one after the other, in this process."""
+    """Computes parts one after the other, in this process. Its context ends what it has started."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(at_once=kind is not None)
 
     def map(self, function: Callable[..., _T], parts: Sequence[Any], *rest: Any) -> Iterator[_T]:
         """Yield the result of a function for each part, in order.
@@ -25,27 +33,31 @@ class Engine:
         """
         return (function(part, *rest) for part in parts)
 
-    def close(self) -> None:
-        """Release connections."""
+    def close(self, *, at_once: bool = False) -> None:
+        """Release connections and processes.
+
+        Args:
+            at_once: whether parts may be left unfinished.
+        """
 
 
 class Joblib(Engine):
-    """Computes parts in several processes of this machine.
+    """Computes parts in several processes of this machine, which end with this one even if it is killed.
 
     Args:
         jobs: the number of processes.
     """
 
     def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
+        self._processes = Processes(jobs, backend="loky", **tied_workers())
 
     def map(self, function: Callable[..., _T], parts: Sequence[Any], *rest: Any) -> Iterator[_T]:
         """See `Engine.map`."""
-        import joblib
+        return self._processes.map(function, parts, *rest)
 
-        run = joblib.Parallel(n_jobs=min(self._jobs, max(1, len(parts))), return_as="generator")
-        results: Iterator[_T] = run(joblib.delayed(function)(part, *rest) for part in parts)
-        return results
+    def close(self, *, at_once: bool = False) -> None:
+        """See `Engine.close`."""
+        self._processes.close(at_once=at_once)
 
 
 class Dask(Engine):
@@ -75,6 +87,6 @@ class Dask(Engine):
         waiting = [self._client.submit(function, part, *shared, pure=False) for part in parts]
         return (future.result() for future in waiting)
 
-    def close(self) -> None:
+    def close(self, *, at_once: bool = False) -> None:  # noqa: ARG002  the cluster stays
         """See `Engine.close`."""
         self._client.close()

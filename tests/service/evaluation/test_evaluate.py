@@ -250,7 +250,8 @@ def test_labels_that_were_added_later_are_not_expected_of_earlier_rounds(tmp_pat
 def test_engines_yield_results_in_the_order_of_the_parts() -> None:
     """In this process and in several."""
     assert list(Engine().map(divmod, [7, 8, 9], 4)) == [(1, 3), (2, 0), (2, 1)]
-    assert list(Joblib(2).map(divmod, [7, 8, 9], 4)) == [(1, 3), (2, 0), (2, 1)]
+    with Joblib(2) as engine:
+        assert list(engine.map(divmod, [7, 8, 9], 4)) == [(1, 3), (2, 0), (2, 1)]
     assert issubclass(Dask, Engine)
 
 

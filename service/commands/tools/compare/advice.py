@@ -16,6 +16,7 @@ from learners.estimators.compare import Plan, contest
 from learners.estimators.report import Comparison
 from service.commands.tools.compare.examples import Data, Wish, read_data
 from service.commands.tools.compare.playing import FinishedRuns, players
+from service.evaluation.offline.engines import Joblib
 from service.files.errors import FileError
 
 _MOST_ROUNDS = 30_000
@@ -73,8 +74,8 @@ def _compared(candidates: Sequence[Candidate], data: Data, options: dict[str, An
     rounds = options["rounds"] or min(data.examples.n, _MOST_ROUNDS)
     plan = Plan(options["seeds"], rounds, options["tune"], options["random_state"])
     jobs = options["jobs"] or os.cpu_count() or 1
-    with closing(FinishedRuns(options["resume"], data.digest)) as finished, _progress() as note:
-        return contest(candidates, data.examples, plan, players(finished, jobs, note))
+    with closing(FinishedRuns(options["resume"], data.digest)) as finished, _progress() as note, Joblib(jobs) as engine:
+        return contest(candidates, data.examples, plan, players(finished, engine, note))
 
 
 @contextmanager

@@ -74,3 +74,5 @@ def _run(options: dict[str, Any]) -> None:
         advise(**options)
     except (FileError, ValueError) as error:
         fail(str(error))
+    except ImportError as error:
+        fail(f"{error.name} is not installed: pip install 'wager[tools]'")

@@ -2,12 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from learners.estimators.runs import Examples, Run, play
 from learners.evaluation.comparison import Played
+from service.evaluation.offline.engines import Engine
 from service.files.errors import FileError
 
 _VERSION = 1
@@ -77,34 +78,23 @@ class FinishedRuns:
 
 
 def players(
-    finished: FinishedRuns, jobs: int, note: Callable[[int, int], None]
+    finished: FinishedRuns, engine: Engine, note: Callable[[int, int], None]
 ) -> Callable[[Sequence[Run], Examples], Iterable[Played]]:
     """Return a player of runs for `contest`.
 
     Args:
         finished: the runs that need not be played again.
-        jobs: the number of processes.
+        engine: plays the others.
         note: called with the finished and all runs.
     """
 
     def play_all(runs: Sequence[Run], examples: Examples) -> list[Played]:
         missing = [run for run in runs if finished.find(run) is None]
         note(len(runs) - len(missing), len(runs))
-        for count, (run, result) in enumerate(zip(missing, _results(missing, examples, jobs), strict=True), 1):
+        results = engine.map(play, missing, examples, time.perf_counter)
+        for count, (run, result) in enumerate(zip(missing, results, strict=True), 1):
             finished.keep(run, result)
             note(len(runs) - len(missing) + count, len(runs))
         return [known for run in runs if (known := finished.find(run)) is not None]
 
     return play_all
-
-
-def _results(runs: Sequence[Run], examples: Examples, jobs: int) -> Iterator[Played]:
-    if jobs == 1 or len(runs) < 2:
-        return (play(run, examples, time.perf_counter) for run in runs)
-    try:
-        from joblib import Parallel, delayed
-    except ImportError as error:
-        raise ValueError("--jobs: more than one process needs joblib: install wager[tools]") from error
-    parallel: Any = Parallel(n_jobs=jobs, return_as="generator")
-    results: Iterator[Played] = parallel(delayed(play)(run, examples, time.perf_counter) for run in runs)
-    return results

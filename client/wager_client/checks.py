@@ -1,0 +1,110 @@
+"""Checks of what callers give. A wrong type is a `TypeError`, a wrong value a `ValueError`; both name the argument."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+_LONGEST = 100  # characters of a value that errors show
+
+
+def wrong(name: str, given: Any, expected: str) -> TypeError:
+    """Return the error of an argument of another type.
+
+    Args:
+        name: of the argument.
+        given: its value.
+        expected: what it must be.
+    """
+    return TypeError(f"{name}: got {shown(given)}; must be {expected}")
+
+
+def shown(given: Any) -> str:
+    """Return a value for an error, cut if it is long."""
+    text = repr(given)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def text(name: str, given: Any, expected: str) -> str:
+    """Return a string that is not empty.
+
+    Raises:
+        TypeError: if it is no string.
+        ValueError: if it is empty.
+    """
+    if not isinstance(given, str):
+        raise wrong(name, given, expected)
+    if not given:
+        raise ValueError(f"{name}: got ''; must be {expected}")
+    return given
+
+
+def model_name(given: Any) -> str:
+    """Return the name of a model. Raises as `text`."""
+    return text("model", given, "the name of a model")
+
+
+def number(name: str, given: Any, least: float, *, above: bool = False) -> None:
+    """Check a number.
+
+    Args:
+        name: of the argument.
+        given: its value.
+        least: the smallest value.
+        above: whether the value must be greater than `least`.
+
+    Raises:
+        TypeError: if it is no number.
+        ValueError: if it is too small or too large, or NaN.
+    """
+    if isinstance(given, bool) or not isinstance(given, Real):
+        raise wrong(name, given, "a number")
+    try:
+        value = float(given)
+    except OverflowError:
+        raise ValueError(f"{name}: got a number beyond floating point") from None
+    if not (value > least if above else value >= least):
+        raise ValueError(f"{name}: got {given!r}; must be {'greater than' if above else 'at least'} {least}")
+
+
+def whole(name: str, given: Any, least: int) -> None:
+    """Check an integer. Raises as `number`."""
+    if not isinstance(given, Integral):
+        raise wrong(name, given, "an integer")
+    number(name, given, least)
+
+
+def mapping(name: str, given: Any) -> Mapping[str, Any]:
+    """Return a mapping.
+
+    Raises:
+        TypeError: if it is none.
+    """
+    if not isinstance(given, Mapping):
+        raise wrong(name, given, "a dictionary")
+    return given
+
+
+def items(name: str, given: Any, expected: str) -> list[Any]:
+    """Return the items of a batch.
+
+    Raises:
+        TypeError: if it is no iterable, or a string or a single object.
+    """
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise wrong(name, given, f"a list of {expected}")
+    return list(given)
+
+
+def default(given: Any) -> None:
+    """Check the caller's answer if the service is away: a label, labels in order, or None.
+
+    Raises:
+        TypeError: if it has another type.
+        ValueError: if there is no label in it.
+    """
+    expected = "a label, or with `top` a list of labels"
+    labels = [given] if given is None or isinstance(given, str) else given
+    if not isinstance(labels, Sequence) or not all(each is given or isinstance(each, str) for each in labels):
+        raise wrong("default", given, expected)
+    if not labels or "" in labels:
+        raise ValueError(f"default: got {shown(given)}; must be {expected}")

@@ -1,0 +1,78 @@
+"""Processes of this machine that compute tasks, by joblib. They end with the work, whatever ends it."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Processes:
+    """Computes tasks in several processes, which start with the first tasks and end with the context.
+
+    joblib keeps its processes for later calls, and ends them when the interpreter exits. A program that leaves in
+    another way, or lives on, would leave them running for minutes, with its standard output open. Processes that joblib
+    had before are used and stay.
+
+    Args:
+        n: how many; 1 for none besides this process, -1 for one on each core.
+        options: of `joblib.Parallel`.
+    """
+
+    def __init__(self, n: int, **options: Any) -> None:
+        self._n, self._options = n, options
+        self._results: list[Any] = []
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(at_once=kind is not None)
+
+    def map(self, function: Callable[..., _T], tasks: Sequence[Any], *rest: Any) -> Iterator[_T]:
+        """Return the results of a function for each task, in order, as they are finished.
+
+        Args:
+            function: takes a task and the other arguments; importable in another process.
+            tasks: the tasks.
+            rest: the other arguments.
+
+        Raises:
+            ImportError: if there should be several processes, and joblib is not installed.
+        """
+        if self._n == 1 or len(tasks) < 2:
+            return (function(task, *rest) for task in tasks)
+        import joblib  # noqa: PLC0415  no requirement
+
+        if not self._results:
+            self._before = _executor()
+        n = self._n if self._n < 0 else min(self._n, len(tasks))
+        run = joblib.Parallel(n_jobs=n, return_as="generator", **self._options)
+        results: Iterator[_T] = run(joblib.delayed(function)(task, *rest) for task in tasks)
+        self._results.append(results)
+        return results
+
+    def close(self, *, at_once: bool = False) -> None:
+        """End the processes.
+
+        Args:
+            at_once: whether they leave their tasks unfinished.
+        """
+        if not self._results:
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # joblib warns of unfinished tasks
+            while self._results:
+                self._results.pop().close()
+        executor = _executor()
+        if executor is not self._before:
+            executor.shutdown(wait=True, kill_workers=at_once)
+        self._before = None
+
+
+def _executor() -> Any:
+    """Return the processes that joblib keeps; None without them, or if another backend computes."""
+    from joblib.externals.loky import reusable_executor  # noqa: PLC0415  no requirement
+
+    return getattr(reusable_executor, "_executor", None)
