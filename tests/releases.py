@@ -101,6 +101,8 @@ def _content(store: Any, name: str) -> Any:
         case "stream":
             entries = store.xrange(name)
             return [[id_.decode(), [[k.decode(), v.hex()] for k, v in fields.items()]] for id_, fields in entries]
+        case "list":
+            return [item.hex() for item in store.lrange(name, 0, -1)]
         case other:
             raise TypeError(f"{name} is a {other}")
 

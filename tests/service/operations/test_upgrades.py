@@ -53,6 +53,7 @@ async def test_a_released_model_continues(url: str, left: dict[str, Any], model:
         client.headers.update(bearer(left["told"]["key"]))
         log = (await client.get(f"/models/{model}/rounds")).text.splitlines()
         new = {"outcome": "feedback", "actions": None, "action_count": None, "eligible": None, "holdout": False}
+        new |= {"changes": 0, "changes_seen": 0}
         rewarded = [line | new | {"reward": float(line["correct"])} for line in recorded["log"]]
         assert [json.loads(line) for line in log] == rewarded
         again = await play(client, model, "open", ROUNDS)
