@@ -52,7 +52,13 @@ async def test_a_released_model_continues(url: str, left: dict[str, Any], model:
     async with worker(url, Clock(left["start"]), auth="required") as client:
         client.headers.update(bearer(left["told"]["key"]))
         log = (await client.get(f"/models/{model}/rounds")).text.splitlines()
-        new = {"outcome": "feedback", "actions": None, "action_count": None, "eligible": None, "holdout": False}
+        new: dict[str, Any] = {
+            "outcome": "feedback",
+            "actions": None,
+            "action_count": None,
+            "eligible": None,
+            "holdout": False,
+        }
         new |= {"changes": 0, "changes_seen": 0}
         rewarded = [line | new | {"reward": float(line["correct"])} for line in recorded["log"]]
         assert [json.loads(line) for line in log] == rewarded

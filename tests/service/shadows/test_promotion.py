@@ -47,7 +47,7 @@ async def _true_state(store: RedisStore, name: str) -> Any:
     return state
 
 
-@pytest.mark.parametrize("shadow", ["squarecb", "gaptron"])
+@pytest.mark.parametrize("shadow", ["squarecb", "gaptron", "newtron"])
 async def test_promotion_under_traffic(store: RedisStore, store_url: str, name: str, shadow: str) -> None:
     """Two workers serve while one promotes; no round is lost, and both reach the state of the plain fold."""
     clock = Clock()
@@ -56,16 +56,17 @@ async def test_promotion_under_traffic(store: RedisStore, store_url: str, name: 
         put = await one.put(f"/models/{name}/shadows/rival", json={"learner": shadow})
         assert put.status_code == 200, put.text
         await _play(one, name, 30, 3)
-        open_one = (await two.post("/predict", json={"model": name, "context": [1.0, 0.0, 0.0]})).json()
+        waiting = [await two.post("/predict", json={"model": name, "context": x}) for x in some_contexts(8, 20)]
         promote = one.post(f"/models/{name}/promote", json={"shadow": "rival"}, headers=ANY)
         _, _, promoted = await asyncio.gather(_play(one, name, 25, 4), _play(two, name, 25, 5), promote)
         assert promoted.status_code == 200, promoted.text
-        late = {"prediction_id": open_one["prediction_id"], "correct": True}
-        assert (await two.post("/feedback", json=late)).status_code == 200
+        for i, made in enumerate(waiting):
+            late = {"prediction_id": made.json()["prediction_id"], "correct": i % 3 == 0}
+            assert (await two.post("/feedback", json=late)).status_code == 200
         await asyncio.gather(_play(one, name, 5, 6), _play(two, name, 5, 7))
         model = (await two.get(f"/models/{name}")).json()
         assert (await one.get(f"/models/{name}/shadows")).json() == {"shadows": []}
-    assert model["rounds_seen"] == 91
+    assert model["rounds_seen"] == 110
     assert model["learner"]["algorithm"] == shadow
     note = model["changes"]["latest"][0]
     assert (note["kind"], note["shadow"], note["replaced"]["algorithm"]) == ("promote", "rival", "soba-diagonal")
@@ -75,7 +76,7 @@ async def test_promotion_under_traffic(store: RedisStore, store_url: str, name: 
     await replica.snapshot()
     again = Replica(await _model(store, name), store, COMPUTE)
     await again.catch_up()
-    assert (bits(again.state), again.snapshot_rounds) == (bits(replica.state), 91)
+    assert (bits(again.state), again.snapshot_rounds) == (bits(replica.state), 110)
 
 
 async def test_a_promotion_survives_trimming_before_its_change(store: RedisStore, store_url: str, name: str) -> None:
