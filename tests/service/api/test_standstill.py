@@ -87,9 +87,7 @@ def requests() -> list[Large]:
         Large("an existing model", "POST", "/models", json_body(name="labels", labels=labels, **REST), 409),
         Large("the model", "GET", "/models/labels", b"", 200),
         Large("its changes", "GET", "/models/labels/changes", b"", 200),
-        Large("many changes", "GET", "/models/changed/changes?after=9000&limit=1000", b"", 200),
-        Large("a model with many changes", "GET", "/models/changed", b"", 200),
-        Large("its log", "GET", "/models/changed/rounds", b"", 200),
+        *change_requests(),
         Large("a prediction", "POST", "/predict", json_body(model="labels", context=few[0]), 200),
         Large("a distribution", "POST", "/predict", prediction_body("labels", few[0], True), 200),
         Large("distributions", "POST", "/predict/batch", batch("labels", few, include_distribution=True), 200),
@@ -115,6 +113,15 @@ def requests() -> list[Large]:
         Large("the log", "GET", "/models/dense/rounds?limit=10000", b"", 200),
         *report_requests(),
         *copy_requests(ones),
+    ]
+
+
+def change_requests() -> list[Large]:
+    """Return requests that read many changes."""
+    return [
+        Large("many changes", "GET", "/models/changed/changes?after=9000&limit=1000", b"", 200),
+        Large("a model with many changes", "GET", "/models/changed", b"", 200),
+        Large("its log", "GET", "/models/changed/rounds", b"", 200),
     ]
 
 
