@@ -88,15 +88,21 @@ def played(mistakes: BoolArray, seconds: float) -> Played:
     return Played(points, totals[points].tolist(), seconds)
 
 
-def estimate(values: Sequence[float], level: float = LEVEL) -> Estimate:
-    """Return the mean of independent values, its standard error, and Student's interval."""
+def estimate(values: Sequence[float], level: float = LEVEL, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
+    """Return the mean of independent values, its standard error, and Student's interval.
+
+    Args:
+        values: at least one, within the bounds.
+        level: of the interval.
+        bounds: the least and the largest possible value. The interval is cut there: it is wide with two or three seeds.
+    """
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:
         return Estimate(mean, None, None, None)
     variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
     error = math.sqrt(variance / n)
     reach = student_quantile(level, n - 1) * error
-    return Estimate(mean, error, mean - reach, mean + reach)
+    return Estimate(mean, error, max(bounds[0], mean - reach), min(bounds[1], mean + reach))
 
 
 def standings(entrants: Sequence[Entrant], among: Sequence[str] | None = None) -> list[Standing]:
@@ -123,7 +129,7 @@ def _standing(one: Entrant, best: Entrant, level: float) -> Standing:
     behind = None
     if one is not best:
         pairs = zip(one.runs, best.runs, strict=True)
-        behind = estimate([run.error - other.error for run, other in pairs], level)
+        behind = estimate([run.error - other.error for run, other in pairs], level, (-1.0, 1.0))
     tied = behind is None or behind.low is None or behind.low <= 0.0 <= (behind.high or 0.0)
     speed = median(run.rounds[-1] / max(run.seconds, 1e-9) for run in one.runs)
     errors = estimate([run.error for run in one.runs]), estimate([run.late_error for run in one.runs])

@@ -39,6 +39,14 @@ def test_intervals_cover_the_mean() -> None:
     assert estimate([0.5]) == (0.5, None, None, None)
 
 
+def test_intervals_end_at_what_is_possible() -> None:
+    """Two seeds that differ have Student's quantile 12.7: errors stay from 0 to 1, differences from -1 to 1."""
+    best, other = standings([entrant("a", [0.2, 0.4]), entrant("b", [0.5, 0.2])])
+    assert (best.error.low, best.error.high) == (0.0, 1.0)
+    assert other.behind is not None
+    assert (other.behind.low, other.behind.high) == (-1.0, 1.0)
+
+
 def test_a_run_is_counted_at_its_checkpoints() -> None:
     """Errors in all rounds and in the last quarter are exact for any number of rounds."""
     rng = np.random.default_rng(2)
