@@ -30,7 +30,7 @@ _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
 _ITEM_BYTES = {"F64": 8, "I64": 8}
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_ROUNDS = 10**14
-"""The store's scripts count exactly to 10¹⁵, so ten times as many rounds can follow."""
+"""The store's scripts count exactly to 10¹⁵, so nine times as many rounds can follow."""
 
 
 class ExportedImport(Body):
