@@ -13,8 +13,9 @@ from fastapi import FastAPI
 from learners.evaluation.off_policy import sums
 from learners.registry import warm_up
 from service.access.access_control import access_control
-from service.api.application import Guard, RequestLimits, UseCases, build_application
+from service.api.application import UseCases, build_application
 from service.api.middleware.body_limit import Pace
+from service.api.middleware.gate import Guard, RequestLimits
 from service.catalogue.catalogue import Catalogue
 from service.catalogue.shadows import Shadows
 from service.compute import Compute

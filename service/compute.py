@@ -74,7 +74,10 @@ class Compute:
         job = _Job(owner, function, args, loop, loop.create_future())
         self._waiting.setdefault(owner, deque()).append(job)
         self._dispatch()
-        result: _T = await job.future
+        try:
+            result: _T = await job.future
+        finally:
+            del job  # an error refers to this frame: a cycle would keep the job until a full collection
         return result
 
     async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:

@@ -1,20 +1,14 @@
 """Builds the FastAPI application: routes and middleware on top of the use cases."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from fastapi import APIRouter, FastAPI
-from starlette.types import Lifespan
+from starlette.types import ASGIApp, Lifespan
 
 from service import __version__
-from service.access.access_control import AccessControl
-from service.api.middleware.access import Access
 from service.api.middleware.access_description import describe_access
-from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
-from service.api.middleware.cors import Cors
-from service.api.middleware.in_flight import InFlight
-from service.api.middleware.key_syntax import KeySyntax
-from service.api.middleware.observer import Observer
+from service.api.middleware.gate import Gate, Guard
 from service.api.pages import dashboard, docs
 from service.api.resources import (
     evaluation,
@@ -32,7 +26,8 @@ from service.api.resources import (
 )
 from service.api.resources.lifecycle import copies, shadows, snapshots
 from service.api.responses import problems
-from service.api.responses.headers import SecurityHeaders
+from service.api.responses.direct_route import DirectRoute
+from service.api.responses.operation import Operation
 from service.api.responses.shared_schemas import share_schemas
 from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
@@ -43,7 +38,6 @@ from service.imports.importer import RoundImporter
 from service.insight.insights import Insights
 from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
-from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier
 
@@ -65,23 +59,18 @@ class UseCases(NamedTuple):
     is_stopping: Callable[[], bool]
 
 
-class RequestLimits(NamedTuple):
-    """Limits on the size, the pace and the number of requests."""
+class _Application(FastAPI):
+    """FastAPI with a gate in front.
 
-    batch_items: int
-    body_bytes: int
-    import_bytes: int
-    pace: Pace
-    in_flight: int
+    Attributes:
+        gate: wraps everything else.
+    """
 
+    gate: Callable[[ASGIApp], ASGIApp]
 
-class Guard(NamedTuple):
-    """The checks that every request passes before it reaches a route."""
-
-    telemetry: Telemetry
-    limits: RequestLimits
-    access: AccessControl | None  # None if no API keys are required
-    origins: Sequence[str] = ()  # whose pages may call the API from a browser
+    def build_middleware_stack(self) -> ASGIApp:
+        """See `FastAPI`."""
+        return self.gate(super().build_middleware_stack())
 
 
 def build_application(
@@ -97,18 +86,20 @@ def build_application(
     """
     app = _bare_application(lifespan, guard.telemetry.tracing)
     app.state.compute = environment.compute
-    _include(app, _routers(environment, use_cases, guard))
+    routers = _routers(environment, use_cases, guard)
+    _include(app, routers)
     app.include_router(docs.router())
     app.include_router(dashboard.router())
     share_schemas(app)
     describe_access(app)
-    _add_middleware(app, environment, guard)
+    operations = {} if guard.telemetry.tracing else _operations(routers)  # FastAPI makes the spans of its routes
+    app.gate = lambda rest: Gate(rest, operations, guard, environment.compute, environment.monotonic)
     return app
 
 
-def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool) -> FastAPI:
+def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool) -> _Application:
     """Return an application that has no routes yet, and reports errors as problems."""
-    app = FastAPI(
+    app = _Application(
         title="Wager",
         version=__version__,
         description=_DESCRIPTION,
@@ -155,16 +146,8 @@ def _include(app: FastAPI, routers: list[APIRouter]) -> None:
         app.include_router(routes, prefix="/v1", include_in_schema=False)
 
 
-def _add_middleware(app: FastAPI, environment: Environment, guard: Guard) -> None:
-    """Add the middleware, innermost first, so that `Observer` also counts and logs refused requests."""
-    limits = guard.limits
-    app.add_middleware(BodyLimit, most=MostBytes(limits.body_bytes, limits.import_bytes), pace=limits.pace)
-    if guard.access is None:
-        app.add_middleware(KeySyntax)
-    else:
-        app.add_middleware(Access, control=guard.access)
-    app.add_middleware(InFlight, most=limits.in_flight)
-    if guard.origins:
-        app.add_middleware(Cors, origins=guard.origins)
-    app.add_middleware(Observer, telemetry=guard.telemetry, now=environment.monotonic)
-    app.add_middleware(SecurityHeaders)
+def _operations(routers: Iterable[APIRouter]) -> dict[str, Operation]:
+    """Return the operations that the gate may call, by path."""
+    routes = [route for router in routers for route in router.routes if isinstance(route, DirectRoute)]
+    found = {route.path: route.operation for route in routes if route.operation is not None}
+    return found | {"/v1" + path: operation for path, operation in found.items()}

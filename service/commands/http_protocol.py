@@ -7,7 +7,9 @@ adds limits on the head of a request, on the rest of a body after an early respo
 import asyncio
 from typing import Any, NamedTuple
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from service.api.middleware.exchange import ONE_WRITE
 
 _MOST_HEAD_BYTES = 65_536
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -20,6 +22,37 @@ class Deadlines(NamedTuple):
     head: float  # seconds from the connection, or the first byte, to the end of the head; interval of checks of readers
     unread_body: float  # seconds from an early response to the end of the body
     min_rate: float  # minimum bytes a second of a reader
+
+
+class _OneWrite:
+    """Writes a response to one request in one piece. Uvicorn writes the head and the body separately."""
+
+    __slots__ = ("_cycle",)
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+
+    @property
+    def body_has_arrived(self) -> bool:
+        """See `OneWrite`."""
+        return not self._cycle.more_body
+
+    def write(self, head: bytes, body: bytes) -> bool:
+        """See `OneWrite`."""
+        cycle = self._cycle
+        if cycle.disconnected or cycle.response_started or cycle.flow.write_paused or cycle.access_log:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        lines = [b"%b: %b\r\n" % header for header in cycle.default_headers]
+        if not cycle.keep_alive:
+            lines.append(b"connection: close\r\n")
+        cycle.transport.write(b"%b%b\r\n%b" % (head, b"".join(lines), body))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+        return True
 
 
 class TimedProtocol(HttpToolsProtocol):
@@ -69,6 +102,9 @@ class TimedProtocol(HttpToolsProtocol):
         self._in_head, self._in_body = False, True
         self._disarm()
         super().on_headers_complete()
+        if self.cycle is not None and self.cycle.scope is self.scope:  # not so for a WebSocket
+            extensions: Any = {ONE_WRITE: _OneWrite(self.cycle)}
+            self.scope["extensions"] = extensions
 
     def on_message_complete(self) -> None:
         """See `httptools`."""

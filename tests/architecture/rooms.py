@@ -125,7 +125,7 @@ ROOMS: dict[str, str] = {
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
     "service.api.middleware": (
-        f"{_WORDS} service.store service.store.access service.access service.observability service.api.responses"
+        f"{_WORDS} service.compute service.store service.store.access service.access service.observability service.api.responses"
     ),
     "service.api.resources": (
         f"{_WORDS} service.store service.compute service.per_item service.catalogue service.evaluation "
@@ -157,7 +157,8 @@ ROOMS: dict[str, str] = {
         "service service.errors service.wording service.schemas service.processes service.settings service.app "
         "service.load service.access service.contexts service.evaluation.offline service.files service.refolding "
         "learners.base learners.estimators learners.evaluation "
-        "service.catalogue service.observability service.api.responses service.store.redis service.store.embedded"
+        "service.catalogue service.observability service.api.middleware service.api.responses service.store.redis "
+        "service.store.embedded"
     ),
     "service.__main__": "service.commands",
 }

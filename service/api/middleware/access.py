@@ -8,21 +8,11 @@ checks the model in a path; handlers check models in a body, with `check_model`.
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from service import request_context
 from service.access import keys
 from service.access.access_control import AccessControl
 from service.access.keys import Caller, Names
-from service.api.responses.problems import answer_to
-from service.errors import (
-    AccessError,
-    ModelNotFoundError,
-    RateLimitedError,
-    StoreError,
-    UnauthenticatedError,
-    WrongKeysError,
-)
+from service.api.middleware.exchange import Exchange, Header
+from service.errors import RateLimitedError, UnauthenticatedError, WrongKeysError
 from service.store.access.tables import RequestCount
 
 
@@ -102,43 +92,40 @@ def own_names() -> Names:
 
 
 class Access:
-    """ASGI middleware that refuses requests without a sufficient API key.
+    """Admits requests with a sufficient API key.
 
     Args:
-        app: the next application.
         control: checks the keys and counts their requests.
     """
 
-    def __init__(self, app: ASGIApp, control: AccessControl) -> None:
-        self._app = app
+    def __init__(self, control: AccessControl) -> None:
         self._gatekeeper, self._counter, self._wrong_keys = control
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or respond with 401, 403, 404, 429 or 503."""
-        need = need_of(scope["method"], scope["path"]) if scope["type"] == "http" else None
-        if need is None:
-            return await self._app(scope, receive, send)
-        try:
-            caller = await self._identify(_required_key(scope), scope)
-            if caller.limit is not None:
-                counted = await self._counter.count(caller.key_id, caller.limit)
-                send = _with_limit_headers(send, counted)
-                _check_count(counted)
-            request_context.note_key(caller.key_id)
-            _check(caller, need, scope["path"])
-        except (AccessError, ModelNotFoundError, StoreError) as error:
-            return await answer_to(error)(scope, receive, send)
-        token = _caller.set(caller)
-        try:
-            return await self._app(scope, receive, send)
-        finally:
-            _caller.reset(token)
+    async def admit(self, exchange: Exchange, need: Need) -> None:
+        """Check the key of a request, and note it for the functions above.
 
-    async def _identify(self, key: str, scope: Scope) -> Caller:
+        Raises:
+            AccessError: if the key is missing, wrong, insufficient, or has made too many requests.
+            ModelNotFoundError: if it does not allow the model in the path.
+            StoreError: if the key cannot be looked up or counted.
+        """
+        caller = await self._identify(exchange)
+        if caller.limit is not None:
+            counted = await self._counter.count(caller.key_id, caller.limit)
+            exchange.more_headers += _limit_headers(counted)
+            _check_count(counted)
+        exchange.notes.key_id = caller.key_id
+        _check(caller, need, exchange.scope["path"])
+        _caller.set(caller)
+
+    async def _identify(self, exchange: Exchange) -> Caller:
+        key = presented_key(exchange)
+        if key is None:
+            raise UnauthenticatedError(_HOW)
         try:
             return await self._gatekeeper.identify(key)
         except UnauthenticatedError:
-            client = scope.get("client")
+            client = exchange.scope.get("client")
             seconds = self._wrong_keys.count(client[0] if client else "")
             if seconds is None:
                 raise
@@ -146,7 +133,7 @@ class Access:
             raise WrongKeysError(detail, retry_after=seconds) from None
 
 
-def presented_key(scope: Scope) -> str | None:
+def presented_key(exchange: Exchange) -> str | None:
     """Return the key of a request, from `Authorization: Bearer` or `X-API-Key`; None without these headers.
 
     `Authorization` with another scheme is not a key: a proxy may require it, and pass it on.
@@ -154,8 +141,10 @@ def presented_key(scope: Scope) -> str | None:
     Raises:
         UnauthenticatedError: if the headers have different keys, or `Authorization` has no scheme.
     """
+    if b"x-api-key" not in exchange.headers and b"authorization" not in exchange.headers:
+        return None
     keys = set()
-    for name, value in scope["headers"]:
+    for name, value in exchange.scope["headers"]:
         if name == b"x-api-key":
             keys.add(value)
         elif name == b"authorization":
@@ -167,13 +156,6 @@ def presented_key(scope: Scope) -> str | None:
     if len(keys) > 1:
         raise UnauthenticatedError("the headers have different API keys; send one")
     return str(keys.pop(), "latin-1") if keys else None
-
-
-def _required_key(scope: Scope) -> str:
-    key = presented_key(scope)
-    if key is None:
-        raise UnauthenticatedError(_HOW)
-    return key
 
 
 def _check(caller: Caller, need: Need, path: str) -> None:
@@ -191,17 +173,10 @@ def _check_count(counted: RequestCount) -> None:
         raise RateLimitedError(detail, retry_after=counted.resets_in or counted.window)
 
 
-def _with_limit_headers(send: Send, counted: RequestCount) -> Send:
-    """Add the key's limit and its remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10."""
+def _limit_headers(counted: RequestCount) -> list[Header]:
+    """Return the key's limit and its remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
-    headers = [
+    return [
         (b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()),
         (b"ratelimit", f'"key";r={max(counted.left, 0)}{reset}'.encode()),
     ]
-
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *headers]}
-        await send(message)
-
-    return sent

@@ -6,9 +6,12 @@ FastAPI's own size limit answers in plain text, bypassing the application's erro
 import asyncio
 from typing import NamedTuple
 
+from fastapi import Response
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope
 
+from service.api.middleware.exchange import Exchange
+from service.api.middleware.in_flight import Arrival
 from service.api.responses.problems import too_large
 
 CLIENT_GONE = 499
@@ -46,47 +49,53 @@ _IMPORT_PATIENCE = 20
 
 
 class BodyLimit:
-    """ASGI middleware. It checks a declared length immediately, and counts the bytes of every body.
+    """Checks a declared length immediately, and counts the bytes of every body.
 
     Args:
-        app: the next application.
         most: maximum bytes of a body.
         pace: the slowest body that is accepted.
     """
 
-    def __init__(self, app: ASGIApp, most: MostBytes, pace: Pace) -> None:
-        self._app = app
+    def __init__(self, most: MostBytes, pace: Pace) -> None:
         self._most = most
         self._pace = pace
+        self._import_pace = pace._replace(max_seconds=_IMPORT_PATIENCE * pace.max_seconds)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, unless its declared length is too large."""
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
-        most, pace = self._most.of(scope), self._pace
-        if most != self._most.of_request:
-            pace = pace._replace(max_seconds=_IMPORT_PATIENCE * pace.max_seconds)
-        declared = next((value for name, value in scope["headers"] if name == b"content-length"), None)
-        if declared is not None and int(declared) > most:
-            return await too_large(most)(scope, receive, send)
-        if not has_body(scope):  # a disconnect interrupts nothing
-            return await self._app(scope, receive, send)
-        return await self._app(scope, _Body(receive, most, pace).receive, send)
+    def limit(self, exchange: Exchange) -> Response | None:
+        """Limit the body of a request; return the refusal if its declared length is too large."""
+        if not exchange.has_body:  # a disconnect interrupts nothing
+            return None
+        most = self._most.of(exchange.scope)
+        if int(exchange.headers.get(b"content-length", b"0")) > most:
+            return too_large(most)
+        pace = self._pace if most == self._most.of_request else self._import_pace
+        exchange.receive = _Body(exchange.receive, exchange.arrival, most, pace).receive
+        return None
 
 
-def has_body(scope: Scope) -> bool:
-    """Check whether the headers of a request declare a body."""
-    return any(
-        (name == b"content-length" and value != b"0") or name == b"transfer-encoding"
-        for name, value in scope["headers"]
-    )
+async def read_whole(exchange: Exchange) -> bytes:
+    """Return the whole body of a request.
+
+    Raises:
+        HTTPException: if the body is too large or too slow, or the client disconnects.
+    """
+    message = await exchange.receive()
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False):
+        return body
+    parts = [body]
+    while message.get("more_body", False):
+        message = await exchange.receive()
+        parts.append(message.get("body", b""))
+    return b"".join(parts)
 
 
 class _Body:
     """One arriving body."""
 
-    def __init__(self, receive: Receive, max_bytes: int, pace: Pace) -> None:
+    def __init__(self, receive: Receive, arrival: Arrival | None, max_bytes: int, pace: Pace) -> None:
         self._receive = receive
+        self._arrival = arrival
         self._max_bytes = max_bytes
         self._pace = pace
         self._asked_at: float | None = None
@@ -103,10 +112,15 @@ class _Body:
         self._received += len(message.get("body", b""))
         if self._received > self._max_bytes:
             raise HTTPException(413, f"the body is larger than the limit of {self._max_bytes:,} bytes")
-        self._complete = not message.get("more_body", False)
+        if not message.get("more_body", False):
+            self._complete = True
+            if self._arrival is not None:
+                self._arrival.end()
         return message
 
     async def _in_time(self) -> Message:
+        if self._arrival is None:  # the body has arrived, and a timer would cost as much as the rest
+            return await self._receive()
         if self._asked_at is None:
             self._asked_at = asyncio.get_running_loop().time()
         patience = self._pace.patience(self._received)

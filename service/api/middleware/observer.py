@@ -1,13 +1,11 @@
 """Observes every request: its id and trace, one log line, one count."""
 
-import asyncio
 from collections.abc import Callable
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from service import request_context
-from service.api.responses.problems import answer_to, internal_error
-from service.errors import StoppingError
+from service.api.middleware.exchange import Exchange
 from service.observability.request_id import accepted_request_id, trace_id
 from service.observability.telemetry import Telemetry
 from service.request_context import RequestContext
@@ -20,59 +18,38 @@ _UNCHECKED_NAME = (400, 422)
 
 
 class Observer:
-    """ASGI middleware. Only `SecurityHeaders` wraps it, so that it also observes refused requests.
+    """Counts and logs requests.
 
     Args:
-        app: the next application.
         telemetry: counts and logs requests, and generates an id for a request without one.
         now: returns seconds of a monotonic clock.
     """
 
-    def __init__(self, app: ASGIApp, telemetry: Telemetry, now: Callable[[], float]) -> None:
-        self._app = app
+    def __init__(self, telemetry: Telemetry, now: Callable[[], float]) -> None:
         self._metrics, self._log, self._new_id, self._span_trace_id = telemetry
         self._now = now
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, then count and log it."""
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
-        started, notes, status = self._now(), self._notes(scope), 0
-        request_context.current.set(notes)
-        answered_id = (b"x-request-id", notes.request_id.encode())
+    def begin(self, scope: Scope, receive: Receive, send: Send) -> Exchange:
+        """Begin a request: note its id and trace for everything that handles it."""
+        exchange = Exchange(scope, receive, send, RequestContext(""), self._now())
+        self._identify(exchange.notes, exchange.headers)
+        request_context.current.set(exchange.notes)
+        return exchange
 
-        async def observed(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", ()), answered_id]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, observed)
-        except asyncio.CancelledError:  # the server is stopping and no longer waits
-            if status:
-                raise
-            await answer_to(StoppingError("this worker stopped before it could answer"))(scope, receive, observed)
-        except Exception:
-            if not status:  # the response had not begun
-                await internal_error()(scope, receive, observed)
-            status = 500
-            raise
-        finally:
-            self._tell(scope, status or 499, self._now() - started, notes)
-
-    def _notes(self, scope: Scope) -> RequestContext:
-        headers = dict(scope["headers"])
+    def _identify(self, notes: RequestContext, headers: dict[bytes, bytes]) -> None:
         given, traceparent = headers.get(b"x-request-id"), headers.get(b"traceparent")
-        request_id = (given and accepted_request_id(given)) or self._new_id()
+        notes.request_id = (given and accepted_request_id(given)) or self._new_id()
         if self._span_trace_id is not None:
-            return RequestContext(request_id, self._span_trace_id())
-        return RequestContext(request_id, None if traceparent is None else trace_id(traceparent))
+            notes.trace_id = self._span_trace_id()
+        elif traceparent is not None:
+            notes.trace_id = trace_id(traceparent)
 
-    def _tell(self, scope: Scope, status: int, seconds: float, notes: RequestContext) -> None:
+    def end(self, exchange: Exchange) -> None:
+        """Count a request, and log it if it has a line."""
         # The path template in the router: /predict and /v1/predict share one label, and the labels are bounded.
+        scope, status, notes = exchange.scope, exchange.status or 499, exchange.notes
         route, method = getattr(scope.get("route"), "path", ""), scope["method"]
+        seconds = self._now() - exchange.started
         self._metrics.count_request(method, route, status, seconds)
         if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
             return

@@ -51,6 +51,16 @@ def is_json(content_type: bytes) -> bool:
 
 
 @lru_cache(maxsize=64)
+def is_plain_json(content_type: bytes) -> bool:
+    """Check whether a media type is JSON in UTF-8."""
+    try:
+        check_charset(content_type)
+    except HTTPException:
+        return False
+    return is_json(content_type)
+
+
+@lru_cache(maxsize=64)
 def check_charset(content_type: bytes) -> None:
     """Refuse a body whose media type declares another charset than UTF-8, the only one of JSON (RFC 8259, section 8.1).
 
@@ -81,11 +91,11 @@ def check_utf8(body: bytes) -> None:
         raise HTTPException(400) from error
 
 
-async def read_large(request: Request, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
+async def read_large(compute: Compute, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     """Read a large body in a thread.
 
     Args:
-        request: the request; its application has the threads.
+        compute: the threads.
         body: JSON.
         model: the type to read.
 
@@ -94,10 +104,11 @@ async def read_large(request: Request, body: bytes, model: pydantic.TypeAdapter[
         HTTPException: with status 400, if the body cannot be decoded, or is nested too deeply.
         InvalidInputError: if the body has too many objects, lists and members, or one object too many members.
     """
-    return await _compute_of(request).run(_OWNER, _read, body, model)
+    return await compute.run(_OWNER, _read, body, model)
 
 
-def _compute_of(request: Request) -> Compute:
+def compute_of(request: Request) -> Compute:
+    """Return the threads of a request's application."""
     compute: Compute = request.app.state.compute
     return compute
 
@@ -177,12 +188,31 @@ async def answer_with(
         status: the HTTP status.
         headers: further headers.
     """
-    if _numbers_in(answer) < LARGE:
-        body = _ENCODER.encode(answer)
-    else:
-        body = await _compute_of(request).run(_OWNER, _written, answer)
-    kind = Response if len(body) < _CHUNK else _ChunkedResponse
+    body = await encode(answer, compute_of(request))
+    kind = _ChunkedResponse if is_long(body) else Response
     return kind(body, status, dict(headers or {}), "application/json")
+
+
+async def encode(answer: Any, compute: Compute) -> bytes:
+    """Return the JSON of an answer; a thread encodes a large one.
+
+    Args:
+        answer: a dataclass or a pydantic model.
+        compute: the threads.
+    """
+    if _numbers_in(answer) < LARGE:
+        return _ENCODER.encode(answer)
+    return await compute.run(_OWNER, _written, answer)
+
+
+def is_long(body: bytes) -> bool:
+    """Check whether a body should be sent in parts."""
+    return len(body) >= _CHUNK
+
+
+def long_response(body: bytes) -> Response:
+    """Return a response with status 200 that sends a long JSON body in parts."""
+    return _ChunkedResponse(body, 200, None, "application/json")
 
 
 def _numbers_in(answer: Any) -> int:

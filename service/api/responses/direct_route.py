@@ -8,7 +8,16 @@ from fastapi import Request, Response
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 
-from service.api.responses.bodies import LARGE, answer_with, check_charset, check_utf8, is_json, read_large
+from service.api.responses.bodies import (
+    LARGE,
+    answer_with,
+    check_charset,
+    check_utf8,
+    compute_of,
+    is_json,
+    read_large,
+)
+from service.api.responses.operation import Operation
 from service.api.responses.strict_route import Handler, StrictRoute
 
 
@@ -16,7 +25,13 @@ class DirectRoute(StrictRoute):
     """A route whose function takes only the body and path parameters, and returns a dataclass or a pydantic model.
 
     FastAPI's own handler reads invalid requests and reports their errors.
+
+    Attributes:
+        operation: what the gate may call in the place of the route; None if the route has path parameters, or returns
+            another status or other headers.
     """
+
+    operation: Operation | None = None
 
     def answer_handler(self) -> Handler:
         """See `StrictRoute.answer_handler`."""
@@ -26,6 +41,8 @@ class DirectRoute(StrictRoute):
             raise TypeError(f"the function of {self.path} must take the body, path parameters, and nothing else")
         model: Any = field.field_info.annotation
         reader, status = TypeAdapter[Any](model), self.status_code or 200
+        if not paths and status == 200 and type(self) is DirectRoute:
+            self.operation = Operation(self, model, function)
         read = reader.validate_json
 
         async def direct(request: Request) -> Response:
@@ -35,7 +52,7 @@ class DirectRoute(StrictRoute):
             check_charset(content_type)
             try:
                 body = await request.body()
-                given = read(body) if len(body) < LARGE else await read_large(request, body, reader)
+                given = read(body) if len(body) < LARGE else await read_large(compute_of(request), body, reader)
             except ClientDisconnect:
                 return await general(request)
             except ValidationError:

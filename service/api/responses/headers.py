@@ -1,6 +1,6 @@
 """Security headers of every response, for browsers."""
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from collections.abc import Iterable
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -14,23 +14,12 @@ SECURITY_HEADERS = {
 
 _ADDED = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
+HEADER_LINES = b"".join(b"%b: %b\r\n" % header for header in _ADDED)
+"""The security headers as a server writes them."""
 
-class SecurityHeaders:
-    """ASGI middleware, the outermost one: adds the security headers that a response lacks."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and complete the headers of the response."""
-        if scope["type"] != "http":
-            return await self._app(scope, receive, send)
-
-        async def sent(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = message["headers"]
-                there = {name for name, _ in headers}
-                message["headers"] = [*headers, *(each for each in _ADDED if each[0] not in there)]
-            await send(message)
-
-        return await self._app(scope, receive, sent)
+def complete(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response with the security headers that it lacks."""
+    headers = list(given)
+    there = {name for name, _ in headers}
+    return headers + [each for each in _ADDED if each[0] not in there]

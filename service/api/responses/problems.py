@@ -12,7 +12,6 @@ from starlette.routing import Match
 
 from service import errors, input_errors, request_context
 from service.api.responses import problem_types
-from service.api.responses.headers import SECURITY_HEADERS
 from service.api.responses.problem_types import Kind
 from service.api.responses.request_schemas import schema_of
 from service.schemas.problems import FieldError, Problem
@@ -73,6 +72,13 @@ def answer_to(error: errors.WagerError) -> JSONResponse:
     return _response(problem_of(error), _headers(error))
 
 
+def report(error: errors.WagerError) -> JSONResponse:
+    """Return the response to an error of an operation; log damage of the store."""
+    if isinstance(error, errors.StoreCorruptError):
+        _log.error("%s", error.detail)
+    return answer_to(error)
+
+
 def answer_to_http(error: HTTPException) -> JSONResponse:
     """Return the response to an HTTP error."""
     status, detail = error.status_code, str(error.detail)
@@ -87,10 +93,10 @@ def too_large(max_bytes: int) -> JSONResponse:
     )
 
 
-def internal_error(headers: Mapping[str, str] | None = None) -> JSONResponse:
+def internal_error() -> JSONResponse:
     """Return the response to an unexpected error. It says that the server closes the connection afterwards."""
     problem = _problem(problem_types.INTERNAL_ERROR, "the log of the service has the cause, under this request_id")
-    return _response(problem, {"Connection": "close", **(headers or {})})
+    return _response(problem, {"Connection": "close"})
 
 
 def install(app: FastAPI) -> None:
@@ -155,9 +161,7 @@ def _headers(error: errors.WagerError) -> dict[str, str] | None:
 
 async def _on_wager_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, errors.WagerError)
-    if isinstance(error, errors.StoreCorruptError):
-        _log.error("%s", error.detail)
-    return answer_to(error)
+    return report(error)
 
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
@@ -199,4 +203,4 @@ def _methods_of(request: Request) -> list[str]:
 
 async def _on_any_error(_: Request, error: Exception) -> JSONResponse:
     _log.error("unexpected error", exc_info=error)
-    return internal_error(SECURITY_HEADERS)  # Starlette sends this response outside all middleware
+    return internal_error()

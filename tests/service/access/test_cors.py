@@ -1,12 +1,9 @@
 """The laws of calls from a browser: pages of the listed origins can read answers, others cannot."""
 
-from pathlib import Path
-
 import pytest
 from pydantic import ValidationError
 
 from service.api.middleware.cors import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED_HEADERS
-from service.app import create_app
 from service.settings import Settings
 from tests.service.workers import worker
 
@@ -94,16 +91,6 @@ async def test_other_origins_are_answered_as_without_cors(store_url: str, origin
                 expected.headers,
                 expected.content,
             )
-
-
-def test_the_hot_path_pays_nothing_when_it_is_off(tmp_path: Path) -> None:
-    """Without origins, the application has no such middleware."""
-    store = f"unix://{tmp_path}/none.sock"
-    kinds = [
-        [str(each.cls) for each in create_app(Settings(store_url=store, cors_origins=origins)).user_middleware]
-        for origins in ("", ORIGIN)
-    ]
-    assert [sum("Cors" in kind for kind in each) for each in kinds] == [0, 1]
 
 
 @pytest.mark.parametrize("origin", REFUSED)

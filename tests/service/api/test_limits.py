@@ -10,15 +10,15 @@ import redis
 from fastapi import FastAPI
 
 from service.access.key_admin import IssuedKey, KeyAdmin
-from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
-from service.api.middleware.in_flight import InFlight
+from service.api.middleware.body_limit import Pace
 from service.api.responses import problems
-from service.api.responses.headers import SECURITY_HEADERS, SecurityHeaders
+from service.api.responses.headers import SECURITY_HEADERS
 from service.errors import StoreUnavailableError
 from service.store import keys
 from service.store.access.api_keys import ApiKeyTable
 from service.store.access.rate_limits import RateLimits
 from service.store.redis.redis_store import RedisStore
+from tests.service.gates import gate_over, scope_of
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
 from tests.service.workers import worker
@@ -129,7 +129,7 @@ async def test_a_full_worker_refuses_requests() -> None:
     async def livez() -> None:
         pass
 
-    async with client_of(InFlight(app, most=2)) as client:
+    async with client_of(gate_over(app, in_flight=2)) as client:
         waiting = [asyncio.create_task(client.get("/wait")) for _ in range(2)]
         for _ in waiting:
             await inside.acquire()
@@ -157,7 +157,7 @@ async def test_requests_without_a_key_have_separate_places() -> None:
 
     for most, own in ((1, 1), (9, 1), (30, 3)):
         gate.clear()
-        async with client_of(InFlight(app, most=most)) as client:
+        async with client_of(gate_over(app, in_flight=most)) as client:
             for path, places in (("/webhooks/feedback", own), ("/predict", most)):
                 waiting = [asyncio.create_task(client.post(f"{path}?wait")) for _ in range(places)]
                 for _ in waiting:
@@ -225,8 +225,7 @@ async def received_types(headers: list[tuple[bytes, bytes]], *messages: Any) -> 
     async def send(_message: Any) -> None:
         pass
 
-    limit = BodyLimit(app, most=MostBytes(10, 10), pace=Pace(0.0, 0.0, 0.0))
-    await limit({"type": "http", "method": "POST", "path": "/predict", "headers": headers}, receive, send)
+    await gate_over(app, Pace(0.0, 0.0, 0.0))(scope_of("POST", "/predict", headers), receive, send)
     return types
 
 
@@ -278,17 +277,16 @@ async def test_every_answer_has_the_security_headers(
 
 
 async def test_refusals_and_defects_have_the_security_headers(guarded: httpx2.AsyncClient) -> None:
-    """Answers of middleware, and the 500 from outside all middleware, have the security headers too."""
+    """Answers of the gate and of FastAPI's outermost layer have the security headers too."""
     refused = await guarded.get("/models")
     app = FastAPI()
     problems.install(app)
-    app.add_middleware(SecurityHeaders)
 
     @app.get("/")
     async def broken() -> None:
         raise KeyError
 
-    async with client_of(app) as client:
+    async with client_of(gate_over(app)) as client:
         defect = await client.get("/")
     assert (refused.status_code, defect.status_code) == (401, 500)
     for response in (refused, defect):

@@ -9,12 +9,10 @@ import httpx2
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.middleware.observer import Observer
-from service.observability.http_metrics import WorkerMetrics
 from service.observability.request_id import accepted_request_id, request_ids, trace_id
 from service.observability.request_log import RequestLog
-from service.observability.telemetry import Telemetry
 from service.request_context import RequestContext
+from tests.service.gates import gate_over, scope_of
 from tests.service.sample_models import definition
 from tests.service.wager import serve
 from tests.service.workers import worker
@@ -112,10 +110,11 @@ async def test_a_broken_off_answer_is_logged_as_a_failure(caplog: pytest.LogCapt
     async def receive() -> Message:
         return {"type": "http.disconnect"}
 
-    observer = Observer(breaks_off, Telemetry(WorkerMetrics(), RequestLog(0), lambda: "made-1", None), lambda: 0.0)
     with pytest.raises(RuntimeError), caplog.at_level(logging.INFO):
-        await observer({"type": "http", "method": "GET", "path": "/x", "headers": []}, receive, send)
-    assert sent == [{"type": "http.response.start", "status": 200, "headers": [(b"x-request-id", b"made-1")]}]
+        await gate_over(breaks_off)(scope_of("GET", "/x", []), receive, send)
+    (start,) = sent
+    assert (start["type"], start["status"]) == ("http.response.start", 200)
+    assert (b"x-request-id", b"made-1") in start["headers"]
     assert [record.__dict__["status"] for record in caplog.records] == [500]
 
 
