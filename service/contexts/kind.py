@@ -241,7 +241,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
 def values_in(given: object) -> int:
     """Return the number of values in a parsed context, at any depth; the count stops soon above `MOST_COUNTED`."""
-    if type(given) is dict and _NESTED.isdisjoint(map(type, given.values())):  # most are flat
+    if type(given) is list or (type(given) is dict and _NESTED.isdisjoint(map(type, given.values()))):  # most are flat
         return len(given)
     if not isinstance(given, (dict, list)):
         return sum(map(len, vars(given).values())) if hasattr(given, "__dict__") else 1

@@ -14,10 +14,10 @@ from service.contexts.named import NamedKind
 from service.contexts.sparse import SparseKind
 
 KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind, FeaturelessKind, NamedKind)
-"""The kinds, in the order of their claims after the first, which comes last."""
+"""The kinds, in the order of their claims."""
 
 _WITH_FEATURES = tuple(kind for kind in KINDS if kind.has_features)
-_CLAIMS = [(kind.claims, kind.name) for kind in (*KINDS[1:], KINDS[0])]
+_CLAIMS = [(kind.claims, kind.name) for kind in KINDS]
 _KIND_OF_NAME = {kind.name: kind for kind in KINDS}
 NAMES = frozenset(_KIND_OF_NAME)
 

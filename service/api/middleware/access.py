@@ -48,6 +48,9 @@ _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None 
 
 def need_of(method: str, path: str) -> Need | None:
     """Return what a request needs; None for an open path. The model in the path is checked separately."""
+    listed = _SCOPES.get((method, path))
+    if listed is not None:
+        return listed
     path = path.removeprefix("/v1")
     if path in _OPEN or path.startswith(_OPEN_FOLDERS):
         return None

@@ -61,16 +61,17 @@ class BodyLimit:
         self._pace = pace
         self._import_pace = pace._replace(max_seconds=_IMPORT_PATIENCE * pace.max_seconds)
 
-    def limit(self, exchange: Exchange) -> Response | None:
-        """Limit the body of a request; return the refusal if its declared length is too large."""
-        if not exchange.has_body:  # a disconnect interrupts nothing
-            return None
-        most = self._most.of(exchange.scope)
-        if int(exchange.headers.get(b"content-length", b"0")) > most:
-            return too_large(most)
-        pace = self._pace if most == self._most.of_request else self._import_pace
-        exchange.receive = _Body(exchange.receive, exchange.arrival, most, pace).receive
-        return None
+    def refusal(self, exchange: Exchange) -> Response | None:
+        """Return the refusal of a request if the declared length of its body is too large."""
+        declared, most = int(exchange.headers.get(b"content-length", b"0")), self._most.of(exchange.scope)
+        return too_large(most) if declared > most else None
+
+    def limit(self, exchange: Exchange) -> None:
+        """Limit the size and the time of a body while it arrives."""
+        if exchange.has_body:  # without a body, a disconnect interrupts nothing
+            most = self._most.of(exchange.scope)
+            pace = self._pace if most == self._most.of_request else self._import_pace
+            exchange.receive = _Body(exchange.receive, exchange.arrival, most, pace).receive
 
 
 async def read_whole(exchange: Exchange) -> bytes:
@@ -79,15 +80,18 @@ async def read_whole(exchange: Exchange) -> bytes:
     Raises:
         HTTPException: if the body is too large or too slow, or the client disconnects.
     """
-    message = await exchange.receive()
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False):
-        return body
-    parts = [body]
-    while message.get("more_body", False):
+    parts, more = list[bytes](), True
+    while more:
         message = await exchange.receive()
+        if message["type"] == "http.disconnect":
+            raise _client_left()
         parts.append(message.get("body", b""))
-    return b"".join(parts)
+        more = message.get("more_body", False)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _client_left() -> HTTPException:
+    return HTTPException(CLIENT_GONE, "the client disconnected before the body was complete")
 
 
 class _Body:
@@ -108,7 +112,7 @@ class _Body:
             return await self._receive()
         message = await self._in_time()
         if message["type"] == "http.disconnect":
-            raise HTTPException(CLIENT_GONE, "the client disconnected before the body was complete")
+            raise _client_left()
         self._received += len(message.get("body", b""))
         if self._received > self._max_bytes:
             raise HTTPException(413, f"the body is larger than the limit of {self._max_bytes:,} bytes")

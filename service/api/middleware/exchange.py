@@ -50,6 +50,8 @@ class Exchange:
 
     Attributes:
         headers: the last value of each header of the request.
+        has_length: whether the headers declare the length of the body, or that there is none.
+        has_body: whether the headers declare a body.
         receive: as given, or with the limits of the body.
         status: status of the response; 0 before it begins.
         more_headers: further headers of the response, set before it begins.
@@ -58,13 +60,15 @@ class Exchange:
     """
 
     __slots__ = (
-        "_send", "_wrapped", "arrival", "headers", "more_headers", "notes", "one_write", "receive", "scope", "started",
-        "status",
+        "_send", "_wrapped", "arrival", "has_body", "has_length", "headers", "more_headers", "notes", "one_write",
+        "receive", "scope", "started", "status",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, notes: RequestContext, started: float) -> None:
         self.scope, self.receive, self.notes, self.started = scope, receive, notes, started
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.has_length = b"transfer-encoding" not in self.headers
+        self.has_body = self.headers.get(b"content-length", b"0") != b"0" or not self.has_length
         self.status = 0
         self.more_headers: list[Header] = []
         self.arrival: Arrival | None = None
@@ -77,11 +81,6 @@ class Exchange:
     def repeats_headers(self) -> bool:
         """Whether a header of the request occurs more than once."""
         return len(self.headers) < len(self.scope["headers"])
-
-    @property
-    def has_body(self) -> bool:
-        """Whether the headers declare a body."""
-        return self.headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.headers
 
     @property
     def body_has_arrived(self) -> bool:

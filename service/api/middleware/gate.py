@@ -140,12 +140,15 @@ class Gate:
                 await self._access.admit(exchange, need)
         except (AccessError, ModelNotFoundError, StoreError) as error:
             return await exchange.respond(answer_to(error))
-        refusal = self._bodies.limit(exchange)
+        refusal = self._bodies.refusal(exchange)
         if refusal is not None:
             return await exchange.respond(refusal)
         operation = self._operations.get(exchange.scope["path"])
         if operation is None or not _is_usual(exchange):
+            self._bodies.limit(exchange)
             return await self._app(exchange.scope, exchange.receive, exchange.send)
+        if exchange.arrival is not None:
+            self._bodies.limit(exchange)
         return await self._operate(operation, exchange)
 
     async def _operate(self, operation: Operation, exchange: Exchange) -> None:
@@ -173,6 +176,7 @@ def _is_usual(exchange: Exchange) -> bool:
     return (
         scope["method"] == "POST"
         and not scope["query_string"]
+        and exchange.has_length
         and not exchange.repeats_headers
         and is_plain_json(exchange.headers.get(b"content-type", b""))
     )
