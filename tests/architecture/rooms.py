@@ -125,7 +125,8 @@ ROOMS: dict[str, str] = {
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
     "service.api.middleware": (
-        f"{_WORDS} service.compute service.store service.store.access service.access service.observability service.api.responses"
+        f"{_WORDS} service.compute service.store service.store.access service.access service.observability "
+        "service.api.responses"
     ),
     "service.api.resources": (
         f"{_WORDS} service.store service.compute service.per_item service.catalogue service.evaluation "
