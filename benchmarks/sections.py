@@ -18,6 +18,7 @@ from benchmarks.measurements import (
     many,
     scale,
     simulation,
+    standstill,
     startup,
 )
 from benchmarks.peers import contest
@@ -38,12 +39,15 @@ class Section(NamedTuple):
 SECTIONS = {
     "fold": Section("Folds, one core", fold.rows, partial(fold.rows, n=5_000)),
     "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
-    "http": Section("Single requests", http.rows, partial(http.rows, n=400)),
+    "http": Section("Single requests", http.rows, partial(http.rows, n=400, repeats=1)),
     "actions": Section("Actions with features", requests.rows, partial(requests.rows, n=200)),
     "latency": Section("Latency at a given rate", latency.rows, partial(latency.rows, seconds=2.0, n=4_000)),
     "batches": Section("Batches", batches.rows, partial(batches.rows, batches=8)),
     "peers": Section("Peers over HTTP, one driver", contest.rows, partial(contest.rows, n=500)),
     "startup": Section("Time to the first answer", startup.rows),
+    "standstill": Section(
+        "Standstills", standstill.rows, partial(standstill.rows, seconds=3.0), partial(standstill.rows, seconds=600.0)
+    ),
     "blocking": Section("Nothing blocks", blocking.rows),
     "costliest": Section("The costliest models", costliest.rows),
     "scale": Section("Workers and models", scale.rows),

@@ -1,6 +1,5 @@
-"""The service under test, in its own processes, with do-nothing routes in the same application."""
+"""The service under test and the floors, each in processes of its own."""
 
-import asyncio
 import contextlib
 import os
 import socket
@@ -12,62 +11,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
-from benchmarks import do_nothing
+from benchmarks.heartbeat import standstill_route
 from service.app import create_app
 from service.replicas import snapshot_policy
 from service.store.embedded.server import AppendFsync, EmbeddedServer
-
-_BEAT_SECONDS = 0.002
 
 _SNAPSHOT_AGE = "BENCH_SNAPSHOT_AGE"
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def app_under_test() -> FastAPI:
-    """Create the real application with the do-nothing routes and the route that reports standstills."""
+    """Create the real application with a route that reports standstills."""
     snapshot_policy.SNAPSHOT_AGE = float(os.environ.get(_SNAPSHOT_AGE, snapshot_policy.SNAPSHOT_AGE))
     app = create_app()
-    app.include_router(_standstill_route())
-    app.include_router(do_nothing.routes(do_nothing.PREFIX))
-    app.router.routes.insert(0, app.router.routes.pop())  # FastAPI matches routes in order, so earlier ones cost less
+    app.include_router(standstill_route())
     return app
-
-
-class _Heartbeat:
-    """Records the most processor time of the event loop's thread between two beats."""
-
-    def __init__(self) -> None:
-        self.longest = 0.0
-        self._last = time.thread_time()
-        self._task: asyncio.Task[None] | None = None
-
-    def restart(self) -> float:
-        """Return the longest time so far, in seconds, and start over."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._beat())
-        longest, self.longest, self._last = self.longest, 0.0, time.thread_time()
-        return longest
-
-    async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(0)
-            now = time.thread_time()
-            self.longest, self._last = max(self.longest, now - self._last), now
-            await asyncio.sleep(_BEAT_SECONDS)
-            now = time.thread_time()
-            self.longest, self._last = max(self.longest, now - self._last), now
-
-
-def _standstill_route() -> APIRouter:
-    routes, heartbeat = APIRouter(prefix="/bench"), _Heartbeat()
-
-    @routes.post("/standstill")
-    async def standstill() -> dict[str, float]:
-        return {"cpu_seconds": heartbeat.restart()}
-
-    return routes
 
 
 class Server(NamedTuple):
@@ -109,7 +69,9 @@ def running(
         environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url, "WAGER_HOST": "127.0.0.1"}
         if snapshot_age is not None:
             environment[_SNAPSHOT_AGE] = str(snapshot_age)
-        started = [stack.enter_context(_uvicorn("server:app_under_test", environment)) for _ in range(workers)]
+        started = [
+            stack.enter_context(_launched("benchmarks.server:app_under_test", environment)) for _ in range(workers)
+        ]
         for port, process in started:
             _wait_for(port, process)
         ports, processes = zip(*started, strict=True)
@@ -117,21 +79,19 @@ def running(
 
 
 @contextlib.contextmanager
-def running_plain() -> Iterator[Server]:
-    """Run one worker of the plain do-nothing application, without a store."""
-    with _uvicorn("do_nothing:plain_app", os.environ | _ONE_THREAD) as (port, process):
+def running_floor(factory: str) -> Iterator[Server]:
+    """Run one worker of an application of `benchmarks.floors`, without a store."""
+    with _launched(f"benchmarks.floors:{factory}", os.environ | _ONE_THREAD) as (port, process):
         _wait_for(port, process)
         yield Server((port,), (process.pid,), "", 0)
 
 
 @contextlib.contextmanager
-def _uvicorn(factory: str, environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+def _launched(application: str, environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
-    application = [f"benchmarks.{factory}", "--factory", "--port", str(port)]
-    command = [sys.executable, "-m", "uvicorn", *application, "--no-access-log", "--log-level", "warning"]
-    command += ["--timeout-graceful-shutdown", "1"]
+    command = [sys.executable, "-m", "benchmarks.launch", application, str(port)]
     process = subprocess.Popen(command, env=environment)
     try:
         yield port, process

@@ -4,10 +4,9 @@ from typing import get_args
 
 import numpy as np
 
-from benchmarks.do_nothing import PREFIX
-from benchmarks.measurements.http import CONNECTIONS, REPEATS, create_model, play
+from benchmarks.measurements.http import CONNECTIONS, REPEATS, SERVICE, SMALL, by_own_driver, create_model
 from benchmarks.report import Row, seen
-from benchmarks.server import running
+from benchmarks.server import running, running_floor
 from service.store.embedded.server import AppendFsync
 
 _PATHS = ("/predict", "/feedback")
@@ -15,12 +14,13 @@ _LEAST: AppendFsync = "no"
 
 
 def rates(setting: AppendFsync, n: int) -> list[float]:
-    """Return the rate of each path, as a share of the do-nothing route's."""
-    with running(appendfsync=setting) as server:
+    """Return the rate of each path, as a share of the plain FastAPI application's."""
+    with running(appendfsync=setting) as server, running_floor("plain_fastapi") as plain:
         create_model(server, "bench", algorithm="gaptron")
-        play(server, "bench", n // 5, seed=99)
-        runs = [play(server, "bench", n, seed) for seed in range(REPEATS)]
-    return [float(np.median([run[path].rate / run[PREFIX + path].rate for run in runs])) for path in _PATHS]
+        servers = {SERVICE: server, "FastAPI": plain}
+        by_own_driver(servers, "bench", n // 5, 99, SMALL)
+        runs = [by_own_driver(servers, "bench", n, seed, SMALL) for seed in range(REPEATS)]
+    return [float(np.median([run[path][SERVICE].rate / run[path]["FastAPI"].rate for run in runs])) for path in _PATHS]
 
 
 def rows(n: int = 2_000) -> list[Row]:
@@ -29,7 +29,7 @@ def rows(n: int = 2_000) -> list[Row]:
     return [
         seen(
             f"POST {path}, {CONNECTIONS} connections, appendfsync {setting}",
-            f"{shares[i]:.2f} of the do-nothing route",
+            f"{shares[i]:.2f} of a plain FastAPI application",
             f"{taken[_LEAST][i]:.2f} with appendfsync {_LEAST}",
             shares[i] / taken[_LEAST][i],
         )

@@ -1,25 +1,26 @@
-"""Requests per second of one worker, and its processor time per request, compared with two do-nothing baselines.
+"""Requests per second of one worker, and its processor time per request, compared with two floors that do nothing.
 
-One baseline is a do-nothing route of the same application, the other a plain FastAPI application in its own process.
+One floor is a plain FastAPI application, the other an ASGI application without a framework. The own driver and wrk
+measure all three in turn.
 """
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import httpx2
 import numpy as np
 import uvloop
 
-from benchmarks.do_nothing import PREFIX
-from benchmarks.driver import Outcome, drive, post
+from benchmarks import wrk
+from benchmarks.driver import drive, post
 from benchmarks.report import Row, at_least, seen
-from benchmarks.server import Server, running, running_plain
+from benchmarks.server import Server, running, running_floor
 
 CONNECTIONS, K, D = 32, 10, 20
 REPEATS = 5
-PLAIN = "plain"
+WRK_SECONDS = 3
 
 
 class Shape(NamedTuple):
@@ -61,17 +62,25 @@ def create_model(server: Server, name: str, shape: Shape = SMALL, retain_rounds:
     httpx2.post(f"http://127.0.0.1:{server.port}/models", json=body).raise_for_status()
 
 
+def prediction_bodies(name: str, n: int, seed: int, shape: Shape = SMALL) -> list[bytes]:
+    """Return the bodies of n requests for a prediction."""
+    return [json.dumps({"model": name, "context": context}).encode() for context in shape.contexts(n, seed)]
+
+
 def predictions(path: str, name: str, n: int, seed: int, shape: Shape = SMALL) -> Iterator[bytes]:
     """Return n requests for a prediction."""
-    contexts = shape.contexts(n, seed)
-    return iter([post(path, json.dumps({"model": name, "context": context}).encode()) for context in contexts])
+    return iter([post(path, body) for body in prediction_bodies(name, n, seed, shape)])
+
+
+def feedback_bodies(ids: Sequence[str]) -> list[bytes]:
+    """Return the feedback for each prediction; one in three is right."""
+    return [json.dumps({"prediction_id": id_, "correct": i % 3 == 0}).encode() for i, id_ in enumerate(ids)]
 
 
 def feedback(path: str, answers: list[bytes]) -> Iterator[bytes]:
     """Return the feedback for each prediction; one in three is right."""
     ids = [json.loads(answer)["prediction_id"] for answer in answers]
-    bodies = [{"prediction_id": id_, "correct": i % 3 == 0} for i, id_ in enumerate(ids)]
-    return iter([post(path, json.dumps(body).encode()) for body in bodies])
+    return iter([post(path, body) for body in feedback_bodies(ids)])
 
 
 class Cost(NamedTuple):
@@ -81,78 +90,126 @@ class Cost(NamedTuple):
     busy: float  # processor seconds of the worker per request
 
 
-Costs = dict[str, Cost]
-"""Costs by path; those of the plain application have the prefix `PLAIN`."""
+Costs = dict[str, dict[str, Cost]]
+"""Costs of the service and of the floors, by path and name."""
+
+SERVICE = "service"
 
 
-def play(server: Server, name: str, n: int, seed: int, shape: Shape = SMALL) -> Costs:
-    """Send n predictions and their feedback, each followed by the same requests to the do-nothing route."""
+class Wanted(NamedTuple):
+    """The required ratios."""
+
+    of_fastapi: float
+    of_asgi: float | None
+
+
+class Case(NamedTuple):
+    """A model to measure."""
+
+    shape: Shape
+    algorithm: str
+    wanted: Wanted
+
+    def __str__(self) -> str:
+        return f"{self.shape}, {self.algorithm}"
+
+
+CASES = [Case(SMALL, name, Wanted(1.6, 0.4)) for name in ("fastcb", "gaptron")] + [
+    Case(shape, "gaptron", Wanted(1.2, None)) for shape in SHAPES[1:]
+]
+
+
+def by_own_driver(servers: dict[str, Server], name: str, n: int, seed: int, shape: Shape) -> Costs:
+    """Send n predictions and their feedback to each server in turn."""
 
     async def all_paths() -> Costs:
-        costs: Costs = {}
-        costs["/predict"], made = await _timed(server, predictions("/predict", name, n, seed, shape), n)
-        costs[PREFIX + "/predict"], _ = await _timed(server, predictions(PREFIX + "/predict", name, n, seed, shape), n)
-        costs["/feedback"], _ = await _timed(server, feedback("/feedback", made.bodies), n)
-        costs[PREFIX + "/feedback"], _ = await _timed(server, feedback(PREFIX + "/feedback", made.bodies), n)
+        costs: Costs = {"/predict": {}, "/feedback": {}}
+        answers = list[bytes]()
+        for each, server in servers.items():
+            costs["/predict"][each], bodies = await _timed(server, predictions("/predict", name, n, seed, shape), n)
+            answers = answers or bodies  # the service is the first
+        for each, server in servers.items():
+            costs["/feedback"][each], _ = await _timed(server, feedback("/feedback", answers), n)
         return costs
 
     return uvloop.run(all_paths())
 
 
-def play_plain(plain: Server, name: str, n: int, seed: int, shape: Shape = SMALL) -> Costs:
-    """Send n predictions and their feedback to the plain application."""
-
-    async def both_paths() -> Costs:
-        predicting, made = await _timed(plain, predictions("/predict", name, n, seed, shape), n)
-        giving, _ = await _timed(plain, feedback("/feedback", made.bodies), n)
-        return {PLAIN + "/predict": predicting, PLAIN + "/feedback": giving}
-
-    return uvloop.run(both_paths())
-
-
-async def _timed(server: Server, requests: Iterator[bytes], n: int) -> tuple[Cost, Outcome]:
+async def _timed(server: Server, requests: Iterator[bytes], n: int) -> tuple[Cost, list[bytes]]:
     before = server.busy_seconds()
     outcome = await drive(server.port, requests, CONNECTIONS, keep=True)
-    return Cost(outcome.rate, (server.busy_seconds() - before) / n), outcome
+    return Cost(outcome.rate, (server.busy_seconds() - before) / n), outcome.bodies
 
 
-def rows(n: int = 4_000) -> list[Row]:
+def by_wrk(servers: dict[str, Server], name: str, n: int, seed: int, shape: Shape) -> Costs:
+    """Send predictions, then feedback, to each server in turn, for `WRK_SECONDS` each."""
+    bodies = prediction_bodies(name, n, seed, shape)
+    costs: Costs = {"/predict": {}, "/feedback": {}}
+    for each, server in servers.items():
+        costs["/predict"][each] = _wrk_cost(server, "/predict", bodies)
+    fastest = max(cost.rate for cost in costs["/predict"].values() if cost is not costs["/predict"].get("ASGI"))
+    given = feedback_bodies(_open_predictions(servers[SERVICE], name, bodies, int(2 * WRK_SECONDS * fastest)))
+    for each, server in servers.items():
+        costs["/feedback"][each] = _wrk_cost(server, "/feedback", given)
+    return costs
+
+
+def _wrk_cost(server: Server, path: str, bodies: list[bytes]) -> Cost:
+    before = server.busy_seconds()
+    n = wrk.requests_answered(server.port, path, bodies, CONNECTIONS, WRK_SECONDS)
+    return Cost(n / WRK_SECONDS, (server.busy_seconds() - before) / n)
+
+
+def _open_predictions(server: Server, name: str, bodies: list[bytes], n: int) -> list[str]:
+    """Make n predictions in batches; return their ids."""
+    contexts, ids = [json.loads(body)["context"] for body in bodies[:500]], list[str]()
+    with httpx2.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=60.0) as client:
+        while len(ids) < n:
+            answer = client.post("/predict/batch", json={"model": name, "contexts": contexts}).raise_for_status()
+            ids += [each["prediction_id"] for each in answer.json()["predictions"]]
+    return ids
+
+
+def rows(n: int = 4_000, repeats: int = REPEATS) -> list[Row]:
     """Return the table of the HTTP paths."""
     table: list[Row] = []
-    with running() as server, running_plain() as plain:
-        for i, shape in enumerate(SHAPES):
-            name, requests = f"bench-{i}", n // 4 if shape.d == 1000 else n
-            create_model(server, name, shape, algorithm="gaptron")
-
-            def both(count: int, seed: int, name: str = name, shape: Shape = shape) -> Costs:
-                return play(server, name, count, seed, shape) | play_plain(plain, name, count, seed, shape)
-
-            both(requests // 5, 99)  # warms up
-            runs = [both(requests, seed) for seed in range(REPEATS)]
-            for path in ("/predict", "/feedback"):
-                table += _rows(f"POST {path}, {shape}", path, runs)
+    drivers: dict[str, Callable[..., Costs]] = {"own driver": by_own_driver}
+    if wrk.is_installed():
+        drivers["wrk"] = by_wrk
+    else:
+        table.append(seen("the rows of wrk", "SKIPPED: wrk is not installed"))
+    with running() as server, running_floor("plain_fastapi") as plain, running_floor("bare_asgi") as bare:
+        servers = {SERVICE: server, "FastAPI": plain, "ASGI": bare}
+        for i, case in enumerate(CASES):
+            name, requests = f"bench-{i}", n // 4 if case.shape.d == 1000 else n
+            create_model(server, name, case.shape, algorithm=case.algorithm)
+            by_own_driver(servers, name, requests // 5, 99, case.shape)  # warms up
+            for driver, play in drivers.items():
+                runs = [play(servers, name, requests, seed, case.shape) for seed in range(repeats)]
+                for path in ("/predict", "/feedback"):
+                    table += _rows(f"POST {path}, {case}, {driver}", [run[path] for run in runs], case.wanted)
     return table
 
 
-def _rows(what: str, path: str, runs: list[Costs]) -> list[Row]:
+def _rows(what: str, runs: list[dict[str, Cost]], wanted: Wanted) -> list[Row]:
     """Return the rows of one path. A ratio is the median over the runs' ratios, because other load comes and goes."""
+    table = []
+    for floor, least in (("FastAPI", wanted.of_fastapi), ("ASGI", wanted.of_asgi)):
+        ratios = [run[SERVICE].rate / run[floor].rate for run in runs]
+        ours, theirs = (_median([run[each].rate for run in runs]) for each in (SERVICE, floor))
+        row = at_least(f"{what}, vs. bare {floor}", ours, theirs, "/s", least or 0.0)
+        ratio = _median(ratios)
+        row = row._replace(ratio=ratio, met=ratio >= (least or 0.0), figure=f"{row.figure}, worst {min(ratios):.2f}")
+        table.append(row if least else row._replace(wanted="", met=True))
+    busy = [_median([run[each].busy for run in runs]) * 1e6 for each in (SERVICE, "FastAPI", "ASGI")]
+    floors = f"FastAPI {busy[1]:,.0f} µs, ASGI {busy[2]:,.0f} µs"
+    ratio = _median([run["FastAPI"].busy / (run[SERVICE].busy or math.nan) for run in runs])  # 0 is less than a tick
+    table.append(seen(f"{what}, a worker's time", f"{busy[0]:,.0f} µs", floors, ratio))
+    return table
 
-    def median(read: Callable[[Costs], float]) -> float:
-        return float(np.median([read(run) for run in runs]))
 
-    def rate_row(what: str, baseline: str) -> Row:
-        ratio = median(lambda run: run[path].rate / run[baseline].rate)
-        rates = median(lambda run: run[path].rate), median(lambda run: run[baseline].rate)
-        return at_least(what, *rates, "/s", 0.9)._replace(ratio=ratio, met=ratio >= 0.9)
-
-    do_nothing = PREFIX + path
-    busy, least_busy = median(lambda run: run[path].busy), median(lambda run: run[do_nothing].busy)
-    busy_ratio = median(lambda run: run[path].busy / (run[do_nothing].busy or math.nan))  # 0 is less than a tick
-    return [
-        rate_row(what, do_nothing),
-        seen(f"{what}, worker", f"{busy * 1e6:,.0f} µs", f"{least_busy * 1e6:,.0f} µs", busy_ratio),
-        rate_row(f"{what}, vs. a plain FastAPI application", PLAIN + path)._replace(wanted="", met=True),
-    ]
+def _median(values: Sequence[float]) -> float:
+    return float(np.median(values))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -104,24 +104,19 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from service.commands.http_protocol import Deadlines, TimedProtocol
     from service.observability import log_format
 
-    rate = settings.body_min_bytes_per_second
-    deadlines = Deadlines(settings.head_timeout_seconds, settings.body_timeout_seconds, rate)
     config = uvicorn.Config(
         "service.app:create_app",
         factory=True,
-        http=partial(TimedProtocol, deadlines=deadlines),  # type: ignore[arg-type]  # called like the class
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
         timeout_worker_healthcheck=30,  # a worker that compiles on a busy machine is slow, not hung
-        timeout_keep_alive=75,  # must exceed the load balancer's, so that the balancer closes first
         timeout_graceful_shutdown=settings.graceful_shutdown_seconds,
-        server_header=False,
         access_log=False,
         log_config=log_format.configuration(settings.log_format),
+        **connection_settings(settings),
     )
     if settings.workers > 1:
         supervisor = Multiprocess(config, sockets=[listener])
@@ -132,6 +127,19 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
         server.run(sockets=[listener])
     return server.started
+
+
+def connection_settings(settings: "Settings") -> dict[str, Any]:
+    """Return uvicorn's settings of connections."""
+    from service.commands.http_protocol import Deadlines, TimedProtocol
+
+    rate = settings.body_min_bytes_per_second
+    deadlines = Deadlines(settings.head_timeout_seconds, settings.body_timeout_seconds, rate)
+    return {
+        "http": partial(TimedProtocol, deadlines=deadlines),
+        "timeout_keep_alive": 75,  # must exceed the load balancer's, so that the balancer closes first
+        "server_header": False,
+    }
 
 
 @contextlib.contextmanager
