@@ -13,6 +13,7 @@ from tests.mutation.of_evaluation import EVALUATION
 from tests.mutation.of_exploration import EXPLORATION
 from tests.mutation.of_fenchel_young import FENCHEL_YOUNG
 from tests.mutation.of_gaptron import GAPTRON
+from tests.mutation.of_gate import GATE
 from tests.mutation.of_lifecycle import LIFECYCLE
 from tests.mutation.of_newton import NEWTON
 from tests.mutation.of_output_spaces import OUTPUT_SPACES
@@ -33,6 +34,7 @@ _SERVICE = (
     *CHANGES,
     *SHADOWS,
     *ACCESS,
+    *GATE,
     *CLIENT,
     *DASHBOARD,
     *EVALUATION,

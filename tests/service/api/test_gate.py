@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 
 import httpx2
 import pytest
+from fastapi.routing import APIRoute
 
 from service.access.key_admin import KeyAdmin
 from service.api import application
+from service.api.middleware.exchange import ONE_WRITE
+from service.api.responses.operation import Operation
 from service.store.access.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.api.test_direct_route import FEEDBACK, PREDICTIONS, TYPES, WITH_PARAMETERS
 from tests.service.bad_requests import REFUSED
+from tests.service.gates import gate_over, scope_of
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.refused import FULL_INFORMATION, LABEL_SET, MODEL, MOST_BYTES, RANKING, Refused, X
 from tests.service.sample_models import definition
@@ -149,10 +153,10 @@ def test_both_ways_answer_alike(ways: Ways, path: str) -> None:
         sent += [("POST", at, JSON_TYPE | each) for each in HEADERS]
         sent += [("POST", at, {"content-type": each}) for each in types] + [("POST", at, {})]
         sent += [("POST", at + more, JSON_TYPE) for more in (*QUERIES, "/")]
-        sent += [(method, at, {}) for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD")]
+        sent += [(method, at, JSON_TYPE) for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD")]
     statuses = set()
     for method, at, headers in sent:
-        request = asked(at, BODIES[path] if method == "POST" else None, method)
+        request = asked(at, BODIES[path], method)
         direct, general = ways.answers(request, headers=headers)
         assert direct == general, (method, at, headers)
         statuses.add(direct[0])
@@ -176,6 +180,40 @@ def test_both_ways_limit_bodies_alike(ways: Ways, size: int, in_chunks: bool) ->
     direct, general = ways.answers(asked("/predict", content, in_chunks=in_chunks))
     assert direct == general
     assert direct[0] == {0: 422, 1: 400, MOST_BYTES: 200}.get(size, 413)
+
+
+class Arrived:
+    """A server that has the whole body before the application begins, and writes nothing at once."""
+
+    body_has_arrived = True
+
+    def write(self, head: bytes, body: bytes) -> bool:  # noqa: ARG002  the interface
+        """See `OneWrite`."""
+        return False
+
+
+@pytest.mark.parametrize(("size", "status"), [(100, 200), (101, 413)])
+async def test_the_declared_length_limits_a_body_that_has_arrived(size: int, status: int) -> None:
+    """Nothing counts its bytes."""
+
+    async def answer(given: list[int]) -> list[int]:
+        return given
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"[1]".ljust(size), "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def never(*_: Any) -> None:
+        raise AssertionError("FastAPI is not asked")
+
+    sent: list[Any] = []
+    operation = Operation(APIRoute("/predict", answer), list[int], answer)
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % size)]
+    scope = scope_of("POST", "/predict", headers) | {"extensions": {ONE_WRITE: Arrived()}}
+    await gate_over(never, body_bytes=100, operations={"/predict": operation})(scope, receive, send)
+    assert sent[0]["status"] == status
 
 
 async def test_both_ways_check_keys_alike(store_url: str, store: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
