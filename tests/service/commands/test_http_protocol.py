@@ -95,7 +95,7 @@ async def conversation(app: ASGIApp, parts: list[bytes], begun: asyncio.Event | 
         return made
 
     server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
-    async with server, asyncio.timeout(30.0):
+    async with server, asyncio.timeout(10.0):
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         read = b""
         for i, part in enumerate(parts):
@@ -108,7 +108,8 @@ async def conversation(app: ASGIApp, parts: list[bytes], begun: asyncio.Event | 
                 wanted = requests
             while read.count(b"HTTP/1.1 200") < wanted and (more := await reader.read(2**20)):
                 read += more
-        writer.write_eof()
+        if not any(sign in parts[-1] for sign in (b"connection: close", b"HTTP/1.0")):  # otherwise the server closes
+            writer.write_eof()
         while more := await reader.read(2**20):
             read += more
         writer.close()
