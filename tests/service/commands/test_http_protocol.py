@@ -88,7 +88,7 @@ async def conversation(app: ASGIApp, parts: list[bytes], begun: asyncio.Event | 
     protocols: list[Counted] = []
 
     def protocol() -> Counted:
-        config = uvicorn.Config(app, access_log=False, server_header=False, ws="none")
+        config = uvicorn.Config(app, access_log=False, server_header=False, ws="none", timeout_keep_alive=60)
         config.load()
         made = Counted(deadlines=DEADLINES, config=config, server_state=ServerState(), app_state={})
         protocols.append(made)
