@@ -1,4 +1,4 @@
-"""The service under test and the floors, each in processes of its own."""
+"""The service under test and the floors, each in separate processes."""
 
 import contextlib
 import os
