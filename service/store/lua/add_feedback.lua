@@ -77,7 +77,7 @@ local function judge(block, token, said, rest)
   end
   local token_and_check, outcome = token_and_check_of(prediction), outcome_of(block, i)
   local fresh = outcome == block.nothing or outcome == block.inactive
-  local body = fresh and body_of(block, prediction)
+  local body = fresh and body_of(block, i, prediction)
   local trouble = fresh and not body and 'b' or not fresh and trouble_with(outcome, token_and_check)
   if trouble then
     return trouble

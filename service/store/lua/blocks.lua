@@ -3,7 +3,6 @@
 -- Layouts: service/store/records/layout.py. A record may be damaged, so its lengths are verified before they are used,
 -- and its checks before it is joined.
 local BEFORE_KEYS = 3
-local UNCHECKED = string.rep('\0', CHECK_BYTES)
 local FORGET_AFTER = 3600 -- seconds that a closed block of a model with deadlines is kept after its window
 
 -- Reads a model's counters and its rule for closing predictions (service/models/closing.py).
@@ -32,7 +31,7 @@ local function open_log(incarnation)
 end
 
 local function check_of(bytes)
-  return string.sub(redis.sha1hex(bytes), 1, CHECK_BYTES)
+  return tonumber(string.sub(redis.sha1hex(bytes), 1, 2 * CHECK_BYTES), 16)
 end
 
 -- Reads a block; returns nil and the status of all its predictions if that is not possible.
@@ -42,7 +41,7 @@ local function parse_block(record)
   end
   local version = string.byte(record)
   if version ~= VERSION then
-    return nil, version > VERSION and 'n' or version == VERSION_3 and 'o' or 'b'
+    return nil, version > VERSION_3 and 'n' or version == VERSION_3 and 'o' or 'b'
   end
   local _, n, flags, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
   local block = {record = record, n = n, answer_bytes = answer_bytes, expires_at = expires_at}
@@ -54,12 +53,13 @@ local function parse_block(record)
   if n < 1 or #record < block.bodies_at then
     return nil, 'b'
   end
-  if check_of(string.sub(record, 1, block.check_at)) ~= string.sub(record, block.check_at + 1, block.open_at) then
+  if check_of(string.sub(record, 1, block.check_at)) ~= struct.unpack(CHECK, record, block.check_at + 1) then
     return nil, 'b'
   end
   if flags ~= 0 then
     return nil, 'n'
   end
+  block.seen = string.sub(record, HEAD_ROUNDS_SEEN, HEAD_BYTES)
   block.nothing, block.unknown = string.rep('\0', block.slot), string.rep('\255', answer_bytes)
   block.inactive = string.rep('\0', OUTCOME_KIND - 1) .. string.char(INACTIVE)
     .. string.rep('\0', block.slot - OUTCOME_KIND)
@@ -100,11 +100,13 @@ local function is_open(block, outcome)
   return outcome == block.nothing or outcome == block.inactive or kind_of(outcome) == PENDING
 end
 
--- Returns the body of an open prediction; nil if it is damaged.
-local function body_of(block, prediction)
-  local from, upto, _, check = struct.unpack(PREDICTION, prediction)
+-- Returns what follows the check of the body in the round of an open prediction; nil if it is damaged.
+local function body_of(block, i, prediction)
+  local upto, _, check = struct.unpack(PREDICTION, prediction)
+  local from = i == 0 and 0 or struct.unpack(PREDICTION, prediction_of(block, i - 1))
   local body = string.sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
-  return #body == upto - from and check_of(body) == check and body or nil
+  local whole = string.sub(prediction, PREDICTION_PROPENSITY) .. block.seen .. body
+  return #body == upto - from and check_of(whole) == check and whole or nil
 end
 
 -- Returns the status of an outcome that is damaged or of a newer version; nil if it is readable.
@@ -118,8 +120,8 @@ local function trouble_with(outcome, token_and_check)
 end
 
 local function write_outcome(block, i, token_and_check, kind, reward, at, round, truth)
-  local said = string.sub(struct.pack(OUTCOME, UNCHECKED, kind, reward, at, round), OUTCOME_KIND) .. truth
-  local outcome = check_of(said .. token_and_check) .. said
+  local said = string.sub(struct.pack(OUTCOME, 0, kind, reward, at, round), OUTCOME_KIND) .. truth
+  local outcome = struct.pack(CHECK, check_of(said .. token_and_check)) .. said
   block.fresh[i], block.first, block.last = outcome, math.min(block.first, i), math.max(block.last, i)
   return outcome
 end

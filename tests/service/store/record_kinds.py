@@ -13,7 +13,8 @@ from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
 from service.store.records.layout import VERSION
-from service.store.records.records import NewPredictions, RecordFormat
+from service.store.records.new_predictions import NewPredictions
+from service.store.records.records import RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.store.format_3 import encode_blocks_3

@@ -14,8 +14,9 @@ from service.store.records import format_3
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
 from service.store.records.layout import VERSION
+from service.store.records.new_predictions import NewPredictions
 from service.store.records.outcomes import decode_outcomes
-from service.store.records.records import BLOCK_BYTES, NewPredictions, RecordFormat
+from service.store.records.records import BLOCK_BYTES, RecordFormat
 from tests.service.store.record_samples import (
     COUNTS,
     FLOATS,
