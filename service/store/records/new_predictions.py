@@ -59,19 +59,33 @@ class BodyEncoder:
         self._with_sizes = np.dtype([*core, ("sizes", SIZES.dtype()), evidence])
         self._whole = np.dtype([*core, evidence, ("context", f"V{contexts.fixed_bytes or 0}")])
 
+    def size(self, contexts: Contexts, parts: Parts) -> int:
+        """Return the approximate bytes of the bodies of n predictions."""
+        fixed, each = self._contexts.fixed_bytes, self._whole if self._is_whole(parts) else self._with_sizes
+        fields = contexts.n * (each.itemsize - self._skipped)
+        if each is self._whole:
+            return fields
+        in_contexts = int(self._contexts.encode(contexts)[1][-1]) if fixed is None else contexts.n * fixed
+        masks = contexts.n * (parts.eligible.shape[1] // 8)
+        total: int = fields + in_contexts + masks + sum(map(len, [*parts.sent, *parts.actions]))
+        return total
+
+    def _is_whole(self, parts: Parts) -> bool:
+        """Return whether bodies have the same parts with the same sizes."""
+        varies = parts.eligible.shape[1] or parts.sent or parts.actions
+        return self._contexts.fixed_bytes is not None and not varies
+
     def encode(self, predictions: NewPredictions) -> tuple[list[bytes], list[int]]:
         """Return the body of each prediction, and its check."""
         contexts, offsets = self._contexts.encode(predictions.contexts)
         parts, n = predictions.parts, len(predictions.outputs)
-        if self._contexts.fixed_bytes is None or parts.eligible.shape[1] or parts.sent or parts.actions:
-            rows = np.zeros(n, self._with_sizes)
-            self._put_numbers(rows, predictions)
+        rows, rest = np.zeros(n, self._whole if self._is_whole(parts) else self._with_sizes), [b""] * n
+        self._put_numbers(rows, predictions)
+        if rows.dtype is self._whole:
+            rows["context"] = np.frombuffer(contexts, rows["context"].dtype)
+        else:
             rows["sizes"]["context_bytes"] = np.diff(offsets)
             rest = _with_parts(rows, [contexts[begin:end] for begin, end in pairwise(offsets.tolist())], parts)
-        else:
-            rows, rest = np.zeros(n, self._whole), [b""] * n
-            self._put_numbers(rows, predictions)
-            rows["context"] = np.frombuffer(contexts, rows["context"].dtype)
         encoded, size, skipped = rows.tobytes(), rows.itemsize, self._skipped
         pieces = [(at, at + size, after) for at, after in zip(range(0, len(encoded), size), rest, strict=True)]
         bodies = [encoded[begin + skipped : end] + after for begin, end, after in pieces]

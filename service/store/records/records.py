@@ -18,7 +18,6 @@ from service.store.records.blocks import block_of
 from service.store.records.context_codec import ContextCodec
 from service.store.records.format_3 import Format3, Past, shape_of
 from service.store.records.layout import (
-    BODY,
     CHECK,
     HEAD,
     INACTIVE,
@@ -26,7 +25,6 @@ from service.store.records.layout import (
     OPEN_COUNT,
     OUTCOME,
     PREDICTION,
-    SIZES,
     VERSION,
     check_of,
 )
@@ -106,11 +104,8 @@ class RecordFormat:
 
     def bounds(self, contexts: Contexts, parts: Parts = NO_PARTS) -> list[int]:
         """Divide n predictions into blocks of limited size; return the start of each block, and n."""
-        fixed, each = self._contexts.fixed_bytes, self._outcome_bytes + self._prediction.itemsize
-        each += BODY.size + SIZES.size + 8 * self._evidence_size
-        in_parts = int(self._contexts.encode(contexts)[1][-1]) if fixed is None else contexts.n * fixed
-        in_parts += contexts.n * (parts.eligible.shape[1] // 8) + sum(map(len, [*parts.sent, *parts.actions]))
-        blocks = min(contexts.n, -(-(contexts.n * each + in_parts) // BLOCK_BYTES))
+        slots = contexts.n * (self._outcome_bytes + self._prediction.itemsize)
+        blocks = min(contexts.n, -(-(slots + self._bodies.size(contexts, parts)) // BLOCK_BYTES))
         return [contexts.n * i // blocks for i in range(blocks + 1)]
 
     def encode_blocks(

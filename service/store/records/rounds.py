@@ -66,7 +66,7 @@ class StoredRounds:
     @property
     def least_bytes(self) -> int:
         """Size of a round; without the context if contexts differ in size."""
-        return (self._whole or self._fixed).itemsize
+        return self._fixed.itemsize + SIZES.size if self._whole is None else self._whole.itemsize
 
     def bounds(self, payload: bytes) -> list[int]:
         """See `RoundReader.bounds`. If a round's length is damaged, its parts give the length."""

@@ -20,6 +20,8 @@ from service.store.records.layout import (
     PREDICTION,
     ROUND,
     SEEN,
+    SIZES,
+    SIZES_GIVEN,
     check_of,
 )
 from service.store.records.new_predictions import NewPredictions
@@ -148,12 +150,22 @@ def resealed(rounds: bytes, answer_bytes: int) -> bytes:
 
 
 def changed_round(rounds: bytes, form: AnswerCodec, **values: Any) -> bytes:
-    """Set fields of a round and recompute its checksums."""
-    changed = bytearray(rounds)
-    core = np.frombuffer(changed, ROUND.dtype(form.dtype), 1)
-    for name, value in values.items():
-        core[name] = value
-    return resealed(bytes(changed), form.dtype.itemsize)
+    """Set fields of a round, or sizes of its parts, and recompute its checksums. Sizes are inserted if it has none."""
+    dtype = ROUND.dtype(form.dtype)
+    core, rest = np.frombuffer(rounds[: dtype.itemsize], dtype).copy(), rounds[dtype.itemsize :]
+    sizes = {name: value for name, value in values.items() if name in SIZES.fields}
+    if sizes:
+        has_sizes = bool(core["flags"][0] & SIZES_GIVEN)
+        given = np.frombuffer(rest[: SIZES.size] if has_sizes else bytes(SIZES.size), SIZES.dtype()).copy()
+        core["flags"] |= SIZES_GIVEN
+        core["length"] += 0 if has_sizes else SIZES.size
+        rest = rest[SIZES.size :] if has_sizes else rest
+        for name, value in sizes.items():
+            given[name] = value
+        rest = given.tobytes() + rest
+    for name in values.keys() - sizes:
+        core[name] = values[name]
+    return resealed(core.tobytes() + rest, form.dtype.itemsize)
 
 
 def feedback_for(ids: list[PredictionId], seed: int) -> list[Feedback]:
