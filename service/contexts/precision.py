@@ -1,0 +1,40 @@
+"""The precision of the numbers of contexts."""
+
+from array import array
+from math import isfinite
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from service.contexts.kind import ContextKind
+from service.input_errors import NotFiniteError
+from service.wording.values import shown
+
+Precision = Annotated[
+    Literal["float64", "float32"],
+    Field(
+        description="`float32` rounds each number of a context to single precision as soon as it is read, and stores it "
+        "in half the bytes. The log shows the rounded numbers.",
+    ),
+]
+
+NUMBERS = {"float64": "<f8", "float32": "<f4"}
+"""The dtype of a stored number."""
+
+_LARGEST = 3.4e38  # of float32, approximately
+
+
+def rounded(kind: ContextKind[Any], context: Any) -> list[float]:
+    """Return the numbers of a checked context in single precision.
+
+    Raises:
+        NotFiniteError: if one is too large for it; names the entry.
+    """
+    given = kind.numbers(context)
+    numbers = array("f", given).tolist()
+    if all(map(isfinite, numbers)):
+        return numbers
+    position = [isfinite(number) for number in numbers].index(False)
+    feature, field = kind.entry(context, position)
+    limits = f"must be between -{_LARGEST:g} and {_LARGEST:g}, as the model's features have the precision float32"
+    raise NotFiniteError(f"got {shown(given[position])} for feature {feature}; {limits}", field)
