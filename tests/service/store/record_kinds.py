@@ -46,6 +46,7 @@ THIN = Contexts.sparse([2, 0, 1], [6, 0, 3], [0.5, -0.25, 1.0])
 KINDS = {
     "dense": Kind(label_codec(4), 2, DenseCodec(3), [2, 0, 3], DENSE),
     "sparse": Kind(label_codec(4), 2, SparseCodec(7), [2, 0, 3], THIN),
+    "float32": Kind(label_codec(4), 0, DenseCodec(4, "<f4"), [2, 0, 3], Contexts.dense(np.eye(3, 4) - 0.25)),
     "label-set": Kind(label_set_codec(4), 1, DenseCodec(3), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], DENSE),
     "ranking": Kind(ranking_codec(3), 1, DenseCodec(3), [[0, 2, 1], [0, 1, 2], [2, 1, 0]], DENSE),
 }
