@@ -13,8 +13,8 @@ from service.wording.values import shown
 Precision = Annotated[
     Literal["float64", "float32"],
     Field(
-        description="`float32` rounds each number of a context to single precision, when it is read, "
-        "and stores it in half the bytes. The log shows the rounded numbers.",
+        description="With `float32`, each number of a context is rounded to single precision when it is read, and "
+        "stored in half the bytes. The log shows the rounded numbers. Models with actions need `float64`.",
     ),
 ]
 
