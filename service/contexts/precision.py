@@ -32,7 +32,7 @@ def rounded(kind: ContextKind[Any], context: Any) -> list[float]:
     """
     given = kind.numbers(context)
     numbers = array("f", given).tolist()
-    if all(map(isfinite, numbers)):
+    if isfinite(sum(numbers)):  # faster than each number
         return numbers
     position = [isfinite(number) for number in numbers].index(False)
     feature, field = kind.entry(context, position)

@@ -32,8 +32,8 @@ STORE = (
             (
                 "two rounds with one number",
                 "blocks.lua:close",
-                "local number = log.rounds + #block.rounds + 1",
-                "local number = log.rounds + 1",
+                "at, log.rounds + place, truth)",
+                "at, log.rounds + 1, truth)",
             ),
             ("every round counts as correct", "blocks.lua:close", "(reward == 1 and 1 or 0)", "1"),
             ("rounds are not counted", "blocks.lua:count_rounds", "'rounds', log.rounds - log.first)", "'rounds', 0)"),
