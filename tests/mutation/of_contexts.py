@@ -54,8 +54,8 @@ CONTEXTS = (
             "test_every_worker_learns_from_the_rounded_numbers",
         ),
         errors=(
-            ("numbers are not rounded", "DenseKind.checked", "rounded(self, context) if self._rounds else", ""),
-            ("sparse numbers are not rounded", "SparseKind.checked", "if self._rounds:", "if False:"),
+            ("numbers are not rounded", "DenseKind.checked", "self._rounds", "False"),
+            ("sparse numbers are not rounded", "SparseKind.checked", "self._rounds", "False"),
             ("numbers become infinite", "precision.rounded", "isfinite(sum(numbers))", "True"),
             ("stored in double precision", "DenseKind.__init__", "NUMBERS[features.precision]", "'<f8'"),
         ),
