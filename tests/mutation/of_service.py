@@ -190,7 +190,7 @@ SERVICE = (
                 "check_of(encoded[begin:end], after)",
                 "check_of(encoded[begin:end])",
             ),
-            ("parts without their sizes", "_is_whole", "parts.sent or", ""),
+            ("masks are left out", "_is_whole", "not varies", "True"),
         ),
     ),
     Errors(
