@@ -56,23 +56,30 @@ async def open_session(world: World, name: str) -> ModelSession:
     return await SessionCache(world.environment, 2**30).find(name, "model")
 
 
-async def predict(session: ModelSession, n: int, seed: int) -> list[PredictionId]:
-    """Make n predictions that stay open, and return their ids."""
+async def predict(session: ModelSession, n: int, seed: int, together: int = BATCH) -> list[PredictionId]:
+    """Make n predictions that stay open, some of them together, and return their ids."""
     contexts = np.random.default_rng(seed).normal(size=(n, D)).tolist()
     ids: list[PredictionId] = []
-    for start in range(0, n, BATCH):
+    for start in range(0, n, together):
         for answer in await session.predict_all(
-            [PredictionRequest(each, None, False) for each in contexts[start : start + BATCH]]
+            [PredictionRequest(each, None, False) for each in contexts[start : start + together]]
         ):
             assert isinstance(answer, PredictAnswer)
             ids.append(PredictionId.parse(answer.prediction_id))
     return ids
 
 
-async def fill(world: World, session: ModelSession, rounds: int) -> None:
-    """Append rounds to the log; the number is rounded down to whole batches. One round in three is right."""
+async def fill(world: World, session: ModelSession, rounds: int, together: int = BATCH) -> None:
+    """Append rounds to the log; the number is rounded down to whole batches. One round in three is right.
+
+    Args:
+        world: the store.
+        session: of the model.
+        rounds: their number.
+        together: predictions that were made together; the rounds of one block are one entry of the log.
+    """
     tokens: defaultdict[str, list[int]] = defaultdict(list)
-    for _, block, token in await predict(session, BATCH, seed=3):
+    for _, block, token in await predict(session, BATCH, seed=3, together=together):
         tokens[block].append(token)
     named = [keys.block(*session.model.key, block) for block in tokens]
     records: list[bytes] = await world.store.command("MGET", *named)

@@ -5,7 +5,7 @@ InvalidInputError
 ├── ContextIndexError         an index out of range, or a repeated one
 ├── FeatureTypeError          a named feature whose value has the wrong type
 ├── FeatureValueError         a named feature whose value is not allowed
-├── NotFiniteError            a named feature that is NaN or infinite
+├── NotFiniteError            a named feature that is NaN or infinite, or a number too large for the model's precision
 ├── FeatureNameError          a name that is too long, too deep, empty, or given twice
 ├── UnknownFeatureError       a named feature that the model does not have
 ├── MissingFeatureError       a named feature that the model requires
@@ -78,7 +78,7 @@ class FeatureValueError(InvalidInputError):
 
 
 class NotFiniteError(InvalidInputError):
-    """A named feature is NaN or infinite."""
+    """A named feature is NaN or infinite, or a number of a context too large for the precision of the features."""
 
 
 class FeatureNameError(InvalidInputError):

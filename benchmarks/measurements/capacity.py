@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks.measurements import scale
 from benchmarks.measurements.hot import WORKERS, measure_hot
 from benchmarks.measurements.http import SMALL, create_model
-from benchmarks.measurements.memory import measure_memory
+from benchmarks.measurements.memory import WHAT, measure_memory
 from benchmarks.report import Row, print_rows, seen
 from benchmarks.server import running
 from benchmarks.sizing import CORE, SHARD_MEMORY, Costs, LinearCost, fit, hot_limit, plan
@@ -46,7 +46,7 @@ def rows_of(costs: Costs) -> Iterator[Row]:
         f"{costs.commands:.2f} commands, {costs.traffic:,.0f} bytes",
     )
     yield seen(
-        "memory in the store",
+        f"memory in the store, {WHAT}",
         f"{costs.prediction_bytes:,.0f} bytes a prediction",
         f"{costs.round_bytes:,.0f} bytes a round in the log; {_RETAINED:,} retained of a model",
     )

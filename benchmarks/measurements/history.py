@@ -11,7 +11,7 @@ from benchmarks.cost import read_meters
 from benchmarks.driver import Outcome, drive
 from benchmarks.log_filler import BATCH, World, environment, fill, fold, open_session, unwritten
 from benchmarks.measurements.http import CONNECTIONS, REPEATS, D, create_model, feedback, predictions
-from benchmarks.measurements.memory import measure_memory
+from benchmarks.measurements.memory import memory_rows
 from benchmarks.report import Row, at_least, at_most, print_rows, seen
 from benchmarks.server import Server, running
 from learners.base import FloatArray
@@ -109,16 +109,6 @@ def start_rows(server: Server, lengths: Sequence[int], starts: int) -> list[Row]
     return [
         at_most(f"{what}, {comparison(length)}", found, short, "ms", 2.0)
         for length, found in zip(lengths, longer, strict=True)
-    ]
-
-
-def memory_rows(server: Server, n: int) -> list[Row]:
-    """Return the rows for memory in the store."""
-    memory = measure_memory(server, n)
-    return [
-        seen("memory of a model", f"{memory.model:,.0f} bytes"),
-        seen("memory of an open prediction", f"{memory.prediction:,.0f} bytes"),
-        seen("memory of a round in the log", f"{memory.round:,.0f} bytes"),
     ]
 
 

@@ -71,6 +71,10 @@ def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
         if name in features.model_fields_set and features.kind != "none":
             detail = f"must be left out: actions.features.{name} is for context and action together"
             raise FeaturesError(detail, f"features.{name}")
+    for where, side in (("features", features), ("actions.features", actions.features)):
+        if (precision := getattr(side, "precision", "float64")) != "float64":
+            detail = f"got {shown(precision)}; must be float64, as products of features are stored"
+            raise FeaturesError(detail, f"{where}.precision")
     _check_kind(context_kind(actions.features))
     _check_interactions(actions, features)
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from learners.base import Contexts
 from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part
+from service.contexts.precision import NUMBERS, Precision, rounded
 from service.input_errors import ContextLengthError
 from service.store.records.context_codec import DenseCodec
 from service.strict_body import FirstError
@@ -19,6 +20,7 @@ class DenseFeatures(BaseFeatures):
     kind: Literal["dense"]
     size: Annotated[int, Field(ge=1, le=1_000_000)]
     """d, the length of every context."""
+    precision: Precision = "float64"
 
 
 class DenseKind(ContextKind[list[float]]):
@@ -35,7 +37,8 @@ class DenseKind(ContextKind[list[float]]):
         self._size = features.size
         self.wanted = f"a list of {_numbers(self._size)}"
         self.example = _example(self._size)
-        self.codec = DenseCodec(self._size)
+        self.codec = DenseCodec(self._size, NUMBERS[features.precision])
+        self._rounds = features.precision != "float64"
 
     @staticmethod
     def claims(given: object) -> bool:
@@ -46,7 +49,7 @@ class DenseKind(ContextKind[list[float]]):
         """See `ContextKind.checked`."""
         if len(context) != self._size:
             raise ContextLengthError(f"got a list of {_numbers(len(context))}; {self.hint}", "context")
-        return context
+        return rounded(self, context) if self._rounds else context
 
     def numbers(self, context: list[float]) -> Sequence[float]:
         """See `ContextKind.numbers`."""

@@ -10,6 +10,7 @@ from pydantic import FailFast, Field
 
 from learners.base import Contexts
 from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part
+from service.contexts.precision import NUMBERS, Precision, rounded
 from service.input_errors import ContextIndexError, ContextLengthError
 from service.store.records.context_codec import SparseCodec
 from service.strict_body import Body
@@ -24,6 +25,7 @@ class SparseFeatures(BaseFeatures):
     kind: Literal["sparse"]
     size: Annotated[int, Field(ge=1, le=2**31 - 1)]
     """d, one more than the largest allowed index."""
+    precision: Precision = "float64"
 
 
 class SparseContext(Body):
@@ -47,7 +49,8 @@ class SparseKind(ContextKind[SparseContext]):
     def __init__(self, features: SparseFeatures) -> None:
         self._size = features.size
         self.wanted = f'an object with "indices", integers from 0 to {self._size - 1}, and "values", numbers'
-        self.codec = SparseCodec(self._size)
+        self.codec = SparseCodec(self._size, NUMBERS[features.precision])
+        self._rounds = features.precision != "float64"
 
     @staticmethod
     def claims(given: object) -> bool:
@@ -68,6 +71,8 @@ class SparseKind(ContextKind[SparseContext]):
             raise ContextIndexError(detail, "context.indices")
         if len(set(indices)) < len(indices):
             raise ContextIndexError(f"got index {_repeated(indices)} twice; indices must be unique", "context.indices")
+        if self._rounds:
+            return SparseContext.model_construct(indices=indices, values=rounded(self, context))
         return context
 
     def numbers(self, context: SparseContext) -> Sequence[float]:

@@ -20,7 +20,7 @@ from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.imports import ImportAnswer, ImportedSource, ImportList, ImportRequest, ImportRound
 from service.store.import_store import Imported, ImportPart
-from service.store.records.records import NewPredictions
+from service.store.records.new_predictions import NewPredictions
 from service.wording.values import counted, quoted
 
 _ATTEMPTS = 20

@@ -14,7 +14,7 @@ from service.models.model import Model
 from service.prediction_id import OWN, tokens_of
 from service.replicas.replica import Replica
 from service.store.import_store import ImportBlock
-from service.store.records.records import NewPredictions
+from service.store.records.new_predictions import NewPredictions
 
 _REWARD = struct.Struct("<d")
 

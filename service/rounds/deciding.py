@@ -18,8 +18,8 @@ from service.rounds.isolation import ImpossibleDecisionsError
 from service.rounds.options import Arms, action_arms, arms_of
 from service.rounds.prediction_requests import PredictionBatch
 from service.slots.remaining import contexts_in_rows, in_rows, without
+from service.store.records.new_predictions import NewPredictions
 from service.store.records.parts import Parts
-from service.store.records.records import NewPredictions
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from service.prediction_id import SINGLE, wire_form
 from service.rounds.deciding import Drawn
 from service.rounds.prediction_requests import PredictionBatch, PredictionRequest, fingerprint, held_out
 from service.schemas.rounds import PredictAnswer, Slot
-from service.store.records.records import NewPredictions
+from service.store.records.new_predictions import NewPredictions
 from service.store.records.stored_prediction import StoredPrediction
 from service.wording.values import quoted
 

@@ -4,8 +4,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.prediction_id import PredictionId
+from service.store.records.format_3 import RecordShape
 from service.store.records.outcomes import Outcome
-from service.store.records.shapes import RecordShape
 
 
 class Feedback(NamedTuple):

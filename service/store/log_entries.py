@@ -15,7 +15,7 @@ from service.errors import StoreCorruptError
 from service.store.base import ChangeEntry, LogEntry
 from service.store.damage import Damage
 from service.store.records import format_3, layout
-from service.store.records.layout import check_of
+from service.store.records.layout import digits_of
 from service.store.records.parts import LogRows
 from service.store.records.records import RecordFormat
 
@@ -47,7 +47,7 @@ def mark_of(entry: LogEntry | ChangeEntry) -> bytes | None:
     They are the stored moment of the first feedback, or the first digits of the SHA-1 of a change.
     """
     if isinstance(entry, ChangeEntry):
-        return check_of(entry.payload)
+        return digits_of(entry.payload)
     at = _MOMENTS[entry.version]
     moment = entry.payload[at : at + 8]
     return moment if len(moment) == 8 else None

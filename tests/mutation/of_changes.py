@@ -33,8 +33,8 @@ CHANGES = (
             (
                 "another change is taken for the same",
                 "mark_of",
-                "return check_of(entry.payload)",
-                "return check_of(b'')",
+                "return digits_of(entry.payload)",
+                "return digits_of(b'')",
             ),
         ),
     ),

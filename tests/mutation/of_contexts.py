@@ -47,6 +47,20 @@ CONTEXTS = (
         ),
     ),
     Errors(
+        concept="precision",
+        laws=(
+            "test_numbers_are_rounded_once",
+            "test_a_number_beyond_single_precision_is_named",
+            "test_every_worker_learns_from_the_rounded_numbers",
+        ),
+        errors=(
+            ("numbers are not rounded", "DenseKind.checked", "self._rounds", "False"),
+            ("sparse numbers are not rounded", "SparseKind.checked", "self._rounds", "False"),
+            ("numbers become infinite", "precision.rounded", "isfinite(sum(numbers))", "True"),
+            ("stored in double precision", "DenseKind.__init__", "NUMBERS[features.precision]", "'<f8'"),
+        ),
+    ),
+    Errors(
         concept="declared features",
         laws=("test_fields_say_what_is_allowed", "test_bad_features_are_refused"),
         errors=(

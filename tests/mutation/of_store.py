@@ -32,12 +32,28 @@ STORE = (
             (
                 "two rounds with one number",
                 "blocks.lua:close",
-                "local number = log.rounds + #block.rounds + 1",
-                "local number = log.rounds + 1",
+                "at, log.rounds + place, truth)",
+                "at, log.rounds + 1, truth)",
             ),
             ("every round counts as correct", "blocks.lua:close", "(reward == 1 and 1 or 0)", "1"),
             ("rounds are not counted", "blocks.lua:count_rounds", "'rounds', log.rounds - log.first)", "'rounds', 0)"),
             ("another incarnation's model is accepted", "blocks.lua:open_log", "~= incarnation then", "== '' then"),
+        ),
+    ),
+    Errors(
+        concept="stored records",
+        laws=("test_records_of_extreme_sizes_survive", "test_no_damaged_byte_of_a_block_makes_a_round"),
+        errors=(
+            ("the check of a body is not verified", "blocks.lua:body_of", "and check_of(whole) == check", ""),
+            ("the first body begins later", "blocks.lua:body_of", "i == 0 and 0 or", "i == 1 and 0 or"),
+            ("rounds without what their predictions saw", "blocks.lua:body_of", ".. block.seen ..", ".."),
+            ("damaged heads are read", "blocks.lua:parse_block", "~= read(CHECK", "== 1 - read(CHECK"),
+            (
+                "sizes of parts are not read",
+                "StoredRounds._sizes",
+                "others[given] = np.frombuffer(packed, '<u4').reshape(-1, 3)",
+                "",
+            ),
         ),
     ),
     Errors(

@@ -20,7 +20,7 @@ from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.base import Block, Feedback, LogEntry, Store
 from service.store.records.layout import ROUND, VERSION
-from service.store.records.records import NewPredictions
+from service.store.records.new_predictions import NewPredictions
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import (
     COMPUTE,

@@ -19,7 +19,7 @@ from service.models.model import Limits, Model, new_model, stored_model
 from service.prediction_id import PredictionId, tokens_of
 from service.schemas.models import ModelDefinition
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, Store
-from service.store.records.records import NewPredictions
+from service.store.records.new_predictions import NewPredictions
 from service.store.stored_models import ModelKey
 from tests.service.workers import START
 

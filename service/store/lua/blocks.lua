@@ -3,7 +3,9 @@
 -- Layouts: service/store/records/layout.py. A record may be damaged, so its lengths are verified before they are used,
 -- and its checks before it is joined.
 local BEFORE_KEYS = 3
-local UNCHECKED = string.rep('\0', CHECK_BYTES)
+-- Calls of locals are faster than those of fields of tables.
+local sub, byte, pack, read, sha1hex, number_of = string.sub, string.byte, struct.pack, struct.unpack, redis.sha1hex, tonumber
+local AFTER_CHECK = '<' .. string.sub(OUTCOME, #CHECK + 1) -- the format of an outcome without its check
 local FORGET_AFTER = 3600 -- seconds that a closed block of a model with deadlines is kept after its window
 
 -- Reads a model's counters and its rule for closing predictions (service/models/closing.py).
@@ -32,7 +34,7 @@ local function open_log(incarnation)
 end
 
 local function check_of(bytes)
-  return string.sub(redis.sha1hex(bytes), 1, CHECK_BYTES)
+  return number_of(sub(sha1hex(bytes), 1, 2 * CHECK_BYTES), 16)
 end
 
 -- Reads a block; returns nil and the status of all its predictions if that is not possible.
@@ -40,11 +42,11 @@ local function parse_block(record)
   if type(record) ~= 'string' or #record < HEAD_BYTES then
     return nil, 'b'
   end
-  local version = string.byte(record)
+  local version = byte(record)
   if version ~= VERSION then
-    return nil, version > VERSION and 'n' or version == VERSION_3 and 'o' or 'b'
+    return nil, version > VERSION_3 and 'n' or version == VERSION_3 and 'o' or 'b'
   end
-  local _, n, flags, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
+  local _, n, flags, answer_bytes, _, expires_at = read(HEAD, record)
   local block = {record = record, n = n, answer_bytes = answer_bytes, expires_at = expires_at}
   block.prediction, block.slot = PREDICTION_BYTES + answer_bytes, OUTCOME_BYTES + answer_bytes
   block.check_at = HEAD_BYTES + n * block.prediction
@@ -54,12 +56,13 @@ local function parse_block(record)
   if n < 1 or #record < block.bodies_at then
     return nil, 'b'
   end
-  if check_of(string.sub(record, 1, block.check_at)) ~= string.sub(record, block.check_at + 1, block.open_at) then
+  if check_of(sub(record, 1, block.check_at)) ~= read(CHECK, record, block.check_at + 1) then
     return nil, 'b'
   end
   if flags ~= 0 then
     return nil, 'n'
   end
+  block.seen = sub(record, HEAD_ROUNDS_SEEN, HEAD_BYTES)
   block.nothing, block.unknown = string.rep('\0', block.slot), string.rep('\255', answer_bytes)
   block.inactive = string.rep('\0', OUTCOME_KIND - 1) .. string.char(INACTIVE)
     .. string.rep('\0', block.slot - OUTCOME_KIND)
@@ -78,21 +81,21 @@ end
 
 local function prediction_of(block, i)
   local at = HEAD_BYTES + i * block.prediction
-  return string.sub(block.record, at + 1, at + block.prediction)
+  return sub(block.record, at + 1, at + block.prediction)
 end
 
 -- Returns what identifies a prediction in its outcome and its round.
 local function token_and_check_of(prediction)
-  return string.sub(prediction, PREDICTION_TOKEN, PREDICTION_PROPENSITY - 1)
+  return sub(prediction, PREDICTION_TOKEN, PREDICTION_PROPENSITY - 1)
 end
 
 local function outcome_of(block, i)
   local at = block.outcomes_at + i * block.slot
-  return block.fresh[i] or string.sub(block.record, at + 1, at + block.slot)
+  return block.fresh[i] or sub(block.record, at + 1, at + block.slot)
 end
 
 local function kind_of(outcome)
-  return string.byte(outcome, OUTCOME_KIND)
+  return byte(outcome, OUTCOME_KIND)
 end
 
 -- Returns whether a prediction still needs its body.
@@ -100,17 +103,19 @@ local function is_open(block, outcome)
   return outcome == block.nothing or outcome == block.inactive or kind_of(outcome) == PENDING
 end
 
--- Returns the body of an open prediction; nil if it is damaged.
-local function body_of(block, prediction)
-  local from, upto, _, check = struct.unpack(PREDICTION, prediction)
-  local body = string.sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
-  return #body == upto - from and check_of(body) == check and body or nil
+-- Returns what follows the check of the body in the round of an open prediction; nil if it is damaged.
+local function body_of(block, i, prediction)
+  local upto, _, check = read(PREDICTION, prediction)
+  local from = i == 0 and 0 or read(PREDICTION, block.record, HEAD_BYTES + (i - 1) * block.prediction + 1)
+  local body = sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
+  local whole = sub(prediction, PREDICTION_PROPENSITY) .. block.seen .. body
+  return #body == upto - from and check_of(whole) == check and whole or nil
 end
 
 -- Returns the status of an outcome that is damaged or of a newer version; nil if it is readable.
 local function trouble_with(outcome, token_and_check)
-  local check, kind, reward = struct.unpack(OUTCOME, outcome)
-  if check_of(string.sub(outcome, OUTCOME_KIND) .. token_and_check) ~= check then
+  local check, kind, reward = read(OUTCOME, outcome)
+  if check_of(sub(outcome, OUTCOME_KIND) .. token_and_check) ~= check then
     return 'b'
   end
   local known = kind == FEEDBACK or kind == EXPIRED or kind == PENDING
@@ -118,19 +123,20 @@ local function trouble_with(outcome, token_and_check)
 end
 
 local function write_outcome(block, i, token_and_check, kind, reward, at, round, truth)
-  local said = string.sub(struct.pack(OUTCOME, UNCHECKED, kind, reward, at, round), OUTCOME_KIND) .. truth
-  local outcome = check_of(said .. token_and_check) .. said
-  block.fresh[i], block.first, block.last = outcome, math.min(block.first, i), math.max(block.last, i)
+  local said = pack(AFTER_CHECK, kind, reward, at, round) .. truth
+  local outcome = pack(CHECK, check_of(said .. token_and_check)) .. said
+  block.fresh[i] = outcome
+  block.first, block.last = i < block.first and i or block.first, i > block.last and i or block.last
   return outcome
 end
 
 -- Closes a prediction as the next round of the log; returns its outcome.
 local function close(log, block, i, token_and_check, kind, reward, at, truth, body)
-  local number = log.rounds + #block.rounds + 1
-  local outcome = write_outcome(block, i, token_and_check, kind, reward, at, number, truth)
-  local rest = outcome .. token_and_check .. body
+  local place = #block.rounds + 1
+  local outcome = write_outcome(block, i, token_and_check, kind, reward, at, log.rounds + place, truth)
+  local length = pack('<I4', 4 + #outcome + #token_and_check + #body)
   block.moment, block.closed = block.moment or at, block.closed + 1
-  block.rounds[#block.rounds + 1] = struct.pack('<I4', 4 + #rest) .. rest
+  block.rounds[place] = length .. outcome .. token_and_check .. body
   log.right = log.right + (reward == 1 and 1 or 0)
   log.partial = log.partial + (reward < 1 and reward or 0)
   log.expired = log.expired + (kind == EXPIRED and 1 or 0)
@@ -140,7 +146,7 @@ end
 -- Returns the number of open predictions in a block. The stored number may be damaged, so zero is verified: an open
 -- prediction needs its body.
 local function open_in(block)
-  local open = struct.unpack(OPEN_COUNT, block.record, block.open_at + 1) - block.closed
+  local open = read(OPEN_COUNT, block.record, block.open_at + 1) - block.closed
   if open > 0 then
     return open
   end
@@ -172,7 +178,7 @@ local function keep(log, key, id, block, now)
   if #block.rounds > 0 then
     append_rounds(log, id, block)
   end
-  local still_open = struct.pack(OPEN_COUNT, open)
+  local still_open = pack(OPEN_COUNT, open)
   if open > 0 then
     redis.call('SETRANGE', key, block.open_at, still_open)
     local at = block.outcomes_at + block.first * block.slot
@@ -180,7 +186,7 @@ local function keep(log, key, id, block, now)
     return
   end
   -- All predictions are closed: drop the bodies.
-  local head = string.sub(block.record, 1, block.open_at)
+  local head = sub(block.record, 1, block.open_at)
   redis.call('SET', key, head .. still_open .. outcomes_in(block, 0, block.n - 1), 'KEEPTTL')
   if log.closes then -- an open prediction of such a model is kept much longer
     local left = math.max(block.expires_at - now, 0) + FORGET_AFTER

@@ -23,7 +23,7 @@ local function close_one(block, i)
   if not is_open(block, outcome) or (waits and trouble_with(outcome, token_and_check)) then
     return
   end
-  local body = body_of(block, prediction)
+  local body = body_of(block, i, prediction)
   if not body then
     return
   end

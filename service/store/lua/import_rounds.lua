@@ -37,7 +37,7 @@ local function read_whole(record, outcomes)
   end
   block.bodies = {}
   for i = 0, block.n - 1 do
-    block.bodies[i] = body_of(block, prediction_of(block, i)) or error('the body of a prediction is damaged')
+    block.bodies[i] = body_of(block, i, prediction_of(block, i)) or error('the body of a prediction is damaged')
   end
   return block
 end

@@ -20,7 +20,7 @@ end
 local function mark_of(entry)
   local fields = entry[2]
   if #fields == 6 and fields[2] == 'c' and fields[5] == 'd' then
-    return string.sub(redis.sha1hex(fields[6]), 1, CHECK_BYTES)
+    return string.sub(redis.sha1hex(fields[6]), 1, 8)
   end
   local rounds, version = rounds_of(entry)
   local at = version == VERSION and ROUND_FEEDBACK_AT or ROUND_3_FEEDBACK_AT

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from service.errors import NewerVersionError, StoreCorruptError
+from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.layout import (
-    CHECK_BYTES,
+    CHECK,
     FEEDBACK,
     HEAD,
     INACTIVE,
@@ -16,12 +17,14 @@ from service.store.records.layout import (
     OUTCOME,
     PENDING,
     PREDICTION,
+    SEEN,
     VERSION,
     check_of,
 )
 from service.store.records.round_table import Table
 
-_HEAD = HEAD.struct()
+_HEAD, _CHECK, _AFTER_CHECK = HEAD.struct(), CHECK.struct(), OUTCOME.place("kind")
+_TOKEN, _IDENTITY_ENDS = PREDICTION.place("token"), PREDICTION.place("propensity")
 
 
 class Block(NamedTuple):
@@ -33,6 +36,7 @@ class Block(NamedTuple):
     predictions: Table  # (n,), of `PREDICTION`
     outcomes: Table  # (n,), of `OUTCOME`
     bodies: bytes
+    seen: bytes  # SEEN
 
     def waiting(self) -> tuple[list[bytes], list[int]]:
         """Return the rounds that wrong answers would make of predictions without a round, and their kinds of outcome.
@@ -41,62 +45,62 @@ class Block(NamedTuple):
             StoreCorruptError: if a recorded outcome fails its check, or the body of an open prediction is missing.
         """
         rounds, kinds = list[bytes](), self.outcomes["kind"].tolist()
+        ends = [0, *self.predictions["end"].tolist()]
         waiting = [i for i, kind in enumerate(kinds) if self._is_waiting(i, kind)]
         for i in waiting:
-            begin, end = self.predictions[i]["begin"], self.predictions[i]["end"]
-            body = self.bodies[begin:end]
-            if len(body) != end - begin:
+            body = self.bodies[ends[i] : ends[i + 1]]
+            if len(body) != ends[i + 1] - ends[i]:
                 raise StoreCorruptError("the body of an open prediction is missing")
-            rounds.append(_round(self.outcomes.dtype, self._token_and_check(i), body))
+            told = self.predictions[i].tobytes()[_IDENTITY_ENDS:] + self.seen
+            rounds.append(_round(self.outcomes.dtype, self._token_and_check(i), told + body))
         return rounds, [kinds[i] for i in waiting]
 
     def _is_waiting(self, i: int, kind: int) -> bool:
         outcome = self.outcomes[i : i + 1].tobytes()
-        without_kind = outcome[:CHECK_BYTES] + outcome[CHECK_BYTES + 1 :]
+        without_kind = outcome[:_AFTER_CHECK] + outcome[_AFTER_CHECK + 1 :]
         if kind in (OPEN, INACTIVE) and not any(without_kind):
             return True
-        if check_of(outcome[CHECK_BYTES:] + self._token_and_check(i)) != self.outcomes["check"][i]:
+        if check_of(outcome[_AFTER_CHECK:], self._token_and_check(i)) != self.outcomes["check"][i]:
             raise StoreCorruptError("the outcome of a prediction fails its check")
         return kind == PENDING
 
     def _token_and_check(self, i: int) -> bytes:
-        head = self.predictions[i]
-        token: bytes = head["token"].tobytes()
-        check: bytes = head["body_check"].ljust(CHECK_BYTES, b"\0")
-        return token + check
+        prediction: bytes = self.predictions[i].tobytes()
+        return prediction[_TOKEN:_IDENTITY_ENDS]
 
 
 def block_of(record: bytes, answers: AnswerCodec) -> Block:
     """Parse a record, with or without its bodies.
 
     Raises:
-        NewerVersionError: if a newer version wrote it.
+        NewerVersionError: if a newer version wrote it, or one before this that no release had.
         StoreCorruptError: if it is damaged.
     """
-    if len(record) < HEAD.size or record[0] < VERSION:
+    if len(record) < HEAD.size or record[0] <= format_3.VERSION:
         raise StoreCorruptError("a prediction's record has an unknown format")
-    if record[0] > VERSION:
+    if record[0] != VERSION:
         raise NewerVersionError(f"a prediction's record has format {record[0]}; this version reads {VERSION}")
-    _, n, flags, answer_bytes, fingerprint, expires_at, rounds_seen, _ = _HEAD.unpack_from(record)
+    _, n, flags, answer_bytes, fingerprint, expires_at, rounds_seen, *_ = _HEAD.unpack_from(record)
     prediction, outcome = PREDICTION.dtype(answers.dtype), OUTCOME.dtype(answers.dtype)
     check_at = HEAD.size + n * prediction.itemsize
-    outcomes_at = check_at + CHECK_BYTES + OPEN_COUNT.size
+    outcomes_at = check_at + CHECK.size + OPEN_COUNT.size
     bodies_at = outcomes_at + n * outcome.itemsize
     if n < 1 or answer_bytes != answers.dtype.itemsize or len(record) < bodies_at:
         raise StoreCorruptError("a prediction's record is truncated, or belongs to another model")
-    if check_of(record[:check_at]) != record[check_at : check_at + CHECK_BYTES]:
+    if _CHECK.unpack_from(record, check_at) != (check_of(record[:check_at]),):
         raise StoreCorruptError("a prediction's record fails its check")
     if flags:
         raise NewerVersionError(f"a prediction's record has flags {flags}, which this version does not support")
     heads = np.frombuffer(record, prediction, n, HEAD.size)
     outcomes = np.frombuffer(record, outcome, n, outcomes_at)
-    return Block(fingerprint, expires_at, rounds_seen, heads, outcomes, record[bodies_at:])
+    seen = record[HEAD.size - SEEN.size : HEAD.size]
+    return Block(fingerprint, expires_at, rounds_seen, heads, outcomes, record[bodies_at:], seen)
 
 
 def _round(outcome: np.dtype[Any], token_and_check: bytes, body: bytes) -> bytes:
     """Return the round that feedback "wrong, truth unknown" would create."""
     closed = np.zeros(1, outcome)
     closed["kind"], closed["round"], closed["truth"] = FEEDBACK, 1, -1
-    closed["check"] = check_of(closed.tobytes()[CHECK_BYTES:] + token_and_check)
+    closed["check"] = check_of(closed.tobytes()[_AFTER_CHECK:], token_and_check)
     rest = closed.tobytes() + token_and_check + body
     return (len(rest) + 4).to_bytes(4, "little") + rest

@@ -7,9 +7,6 @@ import numpy as np
 from learners.base import Contexts, IntArray
 from service.errors import StoreCorruptError
 
-_PAIR = np.dtype([("index", "<i4"), ("value", "<f8")])
-"""One entry of a sparse context."""
-
 
 class ContextCodec(Protocol):
     """Encodes one kind of context."""
@@ -29,51 +26,55 @@ class ContextCodec(Protocol):
 
 
 class DenseCodec:
-    """Encodes a dense context as d numbers, f64.
+    """Encodes a dense context as d numbers.
 
     Args:
         size: d.
+        number: the dtype of a number, which represents all numbers of contexts exactly.
     """
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self.fixed_bytes: int | None = 8 * size
+    def __init__(self, size: int, number: str = "<f8") -> None:
+        self._size, self._number = size, np.dtype(number)
+        self._bytes = self._number.itemsize * size
+        self.fixed_bytes: int | None = self._bytes
 
     def encode(self, contexts: Contexts) -> tuple[bytes, IntArray]:
         """See `ContextCodec.encode`."""
         rows = contexts.values.reshape(contexts.n, self._size)
-        return rows.astype("<f8", copy=False).tobytes(), np.arange(contexts.n + 1) * 8 * self._size
+        return rows.astype(self._number, copy=False).tobytes(), np.arange(contexts.n + 1) * self._bytes
 
     def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
         """See `ContextCodec.decode`."""
-        if (np.diff(offsets) != 8 * self._size).any():
+        if (np.diff(offsets) != self._bytes).any():
             raise StoreCorruptError(f"a stored context does not have {self._size} numbers")
-        return Contexts.dense(np.frombuffer(parts, "<f8").reshape(-1, self._size))
+        return Contexts.dense(np.frombuffer(parts, self._number).reshape(-1, self._size))
 
 
 class SparseCodec:
-    """Encodes a sparse context as pairs of index i32 and value f64.
+    """Encodes a sparse context as pairs of index i32 and value.
 
     Args:
         size: d; every index is smaller.
+        number: the dtype of a value, which represents all values of contexts exactly.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, number: str = "<f8") -> None:
         self.size = size
+        self._pair = np.dtype([("index", "<i4"), ("value", number)])
         self.fixed_bytes: int | None = None
 
     def encode(self, contexts: Contexts) -> tuple[bytes, IntArray]:
         """See `ContextCodec.encode`."""
-        pairs = np.empty(len(contexts.values), _PAIR)
+        pairs = np.empty(len(contexts.values), self._pair)
         pairs["index"], pairs["value"] = contexts.indices, contexts.values
-        return pairs.tobytes(), contexts.starts * _PAIR.itemsize
+        return pairs.tobytes(), contexts.starts * self._pair.itemsize
 
     def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
         """See `ContextCodec.decode`."""
         lengths = np.diff(offsets)
-        if (lengths % _PAIR.itemsize).any():
+        if (lengths % self._pair.itemsize).any():
             raise StoreCorruptError("a stored context has a damaged entry")
-        pairs = np.frombuffer(parts, _PAIR)
+        pairs = np.frombuffer(parts, self._pair)
         if ((pairs["index"] < 0) | (pairs["index"] >= self.size)).any():
             raise StoreCorruptError("a stored context has an index out of range")
-        return Contexts.sparse(lengths // _PAIR.itemsize, pairs["index"], pairs["value"])
+        return Contexts.sparse(lengths // self._pair.itemsize, pairs["index"], pairs["value"])

@@ -17,7 +17,6 @@ from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec, SparseCodec
 from service.store.records.layout import EVIDENCE, FEEDBACK, Layout
 from service.store.records.round_table import RawRounds, Table, row_dtype, row_faults
-from service.store.records.shapes import RecordShape
 from service.store.records.stored_prediction import StoredPrediction, stored_prediction
 
 VERSION = 3
@@ -40,6 +39,16 @@ _HEAD = HEAD.struct()
 
 _COLUMNS = {*ROUND.fields, "evidence"} - {"length", "correct"}
 """Fields of a round that are columns of a table."""
+
+
+class RecordShape(NamedTuple):
+    """The sizes of a model's records, and the answers they may contain, by which the script detects damaged ones."""
+
+    kind: str  # of answer
+    n_labels: int
+    answer_bytes: int
+    body_bytes: int  # without a sparse context
+    sparse_features: int  # d; 0 for dense contexts
 
 
 class Past(NamedTuple):

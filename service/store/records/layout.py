@@ -4,20 +4,22 @@ All numbers are little-endian. The frozen `format_3` defines the only other stru
 
 A block stores the predictions of one batch in one string:
 
-    HEAD | n x PREDICTION | check | open u32 | n x OUTCOME | bodies
+    HEAD | n x PREDICTION | check u32 | open u32 | n x OUTCOME | bodies
 
 The check covers HEAD and every PREDICTION, which never change. A PREDICTION has the check of its body. Feedback
-fills in an OUTCOME, and appends a round to the log: ROUND, then the parts of the body. The outcome's check covers the
-rest of the OUTCOME, and the token and the body check that follow it in the ROUND. When the last prediction of a block
-is closed, its bodies are dropped. A body is BODY, then its parts, in this order:
+fills in an OUTCOME, and appends a round to the log: ROUND, then the rest of the body. ROUND joins the OUTCOME, the
+PREDICTION without `end`, SEEN of the HEAD, and BODY. The outcome's check covers the rest of the OUTCOME, and the token
+and the body check that follow it in the ROUND. The body check covers ANSWERED and the body, which follow it there. When
+the last prediction of a block is closed, its bodies are dropped. A body is BODY, then its parts, in this order:
 
-    evidence, E x f64 (flag EVIDENCE) | eligible labels, one bit each (flag ELIGIBLE) | context | the JSON of the
-    context as the client sent it | actions
+    SIZES (flag SIZES_GIVEN) | evidence, E x f64 (flag EVIDENCE) | eligible labels, one bit each (flag ELIGIBLE) |
+    context | the JSON of the context as the client sent it | actions
 
-E and the number of labels are those of the prediction; a model may have got more labels since then. With the flag
-AS_SENT, the context is as the client sent it, or a hashed vector of it; without, a norm policy has been applied to it.
-A version refuses flags and kinds of outcome that it does not know (`NewerVersionError`), so it never ignores data that
-would change what a learner learns.
+E and the number of labels are those of the prediction; a model may have got more labels since then. Without SIZES, the
+context has the size of all contexts of the model, and nothing follows it. With the flag AS_SENT, the context is as the
+client sent it, or a hashed vector of it; without, a norm policy has been applied to it. A version refuses flags and
+kinds of outcome that it does not know (`NewerVersionError`), so it never ignores data that would change what a learner
+learns.
 """
 
 import hashlib
@@ -28,21 +30,18 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 4
-"""Version of blocks and rounds. `format_3` is version 3. Later versions are refused."""
+VERSION = 5
+"""Version of blocks and rounds. `format_3` is version 3, and no release wrote version 4. Others are refused."""
 
-CHECK_BYTES = 8
-"""A check is the first 8 hexadecimal digits of the SHA-1 of the covered bytes, in ASCII."""
-
-EVIDENCE, ELIGIBLE, HOLDOUT, AS_SENT = 1, 2, 4, 32
+EVIDENCE, ELIGIBLE, HOLDOUT, AS_SENT, SIZES_GIVEN = 1, 2, 4, 32, 64
 """Flags of a body: with evidence (always set; a learner without evidence stores none), with eligible labels, for
-evaluation only, and with a context to which no norm policy has been applied."""
+evaluation only, with a context to which no norm policy has been applied, and with the sizes of its parts."""
 
-FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | AS_SENT
+FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | AS_SENT | SIZES_GIVEN
 """All flags that this version knows."""
 
-OTHER_FLAGS = {"FLOAT32": 8, "ACTIVATION": 16}
-"""Flags that later versions may set: a float32 context, and a reserved flag."""
+OTHER_FLAGS = {"UNUSED": 8, "ACTIVATION": 16}
+"""Flags that later versions may set."""
 
 OPEN, FEEDBACK, EXPIRED, PENDING, INACTIVE = range(5)
 """Kinds of outcome. An open outcome is all zeros. PENDING is feedback that waits for the window to close, INACTIVE a
@@ -52,11 +51,17 @@ _EMPTY = hashlib.sha1(usedforsecurity=False)
 """Never updated. Copying it takes half the time of creating a new hash."""
 
 
-def check_of(data: bytes) -> bytes:
-    """Return the check of some bytes: the first digits of what `redis.sha1hex` returns in a script."""
+def check_of(*data: bytes) -> int:
+    """Return the check of some bytes, which may be in pieces: the first 32 bits of their SHA-1."""
     sha1 = _EMPTY.copy()
-    sha1.update(data)
-    return sha1.hexdigest()[:CHECK_BYTES].encode()
+    for piece in data:
+        sha1.update(piece)
+    return int.from_bytes(sha1.digest()[:4], "big")
+
+
+def digits_of(data: bytes) -> bytes:
+    """Return the check of some bytes as 8 hexadecimal digits."""
+    return b"%08x" % check_of(data)
 
 
 _ANSWER = "answer"
@@ -109,6 +114,12 @@ class Layout:
             yield f"local {name}_{field.upper()} = {self.place(field) + 1}"
 
 
+SEEN = Layout(
+    rounds_seen="i64",
+    changes_seen="u32",
+    labels="u32",  # K at prediction time
+)
+
 HEAD = Layout(
     version="u8",
     # Same offsets as in version 3: release 0.1.0 allocates memory by these lengths before it refuses the version.
@@ -117,21 +128,22 @@ HEAD = Layout(
     answer_bytes="u32",
     fingerprint="16s",  # of the context sent; zeros if the service generated the block's id
     expires_at="f64",  # seconds since the epoch, like all moments
-    rounds_seen="i64",
-    changes_seen="u32",
+    **SEEN.fields,  # of all predictions of the block
 )
 
 PREDICTION = Layout(
-    begin="u32",  # offset of the body among the bodies
-    end="u32",
+    end="u32",  # offset of the end of its body among the bodies, which follow each other
     token="i64",  # see `service.prediction_id`
-    body_check="8s",
+    body_check="u32",
     propensity="f64",
     output=_ANSWER,
 )
 
+ANSWERED = Layout(propensity="f64", output=_ANSWER, **SEEN.fields)
+"""What precedes the body in a round, and is covered by its check: the end of PREDICTION, and SEEN."""
+
 OUTCOME = Layout(
-    check="8s",
+    check="u32",
     kind="u8",
     reward="f64",  # from 0 to 1; 1 for correct, 0 for wrong
     feedback_at="f64",
@@ -141,24 +153,23 @@ OUTCOME = Layout(
 
 BODY = Layout(
     flags="u16",
-    propensity="f64",
-    rounds_seen="i64",
-    changes_seen="u32",
-    labels="u32",  # K at prediction time
     predicted_at="f64",
     residual_uniform="f64",
+)
+
+SIZES = Layout(
     context_bytes="u32",
     sent_bytes="u32",
     actions_bytes="u32",
-    output=_ANSWER,
 )
 
 ROUND = Layout(
     length="u32",  # of the whole round, including this field and the parts of the body
     **OUTCOME.fields,
     token="i64",
-    body_check="8s",
+    body_check="u32",
+    **ANSWERED.fields,
     **BODY.fields,
 )
 
-OPEN_COUNT = Layout(open="u32")
+CHECK, OPEN_COUNT = Layout(check="u32"), Layout(open="u32")

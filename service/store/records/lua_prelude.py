@@ -6,9 +6,9 @@ from service.store.records import format_3, layout
 def lua_prelude() -> str:
     """Return the Lua declarations that precede each script that reads or writes records."""
     lines = ["-- Rendered by service/store/records/lua_prelude.py: formats, sizes without answers, 1-based positions."]
-    lines.append(f"local VERSION, CHECK_BYTES = {layout.VERSION}, {layout.CHECK_BYTES}")
+    lines.append(f"local VERSION = {layout.VERSION}")
     lines += [f"local {kind} = {getattr(layout, kind)}" for kind in ("FEEDBACK", "EXPIRED", "PENDING", "INACTIVE")]
-    for name in ("HEAD", "PREDICTION", "OPEN_COUNT", "OUTCOME", "ROUND"):
+    for name in ("HEAD", "PREDICTION", "CHECK", "OPEN_COUNT", "OUTCOME", "ROUND"):
         lines += getattr(layout, name).lua(name)
     lines.append(f"local VERSION_3 = {format_3.VERSION}")
     for name in ("HEAD", "PREDICTION", "OUTCOME", "ROUND"):

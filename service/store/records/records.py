@@ -6,12 +6,11 @@
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, IntArray, Rounds
 from service.errors import StoreCorruptError
 from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec
@@ -19,12 +18,8 @@ from service.store.records.blocks import block_of
 from service.store.records.context_codec import ContextCodec
 from service.store.records.format_3 import Format3, Past, shape_of
 from service.store.records.layout import (
-    AS_SENT,
-    BODY,
-    ELIGIBLE,
-    EVIDENCE,
+    CHECK,
     HEAD,
-    HOLDOUT,
     INACTIVE,
     OPEN,
     OPEN_COUNT,
@@ -33,7 +28,8 @@ from service.store.records.layout import (
     VERSION,
     check_of,
 )
-from service.store.records.parts import NO_PARTS, LogRows, Parts, packed_masks, unpacked_masks
+from service.store.records.new_predictions import BodyEncoder, NewPredictions
+from service.store.records.parts import NO_PARTS, LogRows, Parts, unpacked_masks
 from service.store.records.round_table import RawRounds, RoundReader, Table, row_faults
 from service.store.records.rounds import StoredRounds
 from service.store.records.soundness import Numbers, sound_rows
@@ -42,24 +38,7 @@ from service.store.records.stored_prediction import StoredPrediction, stored_pre
 BLOCK_BYTES = 16_384
 """Maximum bytes of a block with several predictions. Each feedback reads a whole block."""
 
-_HEAD, _OPEN_COUNT = HEAD.struct(), OPEN_COUNT.struct()
-
-
-class NewPredictions(NamedTuple):
-    """n predictions made together and not yet stored."""
-
-    outputs: npt.NDArray[Any]  # (n, ...), the answers in the stored dtype
-    propensities: FloatArray  # (n,), 0 if too small for a float64
-    residual_uniforms: FloatArray  # (n,), of the draws
-    evidence: FloatArray  # (n, E), of the decisions
-    contexts: Contexts  # as sent, or a vector of what was sent
-    predicted_at: FloatArray | float  # (n,), or one for all: seconds since the epoch
-    expires_at: float
-    rounds_seen: int
-    changes_seen: int = 0
-    parts: Parts = NO_PARTS
-    holdout: BoolArray | None = None  # (n,), which are for evaluation only; None for none
-    inactive: BoolArray | None = None  # (n,), which must be activated before feedback; None for none
+_HEAD, _CHECK, _OPEN_COUNT = HEAD.struct(), CHECK.struct(), OPEN_COUNT.struct()
 
 
 class Waiting(NamedTuple):
@@ -97,7 +76,7 @@ class RecordFormat:
         self._evidence_size, self._contexts, self._has_actions = evidence_size, contexts, has_actions
         self._prediction = PREDICTION.dtype(answers.dtype)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
-        self._body = np.dtype([("core", BODY.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))])
+        self._bodies = BodyEncoder(answers, evidence_size, contexts)
         self._rounds = StoredRounds(answers, evidence_size, contexts, has_actions=has_actions, since=self._past.since)
         self.shape = shape_of(answers, self._past.evidence_size, contexts)
 
@@ -125,10 +104,8 @@ class RecordFormat:
 
     def bounds(self, contexts: Contexts, parts: Parts = NO_PARTS) -> list[int]:
         """Divide n predictions into blocks of limited size; return the start of each block, and n."""
-        each, fixed = self._outcome_bytes + self._prediction.itemsize + self._body.itemsize, self._contexts.fixed_bytes
-        in_parts = int(self._contexts.encode(contexts)[1][-1]) if fixed is None else contexts.n * fixed
-        in_parts += contexts.n * (parts.eligible.shape[1] // 8) + sum(map(len, [*parts.sent, *parts.actions]))
-        blocks = min(contexts.n, -(-(contexts.n * each + in_parts) // BLOCK_BYTES))
+        slots = contexts.n * (self._outcome_bytes + self._prediction.itemsize)
+        blocks = min(contexts.n, -(-(slots + self._bodies.size(contexts, parts)) // BLOCK_BYTES))
         return [contexts.n * i // blocks for i in range(blocks + 1)]
 
     def encode_blocks(
@@ -142,45 +119,27 @@ class RecordFormat:
             tokens: (n,), see `service.prediction_id`.
             fingerprints: 16 bytes for each block.
         """
-        bodies = self._encode_bodies(predictions)
+        bodies, checks = self._bodies.encode(predictions)
         heads = self._encode_heads(predictions, bodies, bounds, tokens)
-        size, answer_bytes = self._prediction.itemsize, self.answers.dtype.itemsize
-        after = (predictions.expires_at, predictions.rounds_seen, predictions.changes_seen)
+        heads["body_check"] = checks
+        encoded, size, answer_bytes = heads.tobytes(), self._prediction.itemsize, self.answers.dtype.itemsize
+        after = (predictions.expires_at, predictions.rounds_seen, predictions.changes_seen, self.answers.n_labels)
         blocks = list[bytes]()
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
             head = _HEAD.pack(VERSION, stop - start, 0, answer_bytes, fingerprint, *after)
-            checked, outcomes = head + heads[start * size : stop * size], self._outcomes(predictions, start, stop)
-            parts = (checked, check_of(checked), _OPEN_COUNT.pack(stop - start), outcomes, *bodies[start:stop])
-            blocks.append(b"".join(parts))
+            checked, outcomes = head + encoded[start * size : stop * size], self._outcomes(predictions, start, stop)
+            counts = _CHECK.pack(check_of(checked)) + _OPEN_COUNT.pack(stop - start)
+            blocks.append(b"".join((checked, counts, outcomes, *bodies[start:stop])))
         return blocks
 
     def _encode_heads(
         self, predictions: NewPredictions, bodies: Sequence[bytes], bounds: Sequence[int], tokens: IntArray
-    ) -> bytes:
-        """Encode the PREDICTION struct of each prediction."""
+    ) -> Table:
+        """Return the PREDICTION struct of each prediction, without the check of its body."""
         heads, ends = np.empty(len(bodies), self._prediction), np.cumsum([0, *map(len, bodies)])
-        first = np.repeat(ends[list(bounds[:-1])], np.diff(bounds))
-        heads["begin"], heads["end"] = ends[:-1] - first, ends[1:] - first
+        heads["end"] = ends[1:] - np.repeat(ends[list(bounds[:-1])], np.diff(bounds))
         heads["propensity"], heads["output"], heads["token"] = predictions.propensities, predictions.outputs, tokens
-        heads["body_check"] = list(map(check_of, bodies))
-        return heads.tobytes()
-
-    def _encode_bodies(self, predictions: NewPredictions) -> list[bytes]:
-        contexts, offsets = self._contexts.encode(predictions.contexts)
-        bodies = np.zeros(len(predictions.outputs), self._body)
-        core, bodies["evidence"] = bodies["core"], predictions.evidence
-        core["flags"], core["context_bytes"] = EVIDENCE | AS_SENT, np.diff(offsets)
-        core["output"], core["propensity"] = predictions.outputs, predictions.propensities
-        core["rounds_seen"], core["changes_seen"] = predictions.rounds_seen, predictions.changes_seen
-        core["labels"] = self.answers.n_labels
-        core["predicted_at"], core["residual_uniform"] = predictions.predicted_at, predictions.residual_uniforms
-        if predictions.holdout is not None:
-            core["flags"][predictions.holdout] |= HOLDOUT
-        in_order = [contexts[begin:end] for begin, end in pairwise(offsets.tolist())]
-        if predictions.parts is not NO_PARTS:
-            in_order = _with_parts(core, in_order, predictions.parts)
-        fixed, size = bodies.tobytes(), bodies.itemsize
-        return [fixed[i * size : (i + 1) * size] + rest for i, rest in enumerate(in_order)]
+        return heads
 
     def _outcomes(self, predictions: NewPredictions, start: int, stop: int) -> bytes:
         """Return the outcomes of new predictions: open, or waiting for their activation."""
@@ -286,14 +245,3 @@ class RecordFormat:
             rewards=table["reward"].astype(np.float64),
             eligible=rows.parts.eligible,
         )
-
-
-def _with_parts(core: Table, contexts: Sequence[bytes], parts: Parts) -> list[bytes]:
-    """Return what follows the evidence in each body; set the flags and lengths of the parts."""
-    nothing = [b""] * len(contexts)
-    masks = packed_masks(parts.eligible) if parts.eligible.shape[1] else nothing
-    sent, actions = parts.sent or nothing, parts.actions or nothing
-    if masks is not nothing:
-        core["flags"] |= ELIGIBLE
-    core["sent_bytes"], core["actions_bytes"] = list(map(len, sent)), list(map(len, actions))
-    return [b"".join(each) for each in zip(masks, contexts, sent, actions, strict=True)]

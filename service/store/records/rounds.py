@@ -9,15 +9,24 @@ from learners.base import FloatArray, IntArray
 from service.errors import NewerVersionError, StoreCorruptError
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec
-from service.store.records.layout import ELIGIBLE, EVIDENCE, EXPIRED, FEEDBACK, FLAGS, ROUND, check_of
+from service.store.records.layout import (
+    ELIGIBLE,
+    EVIDENCE,
+    EXPIRED,
+    FEEDBACK,
+    FLAGS,
+    ROUND,
+    SIZES,
+    SIZES_GIVEN,
+    check_of,
+)
 from service.store.records.parts import mask_bytes
 from service.store.records.round_table import RawRounds, Table, row_dtype
 
 _UNKNOWN_FLAGS = 0xFFFF & ~FLAGS
 
-_SIZES = ("context_bytes", "sent_bytes", "actions_bytes")
-_MASK, _SENT, _ACTIONS = 0, 2, 3
-"""Columns of `_sizes`."""
+_ACTIONS = -1
+"""The column of `StoredRounds._sizes` for actions."""
 
 
 class StoredRounds:
@@ -50,12 +59,14 @@ class StoredRounds:
         self._fixed = np.dtype(fixed)
         size = contexts.fixed_bytes
         self._whole = None if size is None else np.dtype([*fixed, ("context", f"V{size}")])
-        self._kind_at, self._body_at = (ROUND.place(field, answers.dtype) for field in ("kind", "flags"))
+        # Without SIZES, the context of each round has this size.
+        self._usual = (size or 0, 0, 0)
+        self._kind_at, self._told_at = (ROUND.place(field, answers.dtype) for field in ("kind", "propensity"))
 
     @property
     def least_bytes(self) -> int:
         """Size of a round; without the context if contexts differ in size."""
-        return (self._whole or self._fixed).itemsize
+        return self._fixed.itemsize + SIZES.size if self._whole is None else self._whole.itemsize
 
     def bounds(self, payload: bytes) -> list[int]:
         """See `RoundReader.bounds`. If a round's length is damaged, its parts give the length."""
@@ -82,7 +93,10 @@ class StoredRounds:
 
     def _length_of_parts(self, payload: bytes, at: int) -> int:
         core = np.frombuffer(payload, self._core, 1, at)
-        return self._fixed.itemsize + int(_sizes(core).sum())
+        given = SIZES.size if core["flags"][0] & SIZES_GIVEN else 0
+        if len(payload) < at + self._core.itemsize + given:
+            return 0
+        return self._fixed.itemsize + given + int(self._sizes(payload, [at, len(payload)], core).sum())
 
     def _walk(self, payload: bytes, length: Callable[[bytes, int], int]) -> list[int] | None:
         """Return the start of each round, and the end; None if the last round does not end with the payload."""
@@ -108,17 +122,17 @@ class StoredRounds:
             return None
         whole = np.frombuffer(data, self._whole)
         core = whole["core"]
-        same = (core["length"] == self._whole.itemsize) & (core["context_bytes"] == whole["context"].itemsize)
-        return whole if same.all() and not _sizes(core)[:, [_MASK, _SENT, _ACTIONS]].any() else None
+        same = (core["length"] == self._whole.itemsize) & (core["flags"] & (ELIGIBLE | SIZES_GIVEN) == 0)
+        return whole if same.all() else None
 
     def _verify(self, data: bytes, at: Sequence[int], core: Table) -> None:
         """Refuse damaged rounds, then rounds that this version does not understand."""
         if (core["length"] != np.diff(at)).any():
             raise StoreCorruptError("a round of the log does not have its stored length")
-        kind_at, body_at = self._kind_at, self._body_at
-        if [check_of(data[start + kind_at : start + body_at]) for start in at[:-1]] != core["check"].tolist():
+        kind_at, told_at = self._kind_at, self._told_at
+        if [check_of(data[start + kind_at : start + told_at]) for start in at[:-1]] != core["check"].tolist():
             raise StoreCorruptError("the outcome of a round fails its check")
-        if [check_of(data[start + body_at : stop]) for start, stop in pairwise(at)] != core["body_check"].tolist():
+        if [check_of(data[start + told_at : stop]) for start, stop in pairwise(at)] != core["body_check"].tolist():
             raise StoreCorruptError("the body of a round fails its check")
         self._refuse_newer(core)
 
@@ -127,24 +141,25 @@ class StoredRounds:
             raise NewerVersionError("a round of the log has an outcome that this version does not support")
         if (core["flags"] & _UNKNOWN_FLAGS).any() or not (core["flags"] & EVIDENCE).all():
             raise NewerVersionError("a round of the log has parts that this version does not support")
-        if core["actions_bytes"].any() and not self._has_actions:
-            raise NewerVersionError("a round of a model with labels has actions")
 
     def _of_parts(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
         """Read rounds of different sizes. Evidence is the rest, and shorter before labels were added.
 
         That of another learner may have any size. It is read as zeros.
         """
-        sizes, begin, size = _sizes(core), self._core.itemsize, 8 * self._evidence_size
-        of_evidence = core["length"].astype(np.int64) - begin - sizes.sum(axis=1)
+        sizes, begins, size = self._sizes(data, at, core), self._begins(core), 8 * self._evidence_size
+        if sizes[:, _ACTIONS].any() and not self._has_actions:
+            raise NewerVersionError("a round of a model with labels has actions")
+        of_evidence = core["length"].astype(np.int64) - begins - sizes.sum(axis=1)
         foreign = (of_evidence >= 0) & (core["changes_seen"] < self._since)
         short = (of_evidence >= 0) & (of_evidence < size) & (core["labels"] < self._n_labels)
         if (of_evidence % 8).any() or not (foreign | short | (of_evidence == size)).all():
             raise StoreCorruptError("the parts of a round do not have their stored lengths")
-        ends = begin + np.array(at[:-1])[:, np.newaxis] + np.cumsum(np.column_stack([of_evidence, sizes]), axis=1)
+        begins += np.array(at[:-1], np.int64)
+        ends = begins[:, np.newaxis] + np.cumsum(np.column_stack([of_evidence, sizes]), axis=1)
         parts = [
-            [data[start:stop] for start, stop in pairwise([first + begin, *row])]
-            for first, row in zip(at, ends.tolist(), strict=False)
+            [data[start:stop] for start, stop in pairwise([begin, *row])]
+            for begin, row in zip(begins.tolist(), ends.tolist(), strict=True)
         ]
         evidence, masks, contexts, sent, actions = zip(*parts, strict=True) if parts else [()] * 5
         none, of_others = bytes(size), foreign.tolist()
@@ -154,6 +169,26 @@ class StoredRounds:
         table = self._table(core, np.frombuffer(padded, "<f8").reshape(len(core), self._evidence_size))
         return RawRounds(table, b"".join(contexts), np.cumsum([0, *map(len, contexts)]), masks, sent, actions)
 
+    def _begins(self, core: Table) -> IntArray:
+        """Return where the parts begin in each round, (n,)."""
+        begins: IntArray = self._core.itemsize + np.where(core["flags"] & SIZES_GIVEN, SIZES.size, 0)
+        return begins
+
+    def _sizes(self, data: bytes, at: Sequence[int], core: Table) -> IntArray:
+        """Return the bytes of each round's mask, context, JSON and actions, (n, 4).
+
+        Raises:
+            StoreCorruptError: if a round is too short for its sizes.
+        """
+        masks = np.where(core["flags"] & ELIGIBLE, mask_bytes(core["labels"]), 0)
+        others, begin = np.tile(np.array(self._usual, np.int64), (len(core), 1)), self._core.itemsize
+        given = np.flatnonzero(core["flags"] & SIZES_GIVEN).tolist()
+        if any(at[i + 1] - at[i] < begin + SIZES.size for i in given):
+            raise StoreCorruptError("a round is too short for the sizes of its parts")
+        packed = b"".join([data[at[i] + begin : at[i] + begin + SIZES.size] for i in given])
+        others[given] = np.frombuffer(packed, "<u4").reshape(-1, 3)
+        return np.column_stack([masks, others])
+
     def _table(self, core: Table, evidence: FloatArray) -> Table:
         table = np.empty(len(core), self._row)
         for name in self._row.names or ():
@@ -161,12 +196,6 @@ class StoredRounds:
                 table[name] = core[name]
         table["evidence"] = evidence
         return table
-
-
-def _sizes(core: Table) -> IntArray:
-    """Return the bytes of each round's mask, context, JSON and actions, (n, 4)."""
-    masks = np.where(core["flags"] & ELIGIBLE, mask_bytes(core["labels"]), 0)
-    return np.column_stack([masks, *(core[name].astype(np.int64) for name in _SIZES)])
 
 
 def _gathered(data: bytes, at: Sequence[int], begin: int, end: int) -> bytes:

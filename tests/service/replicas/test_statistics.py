@@ -23,7 +23,8 @@ from service.replicas.statistics import (
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import DenseCodec
 from service.store.records.layout import EXPIRED
-from service.store.records.records import NewPredictions, RecordFormat
+from service.store.records.new_predictions import NewPredictions
+from service.store.records.records import RecordFormat
 from tests.service.store.samples import as_round
 
 K, WINDOW, START = 4, 3200.0, 1_800_000_000.0

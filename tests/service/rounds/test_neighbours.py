@@ -15,6 +15,7 @@ from service.errors import LearnerFailedError, StoreUnavailableError
 from service.rounds.prediction_requests import PredictionRequest
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
+from service.store.records.layout import VERSION
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.damaging import changed, rewrite, session_of
@@ -142,7 +143,7 @@ async def test_a_bad_prediction_fails_alone(
     record = await store.command("GET", keys.block(*key, "other"))
     await store.command("SET", keys.block(*key, "damaged"), record[:62] + b"\xff" * 20 + record[82:])
     await store.command("SET", keys.block(*key, "cut"), b"\x03")
-    await store.command("SET", keys.block(*key, "newer"), b"\x05" + record[1:])
+    await store.command("SET", keys.block(*key, "newer"), bytes([VERSION + 1]) + record[1:])
     good = [client.post("/predict", json={"model": name, "context": X}) for _ in range(4)]
     wrong = client.post("/predict", json={"model": name} | bad)
     one, two, answer, three, four = await asyncio.gather(*good[:2], wrong, *good[2:])
@@ -168,7 +169,12 @@ async def test_bad_feedback_fails_alone(
             made = await client.post("/predict", json={"model": name, "context": X, "prediction_id": own})
             ids.append(made.json()["prediction_id"])
         record = await store.command("GET", keys.block(*key, "bad"))
-        records = {"damaged": record[:-8] + b"\xff" * 8, "cut": b"\x03", "newer": b"\x05" + record[1:], "gone": None}
+        records = {
+            "damaged": record[:-8] + b"\xff" * 8,
+            "cut": b"\x03",
+            "newer": bytes([VERSION + 1]) + record[1:],
+            "gone": None,
+        }
         if records[what] is None:
             await store.command("UNLINK", keys.block(*key, "bad"))
         else:

@@ -10,7 +10,7 @@ from learners.base import IntArray
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec
 from service.store.records.format_3 import BODY, HEAD, OUTCOME, PREDICTION, VERSION
-from service.store.records.records import NewPredictions
+from service.store.records.new_predictions import NewPredictions
 
 
 def encode_blocks_3(

@@ -13,7 +13,8 @@ from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
 from service.store.records.layout import VERSION
-from service.store.records.records import NewPredictions, RecordFormat
+from service.store.records.new_predictions import NewPredictions
+from service.store.records.records import RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.store.format_3 import encode_blocks_3
@@ -45,6 +46,7 @@ THIN = Contexts.sparse([2, 0, 1], [6, 0, 3], [0.5, -0.25, 1.0])
 KINDS = {
     "dense": Kind(label_codec(4), 2, DenseCodec(3), [2, 0, 3], DENSE),
     "sparse": Kind(label_codec(4), 2, SparseCodec(7), [2, 0, 3], THIN),
+    "float32": Kind(label_codec(4), 0, DenseCodec(4, "<f4"), [2, 0, 3], Contexts.dense(np.eye(3, 4) - 0.25)),
     "label-set": Kind(label_set_codec(4), 1, DenseCodec(3), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], DENSE),
     "ranking": Kind(ranking_codec(3), 1, DenseCodec(3), [[0, 2, 1], [0, 1, 2], [2, 1, 0]], DENSE),
 }

@@ -11,8 +11,21 @@ from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store.base import Block, Feedback, FeedbackRules
 from service.store.records.answer_codec import AnswerCodec, label_codec
 from service.store.records.context_codec import DenseCodec
-from service.store.records.layout import CHECK_BYTES, FEEDBACK, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, ROUND, check_of
-from service.store.records.records import NewPredictions, RecordFormat
+from service.store.records.layout import (
+    CHECK,
+    FEEDBACK,
+    HEAD,
+    OPEN_COUNT,
+    OUTCOME,
+    PREDICTION,
+    ROUND,
+    SEEN,
+    SIZES,
+    SIZES_GIVEN,
+    check_of,
+)
+from service.store.records.new_predictions import NewPredictions
+from service.store.records.records import RecordFormat
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0
@@ -74,6 +87,11 @@ class BlockOffsets(NamedTuple):
         """Return the offset of the i-th prediction."""
         return HEAD.size + i * (PREDICTION.size + self.answer_bytes)
 
+    def body(self, record: bytes, i: int) -> tuple[int, int]:
+        """Return the offsets of the begin and the end of the i-th body."""
+        ends = [0, *(struct.unpack_from("<I", record, self.prediction(k))[0] for k in range(i + 1))]
+        return self.bodies + ends[i], self.bodies + ends[i + 1]
+
     def outcome(self, i: int) -> int:
         """Return the offset of the i-th outcome."""
         return self.outcomes + i * (OUTCOME.size + self.answer_bytes)
@@ -83,9 +101,9 @@ def block_offsets(record: bytes) -> BlockOffsets:
     """Return the offsets of a block's parts."""
     _, n, _, answer_bytes, *_ = HEAD.struct().unpack_from(record)
     check = HEAD.size + n * (PREDICTION.size + answer_bytes)
-    outcomes = check + CHECK_BYTES + OPEN_COUNT.size
+    outcomes = check + CHECK.size + OPEN_COUNT.size
     bodies = outcomes + n * (OUTCOME.size + answer_bytes)
-    return BlockOffsets(n, answer_bytes, check, check + CHECK_BYTES, outcomes, bodies)
+    return BlockOffsets(n, answer_bytes, check, check + CHECK.size, outcomes, bodies)
 
 
 def without_bodies(record: bytes) -> bytes:
@@ -96,8 +114,13 @@ def without_bodies(record: bytes) -> bytes:
 def packed_outcome(outcome: tuple[bool, float, int], truth: bytes, token_and_check: bytes) -> bytes:
     """Pack an outcome with its checksum."""
     correct, feedback_at, number = outcome
-    packed = OUTCOME.struct(len(truth)).pack(b"", FEEDBACK, correct, feedback_at, number, truth)[CHECK_BYTES:]
-    return check_of(packed + token_and_check) + packed
+    packed = OUTCOME.struct(len(truth)).pack(0, FEEDBACK, correct, feedback_at, number, truth)[CHECK.size :]
+    return check_bytes(packed + token_and_check) + packed
+
+
+def check_bytes(data: bytes) -> bytes:
+    """Return the check of some bytes as it is stored."""
+    return CHECK.struct().pack(check_of(data))
 
 
 def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: bytes | None = None) -> bytes:
@@ -110,29 +133,39 @@ def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: byt
         truth: the encoded true answer; None if unknown.
     """
     offsets = block_offsets(record)
-    begin, end = struct.unpack_from("<II", record, offsets.prediction(i))
-    at = offsets.prediction(i) + PREDICTION.place("token")
-    token_and_check = record[at : at + 8 + CHECK_BYTES]
+    begin, end = offsets.body(record, i)
+    at, after = (offsets.prediction(i) + PREDICTION.place(field) for field in ("token", "propensity"))
+    token_and_check, answered = record[at:after], record[after : offsets.prediction(i + 1)]
     packed = packed_outcome(outcome, b"\xff" * offsets.answer_bytes if truth is None else truth, token_and_check)
-    rest = packed + token_and_check + record[offsets.bodies + begin : offsets.bodies + end]
+    rest = packed + token_and_check + answered + record[HEAD.size - SEEN.size : HEAD.size] + record[begin:end]
     return struct.pack("<I", 4 + len(rest)) + rest
 
 
 def resealed(rounds: bytes, answer_bytes: int) -> bytes:
     """Recompute the checksums of a changed round."""
     answer = f"V{answer_bytes}"
-    kind, token, body = (ROUND.place(field, answer) for field in ("kind", "token", "flags"))
-    middle = rounds[kind:token] + rounds[token : token + 8] + check_of(rounds[body:])
-    return rounds[:4] + check_of(middle) + middle + rounds[body:]
+    kind, check, rest = (ROUND.place(field, answer) for field in ("kind", "body_check", "propensity"))
+    middle = rounds[kind:check] + check_bytes(rounds[rest:])
+    return rounds[:4] + check_bytes(middle) + middle + rounds[rest:]
 
 
 def changed_round(rounds: bytes, form: AnswerCodec, **values: Any) -> bytes:
-    """Set fields of a round and recompute its checksums."""
-    changed = bytearray(rounds)
-    core = np.frombuffer(changed, ROUND.dtype(form.dtype), 1)
-    for name, value in values.items():
-        core[name] = value
-    return resealed(bytes(changed), form.dtype.itemsize)
+    """Set fields of a round, or sizes of its parts, and recompute its checksums. Sizes are inserted if it has none."""
+    dtype = ROUND.dtype(form.dtype)
+    core, rest = np.frombuffer(rounds[: dtype.itemsize], dtype).copy(), rounds[dtype.itemsize :]
+    sizes = {name: value for name, value in values.items() if name in SIZES.fields}
+    if sizes:
+        has_sizes = bool(core["flags"][0] & SIZES_GIVEN)
+        given = np.frombuffer(rest[: SIZES.size] if has_sizes else bytes(SIZES.size), SIZES.dtype()).copy()
+        core["flags"] |= SIZES_GIVEN
+        core["length"] += 0 if has_sizes else SIZES.size
+        rest = rest[SIZES.size :] if has_sizes else rest
+        for name, value in sizes.items():
+            given[name] = value
+        rest = given.tobytes() + rest
+    for name in values.keys() - sizes:
+        core[name] = values[name]
+    return resealed(core.tobytes() + rest, form.dtype.itemsize)
 
 
 def feedback_for(ids: list[PredictionId], seed: int) -> list[Feedback]:

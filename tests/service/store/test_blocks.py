@@ -10,6 +10,7 @@ from service.errors import StoreUnavailableError
 from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store import keys
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus, LogEntry, Store
+from service.store.records.layout import VERSION
 from service.store.stored_models import ModelKey
 from tests.servers import raw
 from tests.service.store.samples import (
@@ -153,9 +154,9 @@ async def test_a_broken_block_is_left_alone(any_store: Store, any_store_url: str
     """A truncated record, or one of another format, is refused and stays unchanged."""
     record, named = sample_block("b", N).record, keys.block(*key, "b")
     cuts = [record[:size] for size in (0, 5, 45, 46, len(without_bodies(record)) - 1)]
-    versions = [b"\2" + record[1:], b"\3" + record[1:], b"\5" + record[1:]]
+    versions = [bytes([version]) + record[1:] for version in (2, 3, VERSION - 1, VERSION + 1)]
     # Read as version 3, which has the same numbers at its start, it does not contain the token.
-    statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 1) + [FeedbackStatus.UNKNOWN, FeedbackStatus.NEWER]
+    statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 1) + [FeedbackStatus.UNKNOWN, *[FeedbackStatus.NEWER] * 2]
     with raw(any_store_url) as client:
         for broken, status in zip([*cuts, *versions], statuses, strict=True):
             client.set(named, broken)

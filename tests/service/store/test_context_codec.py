@@ -10,7 +10,8 @@ from service.errors import StoreCorruptError
 from service.prediction_id import tokens_of
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import SparseCodec
-from service.store.records.records import NewPredictions, RecordFormat
+from service.store.records.new_predictions import NewPredictions
+from service.store.records.records import RecordFormat
 from tests.service.store.record_samples import encoded_answer
 from tests.service.store.samples import as_round, changed_round
 

@@ -11,8 +11,9 @@ from service.prediction_id import SINGLE
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
 from service.store.records.answer_codec import AnswerCodec, label_set_codec, ranking_codec
 from service.store.records.context_codec import DenseCodec
+from service.store.records.new_predictions import NewPredictions
 from service.store.records.outcomes import Outcome
-from service.store.records.records import NewPredictions, RecordFormat
+from service.store.records.records import RecordFormat
 from tests.service.store.samples import (
     FORMAT,
     NOW,

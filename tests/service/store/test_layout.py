@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from service.store.records import format_3, layout
-from service.store.records.layout import Layout, check_of
+from service.store.records.layout import Layout, check_of, digits_of
 from service.store.records.lua_prelude import lua_prelude
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
 
 STRUCTS: dict[str, Layout] = {
-    name: getattr(layout, name) for name in ("HEAD", "PREDICTION", "OPEN_COUNT", "OUTCOME", "ROUND")
+    name: getattr(layout, name) for name in ("HEAD", "PREDICTION", "CHECK", "OPEN_COUNT", "OUTCOME", "ROUND")
 } | {f"{name}_3": getattr(format_3, name) for name in ("HEAD", "PREDICTION", "OUTCOME", "ROUND")}
 VALUES: dict[str, Callable[[int], Any]] = {
     "u8": lambda i: 200 + i,
@@ -61,14 +61,16 @@ async def test_scripts_read_what_python_writes(any_store_url: str, name: str, an
 async def test_checksums_agree_between_python_and_scripts(store: RedisStore) -> None:
     """Both sides compute the same checksum of any bytes."""
     for data in (b"", b"a", bytes(range(256)), b"\xff" * 5000):
-        script = f"{lua_prelude()} return string.sub(redis.sha1hex(ARGV[1]), 1, CHECK_BYTES)"
-        assert await store.command("EVAL", script, 1, "any", data) == check_of(data)
+        script = "return string.sub(redis.sha1hex(ARGV[1]), 1, 8)"
+        assert await store.command("EVAL", script, 1, "any", data) == digits_of(data) == b"%08x" % check_of(data)
+        assert check_of(data[:3], data[3:]) == check_of(data)
 
 
 def test_versions_and_kinds_are_stable() -> None:
     """Stored data stays valid, as no version, kind or flag changes its number."""
-    assert (layout.VERSION, format_3.VERSION, layout.CHECK_BYTES) == (4, 3, 8)
+    assert (layout.VERSION, format_3.VERSION, layout.CHECK.size) == (5, 3, 4)
     kinds = (layout.OPEN, layout.FEEDBACK, layout.EXPIRED, layout.PENDING, layout.INACTIVE)
     assert kinds == (0, 1, 2, 3, 4)
     assert (layout.EVIDENCE, layout.ELIGIBLE, layout.HOLDOUT, layout.AS_SENT) == (1, 2, 4, 32)
-    assert layout.OTHER_FLAGS == {"FLOAT32": 8, "ACTIVATION": 16}
+    assert layout.SIZES_GIVEN == 64
+    assert layout.OTHER_FLAGS == {"UNUSED": 8, "ACTIVATION": 16}

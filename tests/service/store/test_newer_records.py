@@ -8,10 +8,10 @@ import pytest
 from service.errors import NewerVersionError
 from service.store import keys
 from service.store.base import Block, Feedback, FeedbackStatus
-from service.store.records.layout import CHECK_BYTES, HEAD, OUTCOME, PREDICTION, check_of
+from service.store.records.layout import CHECK, HEAD, OUTCOME, PREDICTION
 from service.store.redis.redis_store import RedisStore
 from tests.service.store.record_kinds import KINDS, Kind, new_model, record_of
-from tests.service.store.samples import NOW, WINDOW, block_offsets, ids_in
+from tests.service.store.samples import NOW, WINDOW, block_offsets, check_bytes, ids_in
 
 NEWER, RECORDED, DUPLICATE = FeedbackStatus.NEWER, FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
@@ -21,7 +21,7 @@ def with_flags(record: bytes, flags: int) -> bytes:
     """Return a block with these flags and a matching checksum."""
     at, offsets = HEAD.place("flags"), block_offsets(record)
     checked = record[:at] + bytes([flags]) + record[at + 1 : offsets.check]
-    return checked + check_of(checked) + record[offsets.open :]
+    return checked + check_bytes(checked) + record[offsets.open :]
 
 
 @ALL_KINDS
@@ -61,7 +61,7 @@ async def test_an_outcome_of_a_newer_version_is_not_answered(
     new = struct.pack("<d", value) if field == "reward" else bytes([value])
     changed = closed[:at] + new + closed[at + len(new) :]
     head = offsets.prediction(1) + PREDICTION.place("token")
-    check = check_of(changed[begin + CHECK_BYTES : end] + changed[head : head + 8 + CHECK_BYTES])
-    await store.command("SET", named, changed[:begin] + check + changed[begin + CHECK_BYTES :])
+    check = check_bytes(changed[begin + CHECK.size : end] + changed[head : head + 8 + CHECK.size])
+    await store.command("SET", named, changed[:begin] + check + changed[begin + CHECK.size :])
     again = await store.add_feedback(key, feedback, kind.rules, NOW)
     assert [status for status, _ in again] == [DUPLICATE, NEWER, DUPLICATE]

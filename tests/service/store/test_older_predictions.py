@@ -119,4 +119,4 @@ async def test_entries_have_their_blocks_version(any_store: Store, any_store_url
         (b"2-0", [b"t", b"v", b"p", b"d"]),
         (b"3-0", [b"p", b"r"]),
     ]
-    assert [stream[1][1][field] for field in (b"t", b"v", b"p")] == [b"r", b"4", b"new"]
+    assert [stream[1][1][field] for field in (b"t", b"v", b"p")] == [b"r", b"5", b"new"]

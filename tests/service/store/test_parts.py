@@ -11,8 +11,9 @@ from service.prediction_id import tokens_of
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
 from service.store.records.layout import AS_SENT, HOLDOUT
+from service.store.records.new_predictions import NewPredictions
 from service.store.records.parts import NO_PARTS, LogRows, Parts
-from service.store.records.records import NewPredictions, RecordFormat
+from service.store.records.records import RecordFormat
 from tests.service.store.samples import as_round, changed_round
 
 CODECS = [pytest.param(DenseCodec(2), id="dense"), pytest.param(SparseCodec(9), id="sparse")]

@@ -14,8 +14,9 @@ from service.store.records import format_3
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
 from service.store.records.layout import VERSION
+from service.store.records.new_predictions import NewPredictions
 from service.store.records.outcomes import decode_outcomes
-from service.store.records.records import BLOCK_BYTES, NewPredictions, RecordFormat
+from service.store.records.records import BLOCK_BYTES, RecordFormat
 from tests.service.store.record_samples import (
     COUNTS,
     FLOATS,
@@ -58,7 +59,7 @@ def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None
         shape.decode_stored(record)
 
 
-@pytest.mark.parametrize(("sparse", "n", "expected"), [(False, 1, 1), (False, 40, 1), (False, 600, 7), (True, 400, 4)])
+@pytest.mark.parametrize(("sparse", "n", "expected"), [(False, 1, 1), (False, 40, 1), (False, 600, 5), (True, 400, 3)])
 def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
     """Predictions share blocks up to the size limit, and blocks have nearly equal sizes."""
     codec: ContextCodec = SparseCodec(3) if sparse else DenseCodec(3)
@@ -114,7 +115,7 @@ def test_noise_is_found_or_harmless(noise: bytes) -> None:
         lambda data: decode_outcomes(data, 3, format_3.VERSION),
         lambda data: shape.decode_stored(b"\3" + data),
         lambda data: shape.check_block(b"\3" + data),
-        lambda data: shape.decode_stored(b"\4" + data),
+        lambda data: shape.decode_stored(bytes([VERSION]) + data),
         lambda data: shape.decode_rounds([data]),
         lambda data: thin.decode_rounds([data, data]),
         lambda data: thin.joined([thin.reader(format_3.VERSION).read([data])]),
@@ -129,7 +130,7 @@ def test_noise_is_found_or_harmless(noise: bytes) -> None:
 @LAWS
 @given(samples(), st.integers(0, 255).filter(lambda version: version not in (VERSION, format_3.VERSION)))
 def test_another_format_is_refused(sample: Sample, version: int) -> None:
-    """An unknown older version is corrupt, and a later one is newer."""
-    expected = StoreCorruptError if version < VERSION else NewerVersionError
+    """An unknown version is corrupt if it is older than that of the first release, and newer otherwise."""
+    expected = StoreCorruptError if version < format_3.VERSION else NewerVersionError
     with pytest.raises(expected, match="format"):
         sample.format.decode_stored(bytes([version]) + sample.encoded()[0][1:])

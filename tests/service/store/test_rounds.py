@@ -134,7 +134,7 @@ def test_a_body_without_known_parts_is_refused(codec: ContextCodec) -> None:
     """If a later version omits parts, no bytes of another part are read in their place."""
     shape, rounds = two_rounds(codec)
     core = ROUND.size + 8
-    bare = changed_round((core).to_bytes(4, "little") + rounds[1][4:core], label_codec(4), flags=0, context_bytes=0)
+    bare = changed_round((core).to_bytes(4, "little") + rounds[1][4:core], label_codec(4), flags=0)
     with pytest.raises(NewerVersionError):
         shape.decode_rounds([rounds[0] + bare])
     with pytest.raises(StoreCorruptError):
@@ -147,7 +147,7 @@ def test_a_context_as_sent_is_skipped(codec: ContextCodec, sent: int) -> None:
     """Rounds decode to the same values with and without the context as sent, alone and among others."""
     shape, rounds = two_rounds(codec)
     longer = (len(rounds[1]) + sent).to_bytes(4, "little") + rounds[1][4:] + b"\xfe" * sent
-    with_it = changed_round(longer, label_codec(4), sent_bytes=sent)
+    with_it = changed_round(longer, label_codec(4), context_bytes=codec.fixed_bytes or 24, sent_bytes=sent)
     for those, as_those in (([with_it], rounds[1:]), ([rounds[0] + with_it, rounds[0]], [*rounds, rounds[0]])):
         found, expected = shape.decode_rounds(those), shape.decode_rounds(as_those)
         assert [part.tobytes() for part in found[1:]] == [part.tobytes() for part in expected[1:]]
