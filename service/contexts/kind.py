@@ -109,6 +109,7 @@ class ContextKind(ABC, Generic[GivenT]):
         given: the schema of a context in a request.
         shown: the schema of a context in the log.
         type: the Python type of a parsed context.
+        plain: `given` as msgspec reads it, without errors that name fields; None if msgspec cannot.
         form: what clients send for this kind, such as "a list of numbers for dense features".
         wanted: what clients send to this model, such as "a list of 3 numbers".
         example: a valid context of this model in JSON.
@@ -124,6 +125,7 @@ class ContextKind(ABC, Generic[GivenT]):
     given: ClassVar[Any]
     shown: ClassVar[Any]
     type: ClassVar[type[Any]]
+    plain: ClassVar[Any] = None
     form: ClassVar[str]
     wanted: str
     example: str
@@ -171,6 +173,10 @@ class ContextKind(ABC, Generic[GivenT]):
     def hint(self) -> str:
         """The kind of the model's features, and what to send."""
         return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
+
+    def fit_together(self, contexts: Sequence[Any]) -> bool:  # noqa: ARG002  for subclasses
+        """Return whether parsed contexts fit the model and `check` leaves them as they are, if that is fast to find."""
+        return False
 
     @abstractmethod
     def checked(self, context: Any) -> GivenT:

