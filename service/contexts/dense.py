@@ -27,7 +27,11 @@ class DenseFeatures(BaseFeatures):
 
 
 class DenseKind(ContextKind[list[float]]):
-    """Lists of d numbers."""
+    """Lists of d numbers.
+
+    Attributes:
+        plain: `given` as msgspec reads it.
+    """
 
     name = "dense"
     features = DenseFeatures

@@ -109,7 +109,6 @@ class ContextKind(ABC, Generic[GivenT]):
         given: the schema of a context in a request.
         shown: the schema of a context in the log.
         type: the Python type of a parsed context.
-        plain: `given` as msgspec reads it, without errors that name fields; None if msgspec cannot.
         form: what clients send for this kind, such as "a list of numbers for dense features".
         wanted: what clients send to this model, such as "a list of 3 numbers".
         example: a valid context of this model in JSON.
@@ -125,7 +124,6 @@ class ContextKind(ABC, Generic[GivenT]):
     given: ClassVar[Any]
     shown: ClassVar[Any]
     type: ClassVar[type[Any]]
-    plain: ClassVar[Any] = None
     form: ClassVar[str]
     wanted: str
     example: str

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
 from service.input_errors import UnknownLabelError, WrongTruthError
-from service.schemas.plain_feedback import GivenFeedback
+from service.schemas.plain_bodies import GivenFeedback
 from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
 from service.wording.values import counted, joined, shown
 

@@ -26,7 +26,7 @@ from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
 from service.rounds.batching import ITEMS_AT_ONCE, Batcher
-from service.schemas.plain_feedback import GivenFeedback
+from service.schemas.plain_bodies import GivenFeedback
 from service.schemas.rounds import FeedbackAnswer
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.outcomes import Outcome

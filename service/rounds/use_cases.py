@@ -14,7 +14,7 @@ from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
-from service.schemas.plain_feedback import GivenFeedback
+from service.schemas.plain_bodies import GivenFeedback
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
 from service.wording.values import counted, shown
 

@@ -13,7 +13,7 @@ from service.api.responses.problems import responses
 from service.compute import Compute
 from service.per_item import apply_to_valid, attempt_each
 from service.rounds.use_cases import RoundService
-from service.schemas.plain_feedback import GivenFeedback, read_plain
+from service.schemas.plain_bodies import GivenFeedback, read_plain_feedback
 from service.schemas.rounds import (
     ActivateAnswer,
     ActivateRequest,
@@ -85,7 +85,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         return await rounds.activate(request)
 
     async def _read(items: Sequence[Any]) -> Sequence[GivenFeedback | Exception]:
-        if (plain := read_plain(items)) is not None:
+        if (plain := read_plain_feedback(items)) is not None:
             return plain
         together = read_together(FeedbackRequest, items)
         if together is not None:

@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 from service.compute import Compute
 from service.input_errors import InvalidInputError
 from service.schemas.models import ChangeList, ModelAnswer
+from service.schemas.plain_bodies import read_plain_body
 from service.schemas.reports.explanations import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 from service.wording.values import quoted
@@ -84,7 +85,7 @@ def check_utf8(body: bytes) -> None:
 
 
 async def read_large(request: Request, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read a large body in a thread.
+    """Read a large body, in a thread if that may take long.
 
     Args:
         request: the request; its application has the threads.
@@ -96,6 +97,8 @@ async def read_large(request: Request, body: bytes, model: pydantic.TypeAdapter[
         HTTPException: with status 400, if the body cannot be decoded, or is nested too deeply.
         InvalidInputError: if the body has too many objects, lists and members, or one object too many members.
     """
+    if len(body) < _CHUNK and (plain := read_plain_body(body, model._type)) is not None:  # noqa: SLF001  the only way
+        return plain
     return await _compute_of(request).run(_OWNER, _read, body, model)
 
 
