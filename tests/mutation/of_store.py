@@ -26,13 +26,13 @@ STORE = (
             (
                 "two entries with one number",
                 "blocks.lua:append_rounds",
-                "log.rounds + #block.rounds",
-                "log.first + #block.rounds",
+                "log.rounds + block.made",
+                "log.first + block.made",
             ),
             (
                 "two rounds with one number",
                 "blocks.lua:close",
-                "local number = log.rounds + #block.rounds + 1",
+                "local number = log.rounds + block.made + 1",
                 "local number = log.rounds + 1",
             ),
             ("every round counts as correct", "blocks.lua:close", "(reward == 1 and 1 or 0)", "1"),

@@ -12,6 +12,7 @@
 -- Truths are compared with answers as bytes.
 local SAID, SAID_BYTES = '<BI4', 13 -- format between token and truth; bytes up to the truth
 local BEFORE_BLOCKS = 4
+local TOKEN_BYTES = PREDICTION_BODY_CHECK - PREDICTION_TOKEN
 local SINGLE = string.rep('\255', 8)
 local ONLY_TRUTH, ONLY_REWARD = 2, 3
 local NAMES = {
@@ -31,8 +32,8 @@ local function hold(block, i, token_and_check, reward, truth)
 end
 
 local function compare(block, outcome, reward, truth)
-  local _, _, first_reward = struct.unpack(OUTCOME, outcome)
-  local first_truth = string.sub(outcome, OUTCOME_TRUTH)
+  local _, _, first_reward = unpack(OUTCOME, outcome)
+  local first_truth = sub(outcome, OUTCOME_TRUTH)
   local both_known = truth ~= '' and first_truth ~= block.unknown
   if reward ~= first_reward or (both_known and truth ~= first_truth) then
     return 'c', outcome
@@ -54,7 +55,7 @@ end
 -- Returns the reward and the truth that feedback means; nil and a status if it contradicts itself.
 local function meaning(block, answer, said, rest)
   if said == ONLY_REWARD then
-    return struct.unpack('<d', rest), ''
+    return unpack('<d', rest), ''
   end
   if rest == '' then
     return said, said == 1 and answer or ''
@@ -70,19 +71,19 @@ local function meaning(block, answer, said, rest)
 end
 
 local function judge(block, token, said, rest)
-  local i = token == SINGLE and 0 or struct.unpack('<I2', token)
+  local i = token == SINGLE and 0 or unpack('<I2', token)
   local prediction = prediction_of(block, i)
-  if i >= block.n or token ~= string.sub(prediction, PREDICTION_TOKEN, PREDICTION_BODY_CHECK - 1) then
+  local token_and_check, outcome = token_and_check_of(prediction), outcome_of(block, i)
+  if i >= block.n or token ~= sub(token_and_check, 1, TOKEN_BYTES) then
     return 'u'
   end
-  local token_and_check, outcome = token_and_check_of(prediction), outcome_of(block, i)
   local fresh = outcome == block.nothing or outcome == block.inactive
   local body = fresh and body_of(block, prediction)
   local trouble = fresh and not body and 'b' or not fresh and trouble_with(outcome, token_and_check)
   if trouble then
     return trouble
   end
-  local reward, truth = meaning(block, string.sub(prediction, PREDICTION_OUTPUT), said, rest)
+  local reward, truth = meaning(block, sub(prediction, PREDICTION_OUTPUT), said, rest)
   if not reward then
     return truth
   end
@@ -108,8 +109,8 @@ local function give(key, id, given)
   local block, trouble = read_block(key)
   local at, statuses, outcomes = 1, {}, {}
   while at <= #given do
-    local token, said, bytes = string.sub(given, at, at + 7), struct.unpack(SAID, given, at + 8)
-    local rest = string.sub(given, at + SAID_BYTES, at + SAID_BYTES + bytes - 1)
+    local token, said, bytes = sub(given, at, at + 7), unpack(SAID, given, at + 8)
+    local rest = sub(given, at + SAID_BYTES, at + SAID_BYTES + bytes - 1)
     at = at + SAID_BYTES + bytes
     local status, outcome = trouble, nil
     if block then

@@ -3,7 +3,8 @@
 -- Layouts: service/store/records/layout.py. A record may be damaged, so its lengths are verified before they are used,
 -- and its checks before it is joined.
 local BEFORE_KEYS = 3
-local UNCHECKED = string.rep('\0', CHECK_BYTES)
+local sub, byte, pack, unpack, sha1hex = string.sub, string.byte, struct.pack, struct.unpack, redis.sha1hex
+local UNCHECKED_OUTCOME = '<' .. sub(OUTCOME, #'<c8' + 1) -- the format without the check
 local FORGET_AFTER = 3600 -- seconds that a closed block of a model with deadlines is kept after its window
 
 -- Reads a model's counters and its rule for closing predictions (service/models/closing.py).
@@ -32,7 +33,7 @@ local function open_log(incarnation)
 end
 
 local function check_of(bytes)
-  return string.sub(redis.sha1hex(bytes), 1, CHECK_BYTES)
+  return sub(sha1hex(bytes), 1, CHECK_BYTES)
 end
 
 -- Reads a block; returns nil and the status of all its predictions if that is not possible.
@@ -40,11 +41,11 @@ local function parse_block(record)
   if type(record) ~= 'string' or #record < HEAD_BYTES then
     return nil, 'b'
   end
-  local version = string.byte(record)
+  local version = byte(record)
   if version ~= VERSION then
     return nil, version > VERSION and 'n' or version == VERSION_3 and 'o' or 'b'
   end
-  local _, n, flags, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
+  local _, n, flags, answer_bytes, _, expires_at = unpack(HEAD, record)
   local block = {record = record, n = n, answer_bytes = answer_bytes, expires_at = expires_at}
   block.prediction, block.slot = PREDICTION_BYTES + answer_bytes, OUTCOME_BYTES + answer_bytes
   block.check_at = HEAD_BYTES + n * block.prediction
@@ -54,7 +55,7 @@ local function parse_block(record)
   if n < 1 or #record < block.bodies_at then
     return nil, 'b'
   end
-  if check_of(string.sub(record, 1, block.check_at)) ~= string.sub(record, block.check_at + 1, block.open_at) then
+  if check_of(sub(record, 1, block.check_at)) ~= sub(record, block.check_at + 1, block.open_at) then
     return nil, 'b'
   end
   if flags ~= 0 then
@@ -63,7 +64,8 @@ local function parse_block(record)
   block.nothing, block.unknown = string.rep('\0', block.slot), string.rep('\255', answer_bytes)
   block.inactive = string.rep('\0', OUTCOME_KIND - 1) .. string.char(INACTIVE)
     .. string.rep('\0', block.slot - OUTCOME_KIND)
-  block.fresh, block.rounds, block.closed, block.first, block.last = {}, {}, 0, n, -1
+  block.fresh, block.first, block.last, block.closed = {}, n, -1, 0
+  block.rounds, block.made = {}, 0 -- the parts of new rounds, and the number of these rounds
   return block
 end
 
@@ -78,21 +80,21 @@ end
 
 local function prediction_of(block, i)
   local at = HEAD_BYTES + i * block.prediction
-  return string.sub(block.record, at + 1, at + block.prediction)
+  return sub(block.record, at + 1, at + block.prediction)
 end
 
 -- Returns what identifies a prediction in its outcome and its round.
 local function token_and_check_of(prediction)
-  return string.sub(prediction, PREDICTION_TOKEN, PREDICTION_PROPENSITY - 1)
+  return sub(prediction, PREDICTION_TOKEN, PREDICTION_PROPENSITY - 1)
 end
 
 local function outcome_of(block, i)
   local at = block.outcomes_at + i * block.slot
-  return block.fresh[i] or string.sub(block.record, at + 1, at + block.slot)
+  return block.fresh[i] or sub(block.record, at + 1, at + block.slot)
 end
 
 local function kind_of(outcome)
-  return string.byte(outcome, OUTCOME_KIND)
+  return byte(outcome, OUTCOME_KIND)
 end
 
 -- Returns whether a prediction still needs its body.
@@ -102,15 +104,15 @@ end
 
 -- Returns the body of an open prediction; nil if it is damaged.
 local function body_of(block, prediction)
-  local from, upto, _, check = struct.unpack(PREDICTION, prediction)
-  local body = string.sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
+  local from, upto, _, check = unpack(PREDICTION, prediction)
+  local body = sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
   return #body == upto - from and check_of(body) == check and body or nil
 end
 
 -- Returns the status of an outcome that is damaged or of a newer version; nil if it is readable.
 local function trouble_with(outcome, token_and_check)
-  local check, kind, reward = struct.unpack(OUTCOME, outcome)
-  if check_of(string.sub(outcome, OUTCOME_KIND) .. token_and_check) ~= check then
+  local check, kind, reward = unpack(OUTCOME, outcome)
+  if check_of(sub(outcome, OUTCOME_KIND) .. token_and_check) ~= check then
     return 'b'
   end
   local known = kind == FEEDBACK or kind == EXPIRED or kind == PENDING
@@ -118,19 +120,21 @@ local function trouble_with(outcome, token_and_check)
 end
 
 local function write_outcome(block, i, token_and_check, kind, reward, at, round, truth)
-  local said = string.sub(struct.pack(OUTCOME, UNCHECKED, kind, reward, at, round), OUTCOME_KIND) .. truth
+  local said = pack(UNCHECKED_OUTCOME, kind, reward, at, round) .. truth
   local outcome = check_of(said .. token_and_check) .. said
-  block.fresh[i], block.first, block.last = outcome, math.min(block.first, i), math.max(block.last, i)
+  block.fresh[i] = outcome
+  block.first, block.last = i < block.first and i or block.first, i > block.last and i or block.last
   return outcome
 end
 
 -- Closes a prediction as the next round of the log; returns its outcome.
 local function close(log, block, i, token_and_check, kind, reward, at, truth, body)
-  local number = log.rounds + #block.rounds + 1
+  local number = log.rounds + block.made + 1
   local outcome = write_outcome(block, i, token_and_check, kind, reward, at, number, truth)
-  local rest = outcome .. token_and_check .. body
-  block.moment, block.closed = block.moment or at, block.closed + 1
-  block.rounds[#block.rounds + 1] = struct.pack('<I4', 4 + #rest) .. rest
+  local length = pack('<I4', 4 + #outcome + #token_and_check + #body)
+  block.moment, block.closed, block.made = block.moment or at, block.closed + 1, block.made + 1
+  local parts = block.rounds
+  parts[#parts + 1], parts[#parts + 2] = length .. outcome .. token_and_check, body
   log.right = log.right + (reward == 1 and 1 or 0)
   log.partial = log.partial + (reward < 1 and reward or 0)
   log.expired = log.expired + (kind == EXPIRED and 1 or 0)
@@ -140,7 +144,7 @@ end
 -- Returns the number of open predictions in a block. The stored number may be damaged, so zero is verified: an open
 -- prediction needs its body.
 local function open_in(block)
-  local open = struct.unpack(OPEN_COUNT, block.record, block.open_at + 1) - block.closed
+  local open = unpack(OPEN_COUNT, block.record, block.open_at + 1) - block.closed
   if open > 0 then
     return open
   end
@@ -160,7 +164,7 @@ local function outcomes_in(block, from, upto)
 end
 
 local function append_rounds(log, id, block)
-  local number = log.rounds + #block.rounds
+  local number = log.rounds + block.made
   local entry = string.format('%.0f-%s', number, log.changes)
   redis.call('XADD', KEYS[2], entry, 't', 'r', 'v', VERSION, 'p', id, 'd', table.concat(block.rounds))
   log.rounds, log.last_at = number, block.moment
@@ -169,10 +173,10 @@ end
 -- Stores the new outcomes of a block and its new rounds.
 local function keep(log, key, id, block, now)
   local open = open_in(block)
-  if #block.rounds > 0 then
+  if block.made > 0 then
     append_rounds(log, id, block)
   end
-  local still_open = struct.pack(OPEN_COUNT, open)
+  local still_open = pack(OPEN_COUNT, open)
   if open > 0 then
     redis.call('SETRANGE', key, block.open_at, still_open)
     local at = block.outcomes_at + block.first * block.slot
@@ -180,7 +184,7 @@ local function keep(log, key, id, block, now)
     return
   end
   -- All predictions are closed: drop the bodies.
-  local head = string.sub(block.record, 1, block.open_at)
+  local head = sub(block.record, 1, block.open_at)
   redis.call('SET', key, head .. still_open .. outcomes_in(block, 0, block.n - 1), 'KEEPTTL')
   if log.closes then -- an open prediction of such a model is kept much longer
     local left = math.max(block.expires_at - now, 0) + FORGET_AFTER
