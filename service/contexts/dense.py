@@ -14,7 +14,6 @@ from service.input_errors import ContextLengthError
 from service.store.records.context_codec import DenseCodec
 from service.strict_body import FirstError
 
-
 _Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 
 

@@ -16,6 +16,7 @@ from learners.base import AnyLearner, IntArray
 from service.input_errors import UnknownLabelError, WrongTruthError
 from service.schemas.plain_bodies import GivenFeedback
 from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
+from service.tuples import named_tuples
 from service.wording.values import counted, joined, shown
 
 
@@ -88,7 +89,7 @@ class SingleLabels(_Labels):
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""
         labels = self._labels
-        return [Shown(labels[k], None) for k in outputs.tolist()]
+        return named_tuples(Shown, [(labels[k], None) for k in outputs.tolist()])
 
     def read(self, feedback: GivenFeedback) -> bytes | None:
         """See `Answers.read`."""

@@ -23,6 +23,7 @@ from service.input_errors import (
 from service.models.closing import reward_refused
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each, indices_of
+from service.prediction_id import wire_form
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
 from service.rounds.batching import ITEMS_AT_ONCE, Batcher
@@ -138,7 +139,7 @@ def _read(model: Model, request: GivenFeedback) -> Feedback:
 
 def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
     """Convert a result to the recorded outcome, or to the error that refuses the feedback."""
-    text, (status, outcome) = str(request.prediction_id), result
+    (status, outcome), text = result, wire_form(*request.prediction_id)
     if outcome is None:
         error, detail, field = REFUSALS[status]
         return error(detail.format(id=quoted(text), truth=truth_field), field.format(truth=truth_field))

@@ -14,7 +14,7 @@ from service.compute import INLINE_COST
 from service.contexts.registry import GivenContext
 from service.input_errors import IdentifierError, InvalidInputError, NoDistributionError
 from service.models.model import Model
-from service.prediction_id import OWN, SINGLE, PredictionId, tokens_of, wire_form
+from service.prediction_id import OWN, SINGLE, PredictionId, tokens_of, wire_forms
 from service.rounds.options import NO_OPTIONS, Options, check_options, eligible_labels, options_of
 from service.schemas.rounds import PredictItem, PredictRequest
 from service.slots.errors import TopTooLargeError
@@ -78,7 +78,7 @@ class PredictionBatch(NamedTuple):
     def ids(self, model: str) -> list[str]:
         """Return the wire forms of the predictions' ids; `model` is the model's name."""
         tokens, spans = self.tokens.tolist(), zip(self.blocks, pairwise(self.bounds), strict=True)
-        return [wire_form(model, block, token) for block, (start, stop) in spans for token in tokens[start:stop]]
+        return [id_ for block, (start, stop) in spans for id_ in wire_forms(model, block, tokens[start:stop])]
 
 
 def prediction_item(request: PredictItem, model: str) -> PredictionRequest:

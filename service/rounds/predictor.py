@@ -119,7 +119,11 @@ class Predictor:
         self, requests: Sequence[PredictionRequest], answers: Sequence[PredictAnswer | Exception]
     ) -> list[PredictAnswer | Exception]:
         """Return the answers, with the stored ones of requests that were answered before and are refused now."""
-        refused = {i: answer for i in indices_of(answers, InvalidInputError) if isinstance(answer := answers[i], InvalidInputError)}
+        refused = {
+            i: answer
+            for i in indices_of(answers, InvalidInputError)
+            if isinstance(answer := answers[i], InvalidInputError)
+        }
         if not refused:
             return list(answers)
         repeated = await asyncio.gather(*(self._repeated(requests[i], refusal) for i, refusal in refused.items()))

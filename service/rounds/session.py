@@ -11,8 +11,8 @@ from service.rounds.explaining import Explainer
 from service.rounds.feedback import FeedbackJoiner
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.predictor import Predictor
-from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
 from service.schemas.plain_bodies import GivenFeedback
+from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
 
 

@@ -13,8 +13,8 @@ from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
-from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
 from service.schemas.plain_bodies import GivenFeedback
+from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
 from service.wording.values import counted, shown
 

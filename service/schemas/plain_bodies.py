@@ -1,7 +1,7 @@
 """Reads the bodies of most batches with msgspec, in a fraction of the time that pydantic needs.
 
-Whatever these functions accept, the pydantic models accept, with the same values. Everything else, such as a truth or an
-error to report, is left to the models: the functions then return None, in a time that the size of the input bounds.
+Whatever these functions accept, the pydantic models accept, with the same values. All other input, such as a truth or
+an error to report, is left to the models: the functions then return None, in a time that the size of the input bounds.
 """
 
 import re
@@ -14,6 +14,7 @@ from service.contexts.registry import PLAIN_CONTEXTS
 from service.prediction_id import SINGLE, PredictionId
 from service.schemas.rounds import FeedbackBatchRequest, PredictBatchRequest
 from service.strict_body import Body
+from service.tuples import named_tuples
 from service.wording.patterns import NAME, QUALIFIED_PARTS
 
 _T = TypeVar("_T")
@@ -126,7 +127,8 @@ def _feedback(given: Sequence[_Item]) -> list[PlainFeedback] | None:
     ids = _parsed([each.prediction_id for each in given])
     if ids is None:
         return None
-    return [PlainFeedback(id_, each.correct, each.reward) for id_, each in zip(ids, given, strict=True)]
+    rows = [(id_, each.correct, each.reward, None, None) for id_, each in zip(ids, given, strict=True)]
+    return named_tuples(PlainFeedback, rows)
 
 
 def _parsed(texts: Sequence[str]) -> list[PredictionId] | None:
@@ -135,4 +137,5 @@ def _parsed(texts: Sequence[str]) -> list[PredictionId] | None:
     found = _IDS.findall(lines)
     if len(found) != len(texts) or lines.count("\n") != len(texts) - 1:
         return None
-    return [PredictionId(model, block, int(token) if token else SINGLE) for model, block, token in found]
+    rows = [(model, block, int(token) if token else SINGLE) for model, block, token in found]
+    return named_tuples(PredictionId, rows)

@@ -21,6 +21,7 @@ from service.rounds.prediction_requests import PredictionRequest, prediction_ite
 from service.rounds.use_cases import RoundService
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictItem, PredictRequest
 from service.slots import errors as slots
+from service.tuples import named_tuples
 from service.wording.values import counted
 
 _NUMBER_COST = 50
@@ -152,7 +153,8 @@ def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | E
             return None
         options = Options(activated=batch.activated, top=batch.top)
         options = NO_OPTIONS if options == NO_OPTIONS else options
-        return [PredictionRequest(context, None, batch.include_distribution, options) for context in contexts]
+        rows = [(context, None, batch.include_distribution, options, None, None) for context in contexts]
+        return named_tuples(PredictionRequest, rows)
     requests = read_together(PredictItem, _items(batch))
     return None if requests is None else attempt_each(partial(prediction_item, model=batch.model), requests)
 

@@ -154,9 +154,7 @@ def check_members(value: Any) -> None:
         objects = [each for each in level if type(each) is dict]
         most = max(map(len, objects), default=0)
         if most > MOST_MEMBERS:
-            raise InvalidInputError(
-                f"an object of the body has {most:,} members; it may have at most {MOST_MEMBERS:,}"
-            )
+            raise InvalidInputError(f"an object of the body has {most:,} members; it may have at most {MOST_MEMBERS:,}")
         inner = [each.values() for each in objects] + [each for each in level if type(each) is list]
         level = [each for each in chain.from_iterable(inner) if type(each) in _NESTED]
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from service.errors import StoreCorruptError
 from service.store.records import format_3, layout
 from service.store.records.layout import Layout
+from service.tuples import named_tuples
 
 
 class Outcome(NamedTuple):
@@ -43,7 +44,7 @@ def decode_outcomes(data: bytes, n: int, version: int = layout.VERSION) -> list[
     rows = _rows(layout.OUTCOME, data, n)
     unknown = b"\xff" * len(rows[0][-1]) if rows else b""
     made = [(reward, at, number, None if truth == unknown else truth) for _, _, reward, at, number, truth in rows]
-    return list(map(Outcome._make, made))  # faster than a call for each with its own arguments
+    return named_tuples(Outcome, made)
 
 
 def _rows(outcome: Layout, data: bytes, n: int) -> list[tuple[Any, ...]]:

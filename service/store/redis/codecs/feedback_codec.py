@@ -8,6 +8,7 @@ from service.errors import StoreCorruptError
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.layout import VERSION
 from service.store.records.outcomes import decode_outcomes
+from service.tuples import named_tuples
 
 EncodedFeedback: TypeAlias = Mapping[str, Sequence[bytes]]
 """Encoded feedback by block."""
@@ -100,6 +101,6 @@ def decode_results(letters: bytes, outcomes: bytes, version: int = VERSION) -> l
     except StoreCorruptError:
         return [FeedbackResult(FeedbackStatus.BROKEN, None)] * len(letters)
     if n == len(letters):
-        return [FeedbackResult(_STATUSES[letter], outcome) for letter, outcome in zip(letters, found, strict=True)]
+        return named_tuples(FeedbackResult, zip(map(_STATUSES.__getitem__, letters), found, strict=True))
     known = iter(found)
     return [FeedbackResult(_STATUSES[letter], next(known) if letter in _WITH_OUTCOME else None) for letter in letters]
