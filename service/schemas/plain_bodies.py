@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from service.contexts.registry import PLAIN_CONTEXTS
+from service.contexts.registry import PlainContexts
 from service.prediction_id import SINGLE, PredictionId
 from service.schemas.rounds import FeedbackBatchRequest, PredictBatchRequest
 from service.strict_body import Body
@@ -68,13 +68,10 @@ class _Feedback(msgspec.Struct, forbid_unknown_fields=True):
 
 class _Predictions(msgspec.Struct, forbid_unknown_fields=True):
     model: str
-    contexts: Annotated[list[Any], msgspec.Meta(min_length=1)]
+    contexts: PlainContexts
 
 
-_Plain = msgspec.defstruct(
-    "_Plain", [("contexts", Annotated[PLAIN_CONTEXTS, msgspec.Meta(min_length=1)])], bases=(_Predictions,)
-)
-_FEEDBACK, _PREDICTIONS = msgspec.json.Decoder(_Feedback), msgspec.json.Decoder(_Plain)
+_FEEDBACK, _PREDICTIONS = msgspec.json.Decoder(_Feedback), msgspec.json.Decoder(_Predictions)
 _IDS, _NAME = re.compile(f"^{QUALIFIED_PARTS}$", re.MULTILINE), re.compile(NAME)
 
 
@@ -86,21 +83,22 @@ def read_plain_feedback(items: Sequence[Any]) -> list[PlainFeedback] | None:
     return None if given is None else _feedback(given)
 
 
-def read_plain_body(body: bytes, kind: type[Body]) -> Body | None:
+def read_plain_body(body: bytes, kind: Any) -> Body | None:
     """Return a batch of contexts that are lists of numbers, or of feedback without a truth; None for another body.
 
     Args:
         body: JSON.
-        kind: the model to return.
+        kind: the type of the body; others than those of batches give None.
     """
-    read = _READERS.get(kind)
+    read = _READERS.get(kind) if isinstance(kind, type) else None
     return None if read is None else read(body)
 
 
 def _read_feedback(body: bytes) -> FeedbackBatchRequest | None:
     given = _attempt(_FEEDBACK.decode, body)
     items = None if given is None else _feedback(given.feedback)
-    return None if items is None else FeedbackBatchRequest.model_construct(feedback=items)
+    fields: dict[str, Any] = {"feedback": items}
+    return None if items is None else FeedbackBatchRequest.model_construct(**fields)
 
 
 def _read_predictions(body: bytes) -> PredictBatchRequest | None:
