@@ -1,4 +1,4 @@
-"""The law of plain bodies: whatever msgspec reads, pydantic reads, with the same values, whoever reads it first."""
+"""The law of plain bodies: whatever msgspec reads, pydantic reads, with the same values."""
 
 import json
 from collections.abc import Iterator
