@@ -172,7 +172,7 @@ LIBRARIES: dict[str, str] = {
     "numpy": _NUMBERS,
     "pydantic": _NUMBERS,
     "pydantic_core": _NUMBERS,
-    "numba": "learners.kernels",
+    "numba": "learners.kernels learners.evaluation.borrowed",
     "fastapi": "service.api service.app",
     "starlette": "service.api",
     "msgspec": "service.api.responses service.contexts service.schemas",

@@ -99,7 +99,7 @@ def test_an_entry_of_rounds_of_one_length_is_split_like_any_other(monkeypatch: p
     reader, size = shape.reader(VERSION), len(first)
     lengths = [0, 1, 4, size // 2, size - 1, size, size + 1, 2 * size, 2**24 + size, 2**32 - 1]
     lying = [length.to_bytes(4, "little") + first[4:] for length in lengths]
-    payloads = [one + other for one in lying for other in [second, second[:-1], b"", *lying]]
+    payloads = [one + other for one in lying for other in [second, second[:-1], b"", 3 * second, *lying]]
 
     def bounds(payload: bytes) -> list[int] | None:
         try:
