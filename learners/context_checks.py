@@ -59,11 +59,26 @@ def _context_fault(contexts: Contexts, n_features: int) -> tuple[int, int]:
         return _shared_fault(starts, indices, len(indices) if n_features == _ANY_FEATURE else n_features)
     if len(indices) != len(values):
         return _COUNT, 0
+    # The contexts use each feature once on average: an array of all features then costs less than sorting each context.
+    last = np.full(n_features if n_features <= len(indices) else 0, -1)
     for i in range(len(starts) - 1):
-        fault = _row_fault(indices[starts[i] : starts[i + 1]], n_features)
+        entries = indices[starts[i] : starts[i + 1]]
+        fault = _row_fault_by_feature(entries, i, last) if len(last) > 0 else _row_fault(entries, n_features)
         if fault:
             return fault, i
     return 0, 0
+
+
+@compiled
+def _row_fault_by_feature(indices: IntArray, i: int, last: IntArray) -> int:
+    """Do the same as `_row_fault` for context i, without sorting; keep the last context with each feature, (d,)."""
+    twice = False
+    for index in indices:
+        if index < 0 or index >= len(last):
+            return _RANGE
+        twice |= last[index] == i
+        last[index] = i
+    return _TWICE if twice else 0
 
 
 @compiled

@@ -29,6 +29,14 @@ def wire_form(model: str, block: str, token: int) -> str:
     return f"{model}:{block}" if token == SINGLE else f"{model}:{block}:{token}"
 
 
+def wire_forms(model: str, block: str, tokens: Sequence[int]) -> list[str]:
+    """Return the wire forms of the ids of one block."""
+    if SINGLE in tokens:
+        return [wire_form(model, block, token) for token in tokens]
+    begin = f"{model}:{block}:"
+    return [begin + token for token in map(str, tokens)]
+
+
 class PredictionId(NamedTuple):
     """A parsed id. `str` returns its wire form."""
 

@@ -13,7 +13,6 @@ from learners.base import (
     AnyLearner,
     BoolArray,
     Contexts,
-    Decisions,
     FloatArray,
     IntArray,
     InvalidArrayError,
@@ -23,6 +22,7 @@ from learners.base import (
 from learners.checks import check_eligible, check_labels, check_state, check_uniforms
 from learners.compiled_learner import CompiledLearner
 from learners.context_checks import BOOL, FLOAT, check_contexts, expect_array
+from learners.evaluation.borrowed import borrowed
 from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
 from learners.mathematics.exploration import draw_into, draw_unchecked
 from learners.mathematics.norms import one_by_one
@@ -83,8 +83,7 @@ def simulate(
     state, contexts = learner.prepare(state, contexts)
     world, result = world._replace(contexts=contexts), result._replace(state=state)
     call_by_state(learner.state_type, learner.kernels)
-    room = Decisions(np.empty((1, learner.problem.n_labels)), np.empty((1, learner.evidence_size)))
-    _play_compiled(learner.kernels.parameters, world, room, result)
+    _play_compiled(learner.kernels.parameters, world, _room(learner, world), result)
     return result
 
 
@@ -96,6 +95,24 @@ class _World(NamedTuple):
     right: BoolArray  # (n, K), or empty if only the true labels are right
     eligible: BoolArray  # (n, K), or (n, 0) if every label is eligible
     rewards: FloatArray  # (n, K), or empty for those of right and wrong labels
+
+
+class _Round(NamedTuple):
+    """One round, in arrays that the next one overwrites."""
+
+    uniform: FloatArray  # (1,)
+    distribution: FloatArray  # (1, K)
+    played: Rounds  # n = 1
+
+
+def _room(learner: AnyLearner, world: _World) -> _Round:
+    """Return room for a round."""
+    context = world.contexts._replace(starts=np.empty(2, np.int64))
+    label, truth, correct = np.empty(1, np.int64), np.empty(1, np.int64), np.empty(1, np.bool_)
+    evidence, eligible = np.empty((1, learner.evidence_size)), np.empty((1, world.eligible.shape[1]), np.bool_)
+    numbers = [np.empty(1) for _ in range(3)]
+    played = Rounds(context, label, numbers[0], correct, truth, evidence, numbers[1], numbers[2], eligible)
+    return _Round(np.empty(1), np.empty((1, learner.problem.n_labels)), played)
 
 
 def _check(
@@ -123,19 +140,14 @@ def _check_rewards(
 
 
 @compiled
-def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, result: Simulation) -> None:
-    # Unpack and allocate everything once, outside the loop: reference counts cost as much as updates.
-    (starts, indices, values, shared), true_labels, revealed, uniforms, right, among, rewards = world
-    labels, propensities, mistakes, state = result
-    distribution, evidence = one
-    bounds, uniform = np.empty(2, np.int64), np.empty(1)
-    label, propensity, residual_uniform = np.empty(1, np.int64), np.empty(1), np.empty(1)
-    truth, correct = np.empty(1, np.int64), np.empty(1, np.bool_)
-    context = Contexts(bounds, indices, values, shared)
-    reward, eligible = np.empty(1), np.empty((1, among.shape[1]), np.bool_)
-    played = Rounds(context, label, propensity, correct, truth, evidence, residual_uniform, reward, eligible)
+def _play_compiled(parameters: tuple[Any, ...], owned_world: _World, owned_round: _Round, owned: Simulation) -> None:
+    # Everything is allocated and unpacked once, and without reference counts, which cost more than updates.
+    (starts, _, _, _), true_labels, revealed, uniforms, right, among, rewards = borrowed(owned_world)
+    labels, propensities, mistakes, state = borrowed(owned)
+    uniform, distribution, played = borrowed(owned_round)
+    context, label, propensity, correct, truth, evidence, residual_uniform, reward, eligible = played
     for t in range(len(uniforms)):
-        bounds[0], bounds[1], uniform[0] = starts[t], starts[t + 1], uniforms[t]
+        context.starts[0], context.starts[1], uniform[0] = starts[t], starts[t + 1], uniforms[t]
         for k in range(among.shape[1]):
             eligible[0, k] = among[t, k]
         decide_by_state(parameters, state, context, eligible, distribution, evidence)

@@ -1,9 +1,11 @@
 """Dense contexts: lists of d numbers."""
 
 import struct
+import sys
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic import Field
 
 from learners.base import Contexts
@@ -12,6 +14,8 @@ from service.contexts.precision import NUMBERS, Precision, rounded
 from service.input_errors import ContextLengthError
 from service.store.records.context_codec import DenseCodec
 from service.strict_body import FirstError
+
+_Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 
 
 class DenseFeatures(BaseFeatures):
@@ -24,13 +28,18 @@ class DenseFeatures(BaseFeatures):
 
 
 class DenseKind(ContextKind[list[float]]):
-    """Lists of d numbers."""
+    """Lists of d numbers.
+
+    Attributes:
+        plain: `given` as msgspec reads it.
+    """
 
     name = "dense"
     features = DenseFeatures
     given = Annotated[list[Number], FirstError(), Field(min_length=1)]
     shown = list[float]
     type = list
+    plain = Annotated[list[_Finite], msgspec.Meta(min_length=1)]
     form = "a list of numbers for dense features"
 
     def __init__(self, features: DenseFeatures) -> None:
@@ -50,6 +59,10 @@ class DenseKind(ContextKind[list[float]]):
         if len(context) != self._size:
             raise ContextLengthError(f"got a list of {_numbers(len(context))}; {self.hint}", "context")
         return rounded(self, context) if self._rounds else context
+
+    def fit_together(self, contexts: Sequence[Any]) -> bool:
+        """See `ContextKind.fit_together`."""
+        return set(map(type, contexts)) == {list} and set(map(len, contexts)) == {self._size}
 
     def numbers(self, context: list[float]) -> Sequence[float]:
         """See `ContextKind.numbers`."""

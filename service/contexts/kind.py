@@ -172,6 +172,10 @@ class ContextKind(ABC, Generic[GivenT]):
         """The kind of the model's features, and what to send."""
         return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
 
+    def fit_together(self, contexts: Sequence[Any]) -> bool:  # noqa: ARG002  for subclasses
+        """Return whether parsed contexts fit the model and `check` leaves them as they are, if that is fast to find."""
+        return False
+
     @abstractmethod
     def checked(self, context: Any) -> GivenT:
         """Return a parsed context of this kind, if it fits the model. See `check`."""

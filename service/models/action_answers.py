@@ -9,7 +9,7 @@ from service.actions.definition import MOST_ACTIONS
 from service.actions.vectors import ActionVectors
 from service.input_errors import WrongTruthError
 from service.models.answer_kinds import Shown
-from service.schemas.rounds import FeedbackRequest
+from service.schemas.plain_bodies import GivenFeedback
 from service.store.records.answer_codec import label_codec
 
 
@@ -38,7 +38,7 @@ class Actions:
         """Return the positions: the caller knows the ids."""
         return [Shown(str(position), None) for position in outputs.tolist()]
 
-    def read(self, feedback: FeedbackRequest) -> bytes | None:
+    def read(self, feedback: GivenFeedback) -> bytes | None:
         """See `Answers.read`. There is no truth."""
         if feedback.true_label is None and feedback.true_labels is None:
             return None

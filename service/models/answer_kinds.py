@@ -14,8 +14,9 @@ import numpy.typing as npt
 from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
 from service.input_errors import UnknownLabelError, WrongTruthError
-from service.schemas.rounds import FeedbackRequest
+from service.schemas.plain_bodies import GivenFeedback
 from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
+from service.tuples import named_tuples
 from service.wording.values import counted, joined, shown
 
 
@@ -51,7 +52,7 @@ class Answers(Protocol):
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """Convert n answers or truths, shape (n, ...) as the codec decodes them, to labels."""
 
-    def read(self, feedback: FeedbackRequest) -> bytes | None:
+    def read(self, feedback: GivenFeedback) -> bytes | None:
         """Return the encoded truth of some feedback; None if it has no truth.
 
         Raises:
@@ -88,9 +89,9 @@ class SingleLabels(_Labels):
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""
         labels = self._labels
-        return [Shown(labels[k], None) for k in outputs.tolist()]
+        return named_tuples(Shown, [(labels[k], None) for k in outputs.tolist()])
 
-    def read(self, feedback: FeedbackRequest) -> bytes | None:
+    def read(self, feedback: GivenFeedback) -> bytes | None:
         """See `Answers.read`."""
         if feedback.true_labels is not None:
             raise WrongTruthError("this model answers one label; send true_label instead", "true_labels")
@@ -118,7 +119,7 @@ class LabelSets(_Labels):
         """See `Answers.show`."""
         return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
 
-    def read(self, feedback: FeedbackRequest) -> bytes | None:
+    def read(self, feedback: GivenFeedback) -> bytes | None:
         """See `Answers.read`."""
         numbers = _different_numbers(feedback, self.numbers, "a set of labels")
         if numbers is None:
@@ -143,7 +144,7 @@ class Rankings(_Labels):
         """See `Answers.show`."""
         return [Shown(None, [self._labels[k] for k in row]) for row in outputs.tolist()]
 
-    def read(self, feedback: FeedbackRequest) -> bytes | None:
+    def read(self, feedback: GivenFeedback) -> bytes | None:
         """See `Answers.read`."""
         numbers = _different_numbers(feedback, self.numbers, "a ranking of all labels")
         if numbers is None:
@@ -154,7 +155,7 @@ class Rankings(_Labels):
         return self.form.encode(numbers)[0]
 
 
-def _different_numbers(feedback: FeedbackRequest, numbers: Mapping[str, int], answer: str) -> IntArray | None:
+def _different_numbers(feedback: GivenFeedback, numbers: Mapping[str, int], answer: str) -> IntArray | None:
     """Return the number of each true label; None if the feedback has none."""
     if feedback.true_label is not None:
         raise WrongTruthError(f"this model answers {answer}; send true_labels instead", "true_label")

@@ -17,13 +17,18 @@ class ContextCheck(NamedTuple):
     preparation: Preparation
     norm: ContextNorm
 
+    @property
+    def refuses(self) -> bool:
+        """Whether `check` may refuse a context."""
+        return self.preparation.policy == "reject"
+
     def check(self, context: Any) -> None:
         """Check the norm of a checked context, if the policy is to reject.
 
         Raises:
             NormExceededError: if it exceeds the bound. Names the entry if the bound limits each entry.
         """
-        if self.preparation.policy != "reject":
+        if not self.refuses:
             return
         if self.norm == "maximum":
             self._check_entries(context)

@@ -22,11 +22,13 @@ from service.input_errors import (
 )
 from service.models.closing import reward_refused
 from service.models.model import Model
-from service.per_item import apply_to_valid, attempt_each
+from service.per_item import apply_to_valid, attempt_each, indices_of
+from service.prediction_id import wire_form
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
 from service.rounds.batching import ITEMS_AT_ONCE, Batcher
-from service.schemas.rounds import FeedbackAnswer, FeedbackRequest
+from service.schemas.plain_bodies import GivenFeedback
+from service.schemas.rounds import FeedbackAnswer
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.outcomes import Outcome
 from service.wording.values import quoted, shown
@@ -79,7 +81,7 @@ class FeedbackJoiner:
         """Whether no feedback is queued or in flight."""
         return self._batcher.idle
 
-    async def give(self, request: FeedbackRequest) -> FeedbackAnswer:
+    async def give(self, request: GivenFeedback) -> FeedbackAnswer:
         """Record the feedback; return the recorded outcome of its prediction.
 
         Raises:
@@ -94,7 +96,7 @@ class FeedbackJoiner:
             raise answer
         return answer
 
-    async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
+    async def give_all(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give` does; return errors instead of raising them."""
         results = await apply_to_valid(self._batcher.submit_all, await self._read_all(requests))
         truth_field = self._replica.model.answers.truth_field
@@ -103,10 +105,10 @@ class FeedbackJoiner:
             for request, result in zip(requests, results, strict=True)
         ]
 
-    async def _read_all(self, requests: Sequence[FeedbackRequest]) -> list[Feedback | Exception]:
+    async def _read_all(self, requests: Sequence[GivenFeedback]) -> list[Feedback | Exception]:
         """Read feedback. A label that is unknown here may be new: another worker may have added it."""
         read = attempt_each(partial(_read, self._replica.model), requests)
-        if any(isinstance(each, UnknownLabelError) for each in read):
+        if indices_of(read, UnknownLabelError):
             before = self._replica.model.change_count
             await self._replica.catch_up()
             if self._replica.model.change_count != before:
@@ -121,22 +123,23 @@ class FeedbackJoiner:
     async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
         model, environment = self._replica.model, self._environment
         results = await environment.store.add_feedback(model.key, feedback, model.feedback_rules, environment.now())
-        if any(status is FeedbackStatus.EXPIRED for status, _ in results) and await self._rules_change(model):
+        statuses = {status for status, _ in results}
+        if FeedbackStatus.EXPIRED in statuses and await self._rules_change(model):
             return await self._join(feedback)
         recorded = [outcome.round for status, outcome in results if status is FeedbackStatus.RECORDED and outcome]
         self._upkeep.note_rounds(max(recorded, default=0))
         return results
 
 
-def _read(model: Model, request: FeedbackRequest) -> Feedback:
+def _read(model: Model, request: GivenFeedback) -> Feedback:
     if request.reward is not None and not model.learner.accepts_rewards:
         raise reward_refused(model.learner, request.reward, "reward")
     return Feedback(request.prediction_id, request.correct, model.answers.read(request), request.reward)
 
 
-def _to_answer(request: FeedbackRequest, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
+def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
     """Convert a result to the recorded outcome, or to the error that refuses the feedback."""
-    text, (status, outcome) = str(request.prediction_id), result
+    (status, outcome), text = result, wire_form(*request.prediction_id)
     if outcome is None:
         error, detail, field = REFUSALS[status]
         return error(detail.format(id=quoted(text), truth=truth_field), field.format(truth=truth_field))
@@ -146,7 +149,7 @@ def _to_answer(request: FeedbackRequest, result: FeedbackResult, truth_field: st
     return FeedbackAnswer(text, outcome.correct, outcome.reward, found, outcome.round or None)
 
 
-def _conflict(request: FeedbackRequest, first: Outcome, truth_field: str) -> FeedbackConflictError:
+def _conflict(request: GivenFeedback, first: Outcome, truth_field: str) -> FeedbackConflictError:
     """Return the error of feedback that differs from the first one, in the reward or only in the truth."""
     prediction = f"the first feedback for prediction {quoted(str(request.prediction_id))}"
     recorded = f"recorded {_said(first)}"

@@ -12,9 +12,9 @@ from service.actions.definition import GivenAction
 from service.candidates.requests import READING_COST, CandidateSet, read_candidates, reading_cost
 from service.compute import INLINE_COST
 from service.contexts.registry import GivenContext
-from service.input_errors import IdentifierError, NoDistributionError
+from service.input_errors import IdentifierError, InvalidInputError, NoDistributionError
 from service.models.model import Model
-from service.prediction_id import OWN, SINGLE, PredictionId, tokens_of, wire_form
+from service.prediction_id import OWN, SINGLE, PredictionId, tokens_of, wire_forms
 from service.rounds.options import NO_OPTIONS, Options, check_options, eligible_labels, options_of
 from service.schemas.rounds import PredictItem, PredictRequest
 from service.slots.errors import TopTooLargeError
@@ -78,7 +78,7 @@ class PredictionBatch(NamedTuple):
     def ids(self, model: str) -> list[str]:
         """Return the wire forms of the predictions' ids; `model` is the model's name."""
         tokens, spans = self.tokens.tolist(), zip(self.blocks, pairwise(self.bounds), strict=True)
-        return [wire_form(model, block, token) for block, (start, stop) in spans for token in tokens[start:stop]]
+        return [id_ for block, (start, stop) in spans for id_ in wire_forms(model, block, tokens[start:stop])]
 
 
 def prediction_item(request: PredictItem, model: str) -> PredictionRequest:
@@ -152,6 +152,19 @@ def check(model: Model, request: PredictionRequest) -> PredictionRequest:
     if request.options.top is not None:
         _check_bytes(model, checked, request.options.top)
     return checked
+
+
+def all_fit(model: Model, requests: Sequence[PredictionRequest]) -> bool:
+    """Return whether `check` returns each of many requests as it is, if that is fast to find."""
+    if model.vectors is not None or model.norm.refuses or not model.answers.has_distribution:
+        return False
+    if not all([each.options is NO_OPTIONS and each.actions is None for each in requests]):  # noqa: C419  faster
+        return False
+    try:
+        check_options(model, NO_OPTIONS)
+    except InvalidInputError:
+        return False
+    return model.contexts.fit_together([each.context for each in requests])
 
 
 def read(model: Model, request: PredictionRequest) -> PredictionRequest:

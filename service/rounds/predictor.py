@@ -10,7 +10,7 @@ from service.environment import Environment
 from service.errors import PredictionConflictError, StoreUnavailableError, WagerError
 from service.input_errors import InvalidInputError
 from service.models.model import Model
-from service.per_item import apply_to_valid, attempt_each
+from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.replicas.folding.reading import TYPICAL_NONZEROS
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
@@ -20,6 +20,7 @@ from service.rounds.isolation import ImpossibleDecisionsError, without_impossibl
 from service.rounds.prediction_requests import (
     PredictionBatch,
     PredictionRequest,
+    all_fit,
     check,
     check_again,
     checking_cost,
@@ -106,7 +107,7 @@ class Predictor:
     async def predict_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         """Handle each request as `predict` does; return errors instead of raising them."""
         checked = await self._check_each(requests)
-        if any(isinstance(each, InvalidInputError) for each in checked):
+        if indices_of(checked, InvalidInputError):
             try:
                 await self._replica.catch_up()
             except WagerError as error:
@@ -118,7 +119,13 @@ class Predictor:
         self, requests: Sequence[PredictionRequest], answers: Sequence[PredictAnswer | Exception]
     ) -> list[PredictAnswer | Exception]:
         """Return the answers, with the stored ones of requests that were answered before and are refused now."""
-        refused = {i: answer for i, answer in enumerate(answers) if isinstance(answer, InvalidInputError)}
+        refused = {
+            i: answer
+            for i in indices_of(answers, InvalidInputError)
+            if isinstance(answer := answers[i], InvalidInputError)
+        }
+        if not refused:
+            return list(answers)
         repeated = await asyncio.gather(*(self._repeated(requests[i], refusal) for i, refusal in refused.items()))
         found = dict(zip(refused, repeated, strict=True))
         return [found.get(i, answer) for i, answer in enumerate(answers)]
@@ -140,6 +147,8 @@ class Predictor:
 
     async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
         model, run = self._replica.model, self._environment.compute.run_costly
+        if all_fit(model, requests):
+            return list(requests)
         return await run(checking_cost(model, requests), model.name, attempt_each, partial(check, model), requests)
 
     async def _predict_each(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:

@@ -11,8 +11,9 @@ from service.rounds.explaining import Explainer
 from service.rounds.feedback import FeedbackJoiner
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.predictor import Predictor
+from service.schemas.plain_bodies import GivenFeedback
 from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
-from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, FeedbackRequest, PredictAnswer
+from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
 
 
 class ModelSession:
@@ -47,11 +48,11 @@ class ModelSession:
         """See `Explainer.explain`."""
         return Explainer(self.replica, self._environment, most_numbers).explain(request)
 
-    def give_feedback(self, request: FeedbackRequest) -> Awaitable[FeedbackAnswer]:
+    def give_feedback(self, request: GivenFeedback) -> Awaitable[FeedbackAnswer]:
         """See `FeedbackJoiner.give`."""
         return self._feedback.give(request)
 
-    def give_all(self, requests: Sequence[FeedbackRequest]) -> Awaitable[list[FeedbackAnswer | Exception]]:
+    def give_all(self, requests: Sequence[GivenFeedback]) -> Awaitable[list[FeedbackAnswer | Exception]]:
         """See `FeedbackJoiner.give_all`."""
         return self._feedback.give_all(requests)
 

@@ -9,12 +9,13 @@ from typing import TypeAlias, TypeVar
 from service import request_context
 from service.errors import ModelNotFoundError, WagerError
 from service.input_errors import BatchTooLargeError, InvalidInputError, RewardNotAloneError
-from service.per_item import apply_to_valid, attempt_each
+from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
+from service.schemas.plain_bodies import GivenFeedback
 from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
-from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, FeedbackRequest, PredictAnswer
+from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
 from service.wording.values import counted, shown
 
 _T = TypeVar("_T")
@@ -78,7 +79,7 @@ class RoundService:
         """Predict each request as `predict` does. Pass earlier errors through; return errors instead of raising."""
         return await apply_to_valid(partial(self._all_in_session, model, "model", ModelSession.predict_all), requests)
 
-    async def give_feedback(self, request: FeedbackRequest) -> FeedbackAnswer:
+    async def give_feedback(self, request: GivenFeedback) -> FeedbackAnswer:
         """Join the feedback with its prediction. Repeated calls record it once.
 
         Raises:
@@ -93,7 +94,7 @@ class RoundService:
         name = _checked(request).prediction_id.model
         return await self._in_session(name, "prediction_id", ModelSession.give_feedback, request)
 
-    async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
+    async def give_all(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give_feedback` does; return errors instead of raising them."""
         return await apply_to_valid(self._give_by_model, attempt_each(_checked, requests))
 
@@ -121,9 +122,11 @@ class RoundService:
         name = request.prediction_id.model
         return await self._in_session(name, "prediction_id", ModelSession.activate, request)
 
-    async def _give_by_model(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
-        by_model: defaultdict[str, list[FeedbackRequest]] = defaultdict(list)
+    async def _give_by_model(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
+        by_model: defaultdict[str, list[GivenFeedback]] = defaultdict(list)
         names = [request.prediction_id.model for request in requests]
+        if len(set(names)) == 1:
+            return await self._all_in_session(names[0], "prediction_id", ModelSession.give_all, requests)
         for name, request in zip(names, requests, strict=True):
             by_model[name].append(request)
         play = ModelSession.give_all
@@ -153,7 +156,7 @@ class RoundService:
         except WagerError as error:
             return [error] * len(items)
         results = await play(session, items)
-        stopped = [i for i, result in enumerate(results) if isinstance(result, ModelNotFoundError)]
+        stopped = indices_of(results, ModelNotFoundError)
         if stopped and again:
             self._sessions.drop(session)
             replayed = await self._all_in_session(name, field, play, [items[i] for i in stopped], again=False)
@@ -162,7 +165,9 @@ class RoundService:
         return results
 
 
-def _checked(request: FeedbackRequest) -> FeedbackRequest:
+def _checked(request: GivenFeedback) -> GivenFeedback:
+    if request.correct is not None and request.reward is None:
+        return request
     said = [name for name in ("correct", "true_label", "true_labels") if getattr(request, name) is not None]
     if not said and request.reward is None:
         raise InvalidInputError(

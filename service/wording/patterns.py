@@ -18,8 +18,13 @@ SCAN_CURSOR = r"^([0-9]{1,4}\.[0-9]{1,19})?$"
 GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"
 """A prediction id that a client chooses."""
 
-QUALIFIED_ID = rf"^{_MODEL}:[A-Za-z0-9._~=+/@-]{{1,128}}(:{_TOKEN})?$"
+_BLOCK = r"[A-Za-z0-9._~=+/@-]{1,128}"
+
+QUALIFIED_ID = rf"^{_MODEL}:{_BLOCK}(:{_TOKEN})?$"
 """A prediction id with its model. Ids that the service generates may end with a token."""
+
+QUALIFIED_PARTS = rf"({_MODEL}):({_BLOCK})(?::{_TOKEN})?"
+"""The same, with groups for the model, the block and the token."""
 
 KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
 """The models of an API key. Names have no other characters; `*` matches any of them."""

@@ -8,7 +8,7 @@ _MACHINERY = (
 _ERRORS = "service.errors service.input_errors"
 _WORDS = (
     f"{_ERRORS} service.schemas service.request_context service.strict_body service.actions service.slots "
-    "service.contexts service.prediction_id service.wording"
+    "service.contexts service.prediction_id service.tuples service.wording"
 )
 _STORE = "service.store service.store.records"
 
@@ -54,20 +54,22 @@ ROOMS: dict[str, str] = {
     "service.prediction_id": "learners.base",
     "service.wording": "",
     "service.schemas": (
-        "service.errors service.strict_body service.prediction_id service.actions service.contexts service.wording"
+        "service.errors service.strict_body service.prediction_id service.actions service.contexts service.tuples "
+        "service.wording"
     ),
+    "service.tuples": "",
     "service.processes": "",
     "service.draining": "",
     "service.per_item": "service.errors",
     "service.compute": "service.errors",
     # the store
-    "service.store.records": "service.errors service.prediction_id learners.base",
+    "service.store.records": "service.errors service.prediction_id service.tuples learners.base",
     "service.store": "service.errors service.prediction_id service.store.records learners.base",
     "service.store.snapshots": "service.errors service.store",
     "service.store.access": "service.store",
     "service.store.connections": "service.errors service.store",
     "service.store.redis": (
-        f"service.errors service.prediction_id {_STORE} service.store.access service.store.connections "
+        f"service.errors service.prediction_id service.tuples {_STORE} service.store.access service.store.connections "
         "service.store.snapshots"
     ),
     "service.store.embedded": "service.errors service.processes",
@@ -172,10 +174,10 @@ LIBRARIES: dict[str, str] = {
     "numpy": _NUMBERS,
     "pydantic": _NUMBERS,
     "pydantic_core": _NUMBERS,
-    "numba": "learners.kernels",
+    "numba": "learners.kernels learners.evaluation.borrowed",
     "fastapi": "service.api service.app",
     "starlette": "service.api",
-    "msgspec": "service.api.responses",
+    "msgspec": "service.api.responses service.contexts service.schemas",
     "redis": "service.store.connections service.store.redis service.store.embedded",
     "hiredis": "service.store.connections",
     "xxhash": "service.contexts.hashing",

@@ -20,6 +20,7 @@ from learners.base import (
     Problem,
     Rounds,
 )
+from learners.context_checks import check_contexts
 from learners.evaluation.folklore_to_batch import online_to_batch
 from learners.evaluation.online_to_batch import average_weights
 from learners.evaluation.simulation import simulate
@@ -206,3 +207,31 @@ def test_duplicate_indices_are_found_in_long_rows() -> None:
     indices[17] = indices[801]
     with pytest.raises(InvalidArrayError, match=r"contexts\.indices"):
         learner.decide(learner.init(), Contexts.sparse([1000], indices, np.ones(1000)))
+
+
+@pytest.mark.parametrize("d", [3, 40, 1000])
+def test_faults_of_indices_do_not_depend_on_the_number_of_features(d: int) -> None:
+    """The same first fault is found with an array of all features, and by sorting where there are too many."""
+    rng, found = np.random.default_rng(d), set[str]()
+    for _ in range(60):
+        lengths = rng.integers(0, min(d, 60) + 1, 50)
+        rows = [rng.permutation(d)[:n] for n in lengths]
+        for _ in range(rng.integers(3)):
+            row = rows[rng.integers(50)]
+            row[rng.integers(len(row) + 1) :][:1] = rng.choice([-1, d, row[0] if len(row) else 0])
+        contexts = Contexts.sparse(lengths, np.concatenate(rows), np.ones(lengths.sum()))
+        few, many = (_refusal(contexts, n, d) for n in (d, max(d, contexts.starts[-1] + 1)))
+        assert few == many
+        found.add(few.partition(" (")[0])
+    assert len(found) == 3
+
+
+def _refusal(contexts: Contexts, n_features: int, d: int) -> str:
+    """Return the reason why contexts are refused for n_features features, as if there were d of them."""
+    indices = contexts.indices.copy()
+    indices[indices == d] = n_features
+    try:
+        check_contexts(contexts._replace(indices=indices), n_features)
+    except InvalidArrayError as error:
+        return str(error).partition(", d")[0]
+    return ""

@@ -1,4 +1,4 @@
-"""Errors in what happens to contexts: the log keeps them as sent, hashes never change, fields are checked."""
+"""Errors in what happens to contexts: kept as sent, hashed always alike, fields checked, plain bodies read."""
 
 from tests.mutation.mutation import Errors
 
@@ -72,6 +72,32 @@ CONTEXTS = (
             ),
             ("required features may be absent", "NamedReader.read", "_check_present(context, path)", "pass"),
             ("a maximum is ignored", "NumberField.wrong_value", "high is None or value <= high", "True"),
+        ),
+    ),
+    Errors(
+        concept="plain bodies",
+        laws=(
+            "test_what_is_read_as_plain_is_valid_with_the_same_values",
+            "test_damaged_bodies_are_never_read_differently",
+            "test_values_read_together_are_those_of_pydantic",
+            "test_requests_that_fit_together_pass_every_check",
+            "test_an_entry_of_rounds_of_one_length_is_split_like_any_other",
+        ),
+        errors=(
+            ("ids have lines", "plain_bodies._parsed", 'lines.count("\\n") != len(texts) - 1', "False"),
+            (
+                "names of models are not checked",
+                "plain_bodies._read_predictions",
+                "_NAME.fullmatch(given.model)",
+                "True",
+            ),
+            ("infinite numbers are accepted", "DenseKind.plain", "list[_Finite]", "list[float]"),
+            ("empty contexts are accepted", "DenseKind.plain", "msgspec.Meta(min_length=1)", '""'),
+            ("rewards may be above 1", "plain_bodies._Item", "msgspec.Meta(ge=0, le=1)", "msgspec.Meta(ge=0)"),
+            ("contexts of any length fit", "DenseKind.fit_together", "set(map(len, contexts)) == {self._size}", "True"),
+            ("contexts beyond the bound fit", "prediction_requests.all_fit", "model.norm.refuses", "False"),
+            ("options are not checked", "prediction_requests.all_fit", "each.options is NO_OPTIONS", "True"),
+            ("every entry has rounds of one length", "StoredRounds._alike", "alike", "True"),
         ),
     ),
 )

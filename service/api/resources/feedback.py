@@ -13,6 +13,7 @@ from service.api.responses.problems import responses
 from service.compute import Compute
 from service.per_item import apply_to_valid, attempt_each
 from service.rounds.use_cases import RoundService
+from service.schemas.plain_bodies import GivenFeedback, read_plain_feedback
 from service.schemas.rounds import (
     ActivateAnswer,
     ActivateRequest,
@@ -83,7 +84,9 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         check_model(request.prediction_id.model, "prediction_id")
         return await rounds.activate(request)
 
-    async def _read(items: Sequence[Any]) -> Sequence[FeedbackRequest | Exception]:
+    async def _read(items: Sequence[Any]) -> Sequence[GivenFeedback | Exception]:
+        if (plain := read_plain_feedback(items)) is not None:
+            return plain
         together = read_together(FeedbackRequest, items)
         if together is not None:
             return together
@@ -92,6 +95,6 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     return routes
 
 
-def _allowed(request: FeedbackRequest) -> FeedbackRequest:
+def _allowed(request: GivenFeedback) -> GivenFeedback:
     check_model(request.prediction_id.model, "prediction_id")
     return request

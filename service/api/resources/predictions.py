@@ -5,7 +5,6 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-import pydantic
 from fastapi import APIRouter
 
 from service import errors, input_errors
@@ -15,13 +14,14 @@ from service.api.responses.batches import READING_COST, answers_or_problems, che
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
 from service.compute import Compute
-from service.contexts.registry import GivenContext
+from service.contexts.registry import read_contexts
 from service.per_item import attempt_each
 from service.rounds.options import NO_OPTIONS, Options
 from service.rounds.prediction_requests import PredictionRequest, prediction_item, prediction_request
 from service.rounds.use_cases import RoundService
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictItem, PredictRequest
 from service.slots import errors as slots
+from service.tuples import named_tuples
 from service.wording.values import counted
 
 _NUMBER_COST = 50
@@ -148,13 +148,13 @@ async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[Predic
 def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception] | None:
     """Return the prediction requests of a batch; None if a context or an id is invalid."""
     if batch.contexts is not None and batch.prediction_ids is None:
-        try:
-            contexts = _CONTEXTS.validate_python(batch.contexts)
-        except pydantic.ValidationError:
+        contexts = read_contexts(batch.contexts)
+        if contexts is None:
             return None
         options = Options(activated=batch.activated, top=batch.top)
         options = NO_OPTIONS if options == NO_OPTIONS else options
-        return [PredictionRequest(context, None, batch.include_distribution, options) for context in contexts]
+        rows = [(context, None, batch.include_distribution, options, None, None) for context in contexts]
+        return named_tuples(PredictionRequest, rows)
     requests = read_together(PredictItem, _items(batch))
     return None if requests is None else attempt_each(partial(prediction_item, model=batch.model), requests)
 
@@ -175,6 +175,3 @@ def _items(batch: PredictBatchRequest) -> list[Any]:
     ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
     pairs = zip(batch.contexts, ids, strict=False)  # the caller checked that the lengths agree
     return [common | {"context": context, "prediction_id": given} for context, given in pairs]
-
-
-_CONTEXTS = pydantic.TypeAdapter(list[GivenContext])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from email.message import Message
 from email.utils import collapse_rfc2231_value
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 from service.compute import Compute
 from service.input_errors import InvalidInputError
 from service.schemas.models import ChangeList, ModelAnswer
+from service.schemas.plain_bodies import read_plain_body
 from service.schemas.reports.explanations import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 from service.wording.values import quoted
@@ -38,6 +40,7 @@ MOST_PARTS = 250_000
 _OWNER = ""
 """The owner of all jobs on bodies in `Compute`. No model has this name."""
 
+_NESTED = frozenset({dict, list})
 _CHUNK = 2**18
 _MOST_TYPE_BYTES = 256
 
@@ -92,7 +95,7 @@ def check_utf8(body: bytes) -> None:
 
 
 async def read_large(compute: Compute, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read a large body in a thread.
+    """Read a large body, in a thread if that may take long.
 
     Args:
         compute: the threads.
@@ -104,6 +107,8 @@ async def read_large(compute: Compute, body: bytes, model: pydantic.TypeAdapter[
         HTTPException: with status 400, if the body cannot be decoded, or is nested too deeply.
         InvalidInputError: if the body has too many objects, lists and members, or one object too many members.
     """
+    if len(body) < _CHUNK and (plain := read_plain_body(body, model._type)) is not None:  # noqa: SLF001  the only way
+        return plain
     return await compute.run(_OWNER, _read, body, model)
 
 
@@ -114,17 +119,21 @@ def compute_of(request: Request) -> Compute:
 
 
 def _read(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    parts = sum(map(body.count, (b"[", b"{", b":")))
-    if parts > MOST_PARTS:
-        raise InvalidInputError(
-            f"the body has about {parts:,} objects, lists and members; it may have at most {MOST_PARTS:,}"
-        )
+    if len(body) > MOST_PARTS:  # a part has at least one byte
+        _check_parts(sum(map(body.count, (b"[", b"{", b":"))))
     try:
         if body.count(b":") > MOST_MEMBERS:
             check_members(msgspec.json.decode(body))
         return model.validate_json(body)
     except (pydantic.ValidationError, msgspec.MsgspecError, RecursionError):
         return _read_as_fastapi(body, model)
+
+
+def _check_parts(parts: int) -> None:
+    if parts > MOST_PARTS:
+        raise InvalidInputError(
+            f"the body has about {parts:,} objects, lists and members; it may have at most {MOST_PARTS:,}"
+        )
 
 
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
@@ -151,16 +160,14 @@ def check_members(value: Any) -> None:
     Raises:
         InvalidInputError: if an object has too many.
     """
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            if len(item) > MOST_MEMBERS:
-                detail = f"an object of the body has {len(item):,} members; it may have at most {MOST_MEMBERS:,}"
-                raise InvalidInputError(detail)
-            waiting += item.values()
-        elif isinstance(item, list) and any([isinstance(each, (dict, list)) for each in item]):  # noqa: C419  faster
-            waiting += item
+    level = [value]
+    while level:  # all values at one depth together, as this is much faster
+        objects = [each for each in level if type(each) is dict]
+        most = max(map(len, objects), default=0)
+        if most > MOST_MEMBERS:
+            raise InvalidInputError(f"an object of the body has {most:,} members; it may have at most {MOST_MEMBERS:,}")
+        inner = [each.values() for each in objects] + [each for each in level if type(each) is list]
+        level = [each for each in chain.from_iterable(inner) if type(each) in _NESTED]
 
 
 def _as_json(value: Any) -> Any:
@@ -221,7 +228,9 @@ def _numbers_in(answer: Any) -> int:
         case PredictAnswer():
             return len(answer.distribution or ()) + len(answer.labels or ()) + 3 * len(answer.slots or ())
         case PredictBatchAnswer():
-            return sum(map(_numbers_in, answer.predictions))
+            made = [each for each in answer.predictions if isinstance(each, PredictAnswer)]
+            long = [each for each in made if each.distribution or each.labels or each.slots]
+            return sum(map(_numbers_in, long))
         case ModelAnswer():
             return len(answer.labels)
         case ChangeList():

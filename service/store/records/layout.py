@@ -25,6 +25,7 @@ learns.
 import hashlib
 import struct
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import takewhile
 
 import numpy as np
@@ -82,21 +83,24 @@ class Layout:
 
     def __init__(self, **fields: str) -> None:
         self.fields: Mapping[str, str] = fields
+        self._structs: dict[int, struct.Struct] = {}
 
     def dtype(self, answer: npt.DTypeLike = "V0") -> np.dtype[np.void]:
         """Return the numpy dtype of the struct; `answer` is the dtype of answers and truths."""
         dtypes = _DTYPES | {_ANSWER: answer}
         return np.dtype([(name, dtypes[type_]) for name, type_ in self.fields.items()])
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Size in bytes, without answers and truths."""
         return self.dtype().itemsize
 
     def struct(self, answer_bytes: int = 0) -> struct.Struct:
         """Return the Python struct, with answers and truths as bytes."""
-        codes = _CODES | {_ANSWER: f"{answer_bytes}s"}
-        return struct.Struct("<" + "".join(codes[type_] for type_ in self.fields.values()))
+        if answer_bytes not in self._structs:
+            codes = _CODES | {_ANSWER: f"{answer_bytes}s"}
+            self._structs[answer_bytes] = struct.Struct("<" + "".join(codes[type_] for type_ in self.fields.values()))
+        return self._structs[answer_bytes]
 
     def place(self, field: str, answer: npt.DTypeLike = "V0") -> int:
         """Return the offset of a field in bytes."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from service.errors import StoreCorruptError
 from service.store.records import format_3, layout
 from service.store.records.layout import Layout
+from service.tuples import named_tuples
 
 
 class Outcome(NamedTuple):
@@ -41,7 +42,9 @@ def decode_outcomes(data: bytes, n: int, version: int = layout.VERSION) -> list[
         rows = _rows(format_3.OUTCOME, data, n)
         return [Outcome(float(correct), at, number, _known(truth)) for correct, at, number, truth in rows]
     rows = _rows(layout.OUTCOME, data, n)
-    return [Outcome(reward, at, number, _known(truth)) for _, _, reward, at, number, truth in rows]
+    unknown = b"\xff" * len(rows[0][-1]) if rows else b""
+    made = [(reward, at, number, None if truth == unknown else truth) for _, _, reward, at, number, truth in rows]
+    return named_tuples(Outcome, made)
 
 
 def _rows(outcome: Layout, data: bytes, n: int) -> list[tuple[Any, ...]]:

@@ -70,7 +70,11 @@ class StoredRounds:
 
     def bounds(self, payload: bytes) -> list[int]:
         """See `RoundReader.bounds`. If a round's length is damaged, its parts give the length."""
-        found = self._walk(payload, self._stored_length) or self._walk(payload, self._length_of_parts)
+        found = (
+            self._alike(payload)
+            or self._walk(payload, self._stored_length)
+            or self._walk(payload, self._length_of_parts)
+        )
         if found is None:
             raise StoreCorruptError("an entry cannot be split into rounds")
         return found
@@ -87,6 +91,15 @@ class StoredRounds:
         core = np.frombuffer(_gathered(data, at, 0, self._core.itemsize), self._core)
         self._verify(data, at, core)
         return self._of_parts(data, at, core)
+
+    def _alike(self, payload: bytes) -> list[int] | None:
+        """Return what `_walk` returns for rounds of one stored length, much faster; None for others."""
+        size = int.from_bytes(payload[:4], "little")
+        if size < self._core.itemsize or len(payload) % size:
+            return None
+        n = len(payload) // size
+        alike = all(payload[i::size] == payload[i : i + 1] * n for i in range(4))
+        return list(range(0, len(payload) + 1, size)) if alike else None
 
     def _stored_length(self, payload: bytes, at: int) -> int:
         return int.from_bytes(payload[at : at + 4], "little")

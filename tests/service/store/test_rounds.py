@@ -16,6 +16,7 @@ from service.store.records.answer_codec import AnswerCodec, label_codec, label_s
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
 from service.store.records.layout import EVIDENCE, INACTIVE, OPEN, OTHER_FLAGS, PENDING, ROUND, VERSION
 from service.store.records.records import RecordFormat
+from service.store.records.rounds import StoredRounds
 from tests.service.store.record_samples import LAWS, Sample, as_rounds, plain_sample, samples
 from tests.service.store.samples import as_round, changed_round, resealed
 
@@ -90,6 +91,26 @@ def test_a_round_with_a_false_length_is_corrupt(codec: ContextCodec) -> None:
     for length in (4, 10, shape.round_bytes - 1):  # truncated, with the true length
         with pytest.raises(StoreCorruptError):
             shape.decode_rounds([length.to_bytes(4, "little") + rounds[0][4:length]])
+
+
+def test_an_entry_of_rounds_of_one_length_is_split_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds are those of the walk from round to round, also where stored lengths are wrong in the same way."""
+    shape, (first, second) = two_rounds(DenseCodec(2))
+    reader, size = shape.reader(VERSION), len(first)
+    lengths = [0, 1, 4, size // 2, size - 1, size, size + 1, 2 * size, 2**24 + size, 2**32 - 1]
+    lying = [length.to_bytes(4, "little") + first[4:] for length in lengths]
+    payloads = [one + other for one in lying for other in [second, second[:-1], b"", 3 * second, *lying]]
+
+    def bounds(payload: bytes) -> list[int] | None:
+        try:
+            return reader.bounds(payload)
+        except StoreCorruptError:
+            return None
+
+    found = [bounds(payload) for payload in payloads]
+    monkeypatch.setattr(StoredRounds, "_alike", lambda *_: None)
+    assert found == [bounds(payload) for payload in payloads]
+    assert [0, size, 2 * size] in found
 
 
 def two_rounds(codec: ContextCodec) -> tuple[RecordFormat, list[bytes]]:

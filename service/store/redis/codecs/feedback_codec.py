@@ -8,6 +8,7 @@ from service.errors import StoreCorruptError
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.layout import VERSION
 from service.store.records.outcomes import decode_outcomes
+from service.tuples import named_tuples
 
 EncodedFeedback: TypeAlias = Mapping[str, Sequence[bytes]]
 """Encoded feedback by block."""
@@ -30,20 +31,24 @@ def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[by
     """Return the block of each feedback, and the encoded feedback of each block, in the given order."""
     order: list[str] = []
     encoded: dict[str, list[bytes]] = {}
-    for each in feedback:
-        _, block, token = each.prediction_id
+    pack = _FEEDBACK.pack
+    for (_, block, token), correct, truth, reward in feedback:
         order.append(block)
-        said, rest = _said(each)
-        encoded.setdefault(block, []).append(_FEEDBACK.pack(token, said, len(rest)) + rest)
+        if truth is None and reward is None and correct is not None:
+            packed = pack(token, correct, 0)
+        else:
+            said, rest = _said(correct, truth, reward)
+            packed = pack(token, said, len(rest)) + rest
+        encoded.setdefault(block, []).append(packed)
     return order, encoded
 
 
-def _said(feedback: Feedback) -> tuple[int, bytes]:
-    if feedback.reward is None:
-        return _ONLY_TRUTH if feedback.correct is None else int(feedback.correct), feedback.truth or b""
-    if feedback.reward in (0.0, 1.0):
-        return int(feedback.reward), b""
-    return _ONLY_REWARD, _REWARD.pack(feedback.reward)
+def _said(correct: bool | None, truth: bytes | None, reward: float | None) -> tuple[int, bytes]:
+    if reward is None:
+        return _ONLY_TRUTH if correct is None else int(correct), truth or b""
+    if reward in (0.0, 1.0):
+        return int(reward), b""
+    return _ONLY_REWARD, _REWARD.pack(reward)
 
 
 def without_rewards(encoded: EncodedFeedback) -> EncodedFeedback:
@@ -92,7 +97,10 @@ def decode_results(letters: bytes, outcomes: bytes, version: int = VERSION) -> l
         return []
     try:
         n = len(letters) - len(letters.translate(None, _WITH_OUTCOME))
-        known = iter(decode_outcomes(outcomes, n, version))
+        found = decode_outcomes(outcomes, n, version)
     except StoreCorruptError:
         return [FeedbackResult(FeedbackStatus.BROKEN, None)] * len(letters)
+    if n == len(letters):
+        return named_tuples(FeedbackResult, zip(map(_STATUSES.__getitem__, letters), found, strict=True))
+    known = iter(found)
     return [FeedbackResult(_STATUSES[letter], next(known) if letter in _WITH_OUTCOME else None) for letter in letters]

@@ -1,0 +1,60 @@
+"""The law of requests that are checked together: `check` returns each of them as it is."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from service.models.model import Limits, Model, new_model
+from service.per_item import attempt_each
+from service.prediction_id import PredictionId
+from service.rounds.options import NO_OPTIONS, Options
+from service.rounds.prediction_requests import PredictionRequest, all_fit, check
+from service.schemas.models import ModelDefinition
+from service.tuples import named_tuples
+from tests.service.sample_models import LABEL_SET, RANKING, UNIFORM, definition
+
+HOLDOUT = {"fraction": 0.1, "policy": "baseline"}
+FEATURES = {"kind": "dense", "size": 3}
+FIELDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "reject": {"features": FEATURES | {"norm": "reject"}},
+    "no norm": {"features": FEATURES | {"norm": "none"}, "learner": UNIFORM},
+    "none": {"features": {"kind": "none"}},
+    "named": {"features": {"kind": "named", "size": 8}},
+    "sparse": {"features": {"kind": "sparse", "size": 8}},
+    "baseline": {"holdout": HOLDOUT},
+    "set": {"learner": LABEL_SET},
+    "ranking": {"learner": RANKING},
+}
+CONTEXTS: list[Any] = [[1.0, 0.5, -2.0], [0.0, 0.0, 0.0], [9e9, 1.0, 1.0], [1.0, 2.0], [], None, {}, {"a": 1.0}, "abc"]
+OPTIONS = [NO_OPTIONS, Options(eligible=("red",)), Options(top=2), Options(activated=False), Options(baseline="red")]
+IDS = [None, PredictionId("m", "a")]
+
+
+def model_with(fields: dict[str, Any]) -> Model:
+    """Return a new model."""
+    return new_model(ModelDefinition.model_validate(definition("m", **fields)), "one", Limits(2**30, 10**12, 2**30))
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_requests_that_fit_together_pass_every_check(name: str) -> None:
+    """If pairs of requests fit together, `check` returns the same objects."""
+    model, fit = model_with(FIELDS[name]), 0
+    every: list[tuple[Any, ...]] = list(product(CONTEXTS, IDS, [False, True], OPTIONS, [None, []], [None]))
+    first = PredictionRequest(CONTEXTS[0], None, False)
+    for request in named_tuples(PredictionRequest, every):
+        both = [first, request]
+        if all_fit(model, both):
+            fit += 1
+            checked = attempt_each(lambda each: check(model, each), both)
+            assert all(found is given for found, given in zip(checked, both, strict=True))
+    assert (fit > 0) == (name in {"plain", "no norm", "set"})
+
+
+def test_named_tuples_of_rows_are_those_of_calls() -> None:
+    """Each row becomes the tuple that a call with its values makes."""
+    rows = [("m", "a", 1), ("n", "b", -1)]
+    made = named_tuples(PredictionId, rows)
+    assert made == [PredictionId(*row) for row in rows]
+    assert {type(each) for each in made} == {PredictionId}

@@ -1,0 +1,162 @@
+"""The law of plain bodies: whatever msgspec reads, pydantic reads, with the same values."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pydantic
+import pytest
+
+from service.contexts.registry import GivenContext, read_contexts
+from service.schemas.plain_bodies import read_plain_body, read_plain_feedback
+from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, PredictBatchRequest
+from service.strict_body import Body
+
+_NUMBERS = """0 -0 1 -1 0.5 -0.0 1e2 1E+2 1e-400 1e400 -1e400 1e308 1.7976931348623157e308 1.7976931348623159e308
+    5e-324 9007199254740993 18446744073709551616 -18446744073709551617 123456789012345678901234567890 0.1
+    1.0000000000000002 4.9406564584124654e-324 2.2250738585072011e-308 NaN Infinity -Infinity nan inf 01 1. .5 +1 1e 0x1
+    1_000 true false null "1" "" [] [1] {} {"a":1}"""
+NUMBERS = _NUMBERS.split()
+HUGE = ["1" + "0" * 308, "1" + "0" * 400, "0." + "0" * 400 + "1", "1" * 5000]
+IDS = [
+    "m:a", "m:a:0", "m:a:1", "m:a:01", "m:a:999999999999999", "m:a:1000000000000000", "m:a:-1", "m:~a.-_=+/@:7", "m:",
+    ":a", "m", "", "m:a:b", "m:a:", "m:a ", " m:a", "m:a\n", "\nm:a", "m:a\nn:b", "m:a:1\n", "m:a\r", "m:é", "é:a",
+    "M" * 64 + ":a", "M" * 65 + ":a", "m:" + "b" * 128, "m:" + "b" * 129, "-m:a", "m:a\u2028n:b", "m:a\x00",
+    "m:a:\u0661",
+]  # fmt: skip
+FIELDS: list[tuple[str, list[str]]] = [
+    ("correct", ["true", "false", "null", "1", "0", '"true"', "1.0"]),
+    ("reward", ["0", "1", "0.5", "-0.0", "1.0000000000000002", "-1e-300", "2", "null", "true", "NaN", "1e400", '"1"']),
+    ("true_label", ["null", '"a"', '""', "1"]),
+    ("true_labels", ["null", "[]", '["a"]', "1"]),
+    ("other", ["null", "1"]),
+    ("prediction_id", ["null", "1", '"m:b"', '"m:"']),
+]
+"""Further members of an item; the last gives a member twice."""
+
+
+def predictions(contexts: str, model: str = '"m"', rest: str = "") -> str:
+    """Return the JSON of a batch of predictions."""
+    return f'{{"model": {model}, "contexts": {contexts}{rest}}}'
+
+
+def feedback(*items: str) -> str:
+    """Return the JSON of a batch of feedback."""
+    return f'{{"feedback": [{", ".join(items)}]}}'
+
+
+def bodies() -> Iterator[tuple[type[Body], str]]:
+    """Yield texts of both kinds of batch, most of them wrong in one place."""
+    for number in NUMBERS + HUGE:
+        yield PredictBatchRequest, predictions(f"[[{number}]]")
+        yield PredictBatchRequest, predictions(f"[[1.5, 2], [{number}, 3]]")
+    for contexts in ("[]", "[[]]", "[[1], []]", "{}", "null", "[1]", "[[1], null]", "[[1], {}]", "[[[1]]]", '["1"]'):
+        yield PredictBatchRequest, predictions(contexts)
+    for model in (*map(json.dumps, ("m", "M.-_9", "", "m\n", "é", "m" * 64, "m" * 65, "-m")), "null", "1", r'"\u006d"'):
+        yield PredictBatchRequest, predictions("[[1]]", model)
+    members = (
+        '"items": null',
+        '"top": 1',
+        '"activated": false',
+        '"prediction_ids": [null]',
+        '"model": 1',
+        '"model": "n"',
+    )
+    for member in (*members, '"contexts": 1', '"contexts": [[2]]', '"include_distribution": true', '"other": 1'):
+        yield PredictBatchRequest, predictions("[[1]]", rest=f", {member}")
+        yield PredictBatchRequest, f"{{{member}, {predictions('[[1]]')[1:]}"
+    for text in IDS:
+        item = f'{{"prediction_id": {json.dumps(text)}, "correct": true}}'
+        yield FeedbackBatchRequest, feedback(item)
+        yield FeedbackBatchRequest, feedback(item, '{"prediction_id": "m:b", "correct": false}', item)
+    for name, values in FIELDS:
+        for value in values:
+            yield FeedbackBatchRequest, feedback(f'{{"prediction_id": "m:a", "{name}": {value}}}')
+            yield FeedbackBatchRequest, feedback(f'{{"{name}": {value}, "prediction_id": "m:a", "correct": true}}')
+    for items in ("", "1", "null", "[]", "{}", '"m:a"'):
+        yield FeedbackBatchRequest, feedback(items)
+    yield FeedbackBatchRequest, '{"feedback": null}'
+
+
+COMMON: list[tuple[type[Body], str]] = [
+    (PredictBatchRequest, predictions("[[1, -2.5e3], [0.25, 12345678901]]")),
+    (FeedbackBatchRequest, feedback(*(f'{{"prediction_id": "m:~b:{i}", "correct": true}}' for i in range(3)))),
+    (
+        FeedbackBatchRequest,
+        feedback('{"prediction_id": "m:a", "reward": 0.25}', '{"prediction_id": "n:a", "correct": null}'),
+    ),
+]
+BYTES = [bytes([each]) for each in b'0-.e[]{},:" \n\\\x00\xff'] + [b"", b"\xef\xbb\xbf", b"\xed\xa0\x80"]
+
+
+def damaged(text: str, seed: int) -> Iterator[bytes]:
+    """Yield the text with some bytes replaced, inserted or removed."""
+    rng, body = np.random.default_rng(seed), text.encode()
+    for _ in range(400):
+        at, length = int(rng.integers(len(body) + 1)), int(rng.integers(3))
+        yield body[:at] + BYTES[int(rng.integers(len(BYTES)))] + body[at + length :]
+
+
+def values_of(given: Body) -> Any:
+    """Return what pydantic's models make of a batch; raise as they do."""
+    if isinstance(given, PredictBatchRequest):
+        contexts = pydantic.TypeAdapter[Any](list[GivenContext]).validate_python(given.contexts)
+        return [repr(each) for each in contexts], given.model_copy(update={"contexts": []})
+    assert isinstance(given, FeedbackBatchRequest)
+    items = pydantic.TypeAdapter(list[FeedbackRequest]).validate_python(given.feedback)
+    return [(each.prediction_id, each.correct, each.reward, each.true_label, each.true_labels) for each in items]
+
+
+def check(kind: type[Body], body: bytes) -> bool:
+    """Check the law for a body; return whether it was read as plain."""
+    plain = read_plain_body(body, kind)
+    if plain is None:
+        return False
+    values = values_of(kind.model_validate_json(body))
+    if isinstance(plain, PredictBatchRequest):
+        assert values == values_of(plain)
+        return True
+    assert isinstance(plain, FeedbackBatchRequest)
+    assert values == list(map(tuple, plain.feedback))
+    again: list[Any] | None = read_plain_feedback(plain.feedback)
+    assert again == plain.feedback
+    return True
+
+
+def test_what_is_read_as_plain_is_valid_with_the_same_values() -> None:
+    """Hostile bodies are left to pydantic, or have the values that it finds."""
+    found = [check(kind, text.encode()) for kind, text in bodies()]
+    assert 20 < sum(found) < len(found) - 100
+
+
+@pytest.mark.parametrize(("kind", "text"), COMMON)
+def test_damaged_bodies_are_never_read_differently(kind: type[Body], text: str) -> None:
+    """Common bodies are plain; damaged ones are left to pydantic, or have the values that it finds."""
+    assert check(kind, text.encode())
+    assert read_plain_body(text.encode(), Body) is None
+    for body in damaged(text, seed=7):
+        check(kind, body)
+
+
+def test_values_read_together_are_those_of_pydantic() -> None:
+    """`read_contexts` reads JSON values as pydantic does, and `read_plain_feedback` nothing or the same."""
+    for kind, text in bodies():
+        try:
+            given = kind.model_validate_json(text)
+        except pydantic.ValidationError:
+            continue
+        if isinstance(given, FeedbackBatchRequest):
+            plain = read_plain_feedback(given.feedback)
+            assert plain is None or list(map(tuple, plain)) == values_of(given)
+        elif isinstance(given, PredictBatchRequest) and given.contexts is not None:
+            assert repr(read_contexts(given.contexts)) == repr(contexts_of(given.contexts))
+
+
+def contexts_of(contexts: list[Any]) -> list[Any] | None:
+    """Return contexts as pydantic reads them; None if it refuses one."""
+    try:
+        read: list[Any] = pydantic.TypeAdapter[Any](list[GivenContext]).validate_python(contexts)
+    except pydantic.ValidationError:
+        return None
+    return read
