@@ -1,6 +1,6 @@
 """Standstills of the event loop of a worker, with their causes.
 
-A beat is due every two milliseconds. A late beat counts only as far as the process used a processor until then, so waits
+A beat is due every two milliseconds. A late beat counts only as far as the process used a processor, so waits
 for a processor on a busy machine do not count, but waits for a thread that holds the interpreter's lock do.
 """
 
