@@ -28,6 +28,7 @@ def measure_hot(workers: int, n: int) -> Meters:
     with running(workers) as server:
         create_model(server, MODEL, algorithm="gaptron")
         uvloop.run(play(server, n // 4, seed=99))
+        server.wait_until_quiet()
         before = read_meters(server)
         uvloop.run(play(server, n, seed=1))
         return read_meters(server).per(before, n)
