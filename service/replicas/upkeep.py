@@ -19,6 +19,10 @@ store reads the rounds and the worker folds them. The rounds of one batch are st
 FOLD_EVERY_IF_LATE = 512
 """The same, if predictions may lag: the rounds that are folded together cost less each."""
 
+_READ_AFTER = 0.75
+"""Share of the allowed lag after which a prediction starts a fold in the background. Predictions wait for it only if it
+ends after the lag."""
+
 _LONGEST_PAUSE = 1.0
 """Maximum seconds between two folds of a model that makes predictions. A longer pause saves little."""
 
@@ -86,7 +90,7 @@ class Upkeep:
     @property
     def _is_late(self) -> bool:
         """Whether predictions may lag, and soon the state is too old for them. A model without requests may be late."""
-        return self._lag > 0 and not self._replica.is_newer_than(min(self._lag / 2, _LONGEST_PAUSE))
+        return self._lag > 0 and not self._replica.is_newer_than(min(_READ_AFTER * self._lag, _LONGEST_PAUSE))
 
     async def _run_quietly(self) -> None:
         try:
