@@ -33,7 +33,7 @@ class LinearCost(NamedTuple):
 
 
 class HotCosts(NamedTuple):
-    """Measured processor time of all workers together, and of the store, per decision on a model that W workers serve."""
+    """Measured processor time per decision on a model that several workers serve; the workers together, the store."""
 
     worker_seconds: LinearCost
     store_seconds: LinearCost

@@ -72,9 +72,9 @@ SERVICE = (
                 "begun_at, self._complete_at = self._monotonic(), -math.inf",
                 "begun_at = self._monotonic()",
             ),
-            ("no state is new", "Replica.is_newer_than", "self.state is not None and ", ""),
+            ("no state is new", "Replica.is_newer_than", "self.state is not None", "True"),
             ("upkeep comes too late", "Upkeep._is_late", "_READ_AFTER * self._lag", "self._lag"),
-            ("upkeep of an idle model reads", "Upkeep.run", "if self.rounds_waiting:", "if True:"),
+            ("upkeep of an idle model reads", "Upkeep.run", "self.rounds_waiting", "True"),
             (
                 "a change is missed",
                 "add_predictions.lua:is_of_this_log",
