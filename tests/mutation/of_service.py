@@ -81,7 +81,7 @@ SERVICE = (
                 "if changes_seen ~= changes then",
                 "if false then",
             ),
-            ("short stretches in spite of the lag", "Upkeep._start_if_due", "FOLD_EVERY_IF_LATE if", "FOLD_EVERY if"),
+            ("short stretches in spite of the lag", "Upkeep._start_if_due", "FOLD_EVERY_IF_LATE if self._lag else FOLD_EVERY", "FOLD_EVERY"),
         ),
     ),
     Errors(

@@ -15,6 +15,7 @@ POLICIES: dict[str, list[Any]] = {
     "late_feedback": ["accept", "reject"],
     "retain_rounds": [5, 7],
     "mode": ["frozen", "logging", "online"],
+    "freshness": [{"max_lag_seconds": 0.1}, {"max_lag_seconds": 60.0}, {"max_lag_seconds": 0.0}],
     "holdout": [{"fraction": 0.5, "policy": "uniform"}, {"fraction": 0.5, "policy": {"label": "red"}}, None],
 }
 
