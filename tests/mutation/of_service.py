@@ -44,7 +44,8 @@ SERVICE = (
             "test_a_state_that_failed_to_catch_up_is_not_new",
             "test_the_age_of_a_state_counts_from_before_the_read",
             "test_a_state_that_was_freed_is_not_new",
-            "test_a_new_label_is_eligible",
+            "test_no_prediction_lags_behind_a_change",
+            "test_a_change_of_the_policy_is_in_force_at_once",
         ),
         errors=(
             (

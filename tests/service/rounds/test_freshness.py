@@ -15,11 +15,13 @@ from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.rounds import PredictAnswer
 from service.store.base import Tail
+from service.store.kept_store import KeptNote
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.rounds.sessions import LARGE, environment, judge, predict, settled
 from tests.service.sample_models import (
     COMPUTE,
+    GAPTRON,
     bits,
     distribution_of,
     make_model,
@@ -29,7 +31,7 @@ from tests.service.sample_models import (
     true_state,
     whole_log,
 )
-from tests.service.workers import Clock, numbered
+from tests.service.workers import START, Clock, numbered
 
 LAGS = [0.0, 0.25, 60.0]
 HOUR = 3_600.0
@@ -172,6 +174,31 @@ async def test_a_change_of_the_policy_is_in_force_at_once(store: RedisStore, nam
     assert (await ask(second)).rounds_seen == 1
     await judge(first.session, await predict(first.session, 1))
     assert (await ask(second)).rounds_seen == 2
+
+
+CHANGES = {
+    "reset": '{"state":"initial","at":1.0}',
+    "rollback": '{"state":{"snapshot":"first"},"at":1.0}',
+    "labels": '{"labels":{"retire":["red","green"]},"at":1.0}',
+    "mode": '{"policies":{"mode":"logging"},"at":1.0}',
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_no_prediction_lags_behind_a_change(store: RedisStore, name: str, change: str) -> None:
+    """A worker that may miss rounds for a minute follows a change that another one makes, at its next prediction."""
+    first, second = await serve(store, name, 60.0, learner=GAPTRON)
+    untaught = (await ask(second)).distribution
+    key, (_, snapshot) = second.session.model.key, await first.session.replica.current()
+    await store.keep_snapshot(key, KeptNote("first", 0, 0, START), snapshot)
+    await judge(second.session, await predict(second.session, 40))
+    await second.session.replica.catch_up()
+    taught = (await ask(second)).distribution
+    assert await store.change_model(key, 0, CHANGES[change], "{}")
+    found = (await ask(second)).distribution
+    assert untaught is not None
+    assert set(found or ()) == ({"blue", "none"} if change == "labels" else set(untaught))
+    assert (found == taught, found == untaught) == (False, change in ("reset", "rollback", "mode"))
 
 
 class Unreadable(RedisStore):
