@@ -44,7 +44,7 @@ SERVICE = (
             "test_a_state_that_failed_to_catch_up_is_not_new",
             "test_the_age_of_a_state_counts_from_before_the_read",
             "test_a_state_that_was_freed_is_not_new",
-            "test_no_prediction_lags_behind_a_change",
+            "test_no_prediction_misses_a_change",
             "test_a_change_of_the_policy_is_in_force_at_once",
         ),
         errors=(
@@ -82,7 +82,12 @@ SERVICE = (
                 "if changes_seen ~= changes then",
                 "if false then",
             ),
-            ("short stretches in spite of the lag", "Upkeep._start_if_due", "FOLD_EVERY_IF_LATE if self._lag else FOLD_EVERY", "FOLD_EVERY"),
+            (
+                "short stretches in spite of the lag",
+                "Upkeep._start_if_due",
+                "FOLD_EVERY_IF_LATE if self._lag else FOLD_EVERY",
+                "FOLD_EVERY",
+            ),
         ),
     ),
     Errors(

@@ -48,7 +48,7 @@ class Two:
 
 @pytest.fixture(params=[0.0, 60.0])
 def two(request: pytest.FixtureRequest, store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Two]:
-    """Start two workers on one store, and let predictions lag behind rounds; never behind changes."""
+    """Start two workers on one store, and let predictions miss recent rounds, but no change."""
     clock = Clock()
     contexts = [worker(store_url, clock), worker(store_url, clock)]
     yield Two([runner.run(context.__aenter__()) for context in contexts], clock, name, request.param)

@@ -1,4 +1,4 @@
-"""The laws of `freshness`: how old the state of a prediction may be. Every worker has a clock of its own."""
+"""The laws of `freshness`: how old the state of a prediction may be. Each worker has its own clock."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -185,7 +185,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_no_prediction_lags_behind_a_change(store: RedisStore, name: str, change: str) -> None:
+async def test_no_prediction_misses_a_change(store: RedisStore, name: str, change: str) -> None:
     """A worker that may miss rounds for a minute follows a change that another one makes, at its next prediction."""
     first, second = await serve(store, name, 60.0, learner=GAPTRON)
     untaught = (await ask(second)).distribution
