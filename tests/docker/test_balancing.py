@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.docker.balancer import balancing
+from benchmarks.balancer import balancing
 from tests.docker.test_containers import tool
 
 MODELS = [f"model-{i}" for i in range(24)]
@@ -79,11 +79,12 @@ Balanced = tuple[str, httpx2.Client]
 @pytest.fixture(scope="module", params=["model", "connections"])
 def balanced(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Balanced]:
     """Run the balancer in front of two workers; yield what it balances by, and its client."""
-    haproxy = tool("haproxy")
+    tool("haproxy")
     with (
         echo() as one,
         echo() as other,
-        balancing(haproxy, tmp_path_factory.mktemp("haproxy"), (one, other), request.param) as client,
+        balancing(tmp_path_factory.mktemp("haproxy"), (one, other), request.param) as port,
+        httpx2.Client(base_url=f"http://127.0.0.1:{port}", verify=False, timeout=20.0) as client,
     ):
         yield request.param, client
 
@@ -117,10 +118,13 @@ def test_requests_without_a_model_go_to_all_workers(balanced: Balanced) -> None:
 
 def test_the_models_of_a_lost_worker_go_to_the_other(tmp_path: Path) -> None:
     """A connection that fails is tried again elsewhere, so no request fails."""
-    haproxy = tool("haproxy")
+    tool("haproxy")
     with echo() as one, contextlib.ExitStack() as stack:
         other = stack.enter_context(echo())
-        with balancing(haproxy, tmp_path, (one, other), "model") as client:
+        with (
+            balancing(tmp_path, (one, other), "model") as port,
+            httpx2.Client(base_url=f"http://127.0.0.1:{port}", verify=False, timeout=20.0) as client,
+        ):
             before = {model: worker_of(client, "body", model) for model in MODELS}
             assert set(before.values()) == {str(one), str(other)}
             stack.close()
