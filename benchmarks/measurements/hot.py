@@ -6,8 +6,9 @@ worker finds new rounds of other workers before nearly every prediction.
 
 import asyncio
 import contextlib
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import httpx2
 import uvloop
@@ -51,18 +52,18 @@ def allow_lag(server: Server, model: str, seconds: float) -> None:
     httpx2.patch(url, json=body, headers={"If-Match": "*"}).raise_for_status()
 
 
-async def play(server: Server, n: int, seed: int) -> None:
-    """Play n decisions, by concurrent clients of all workers."""
-    contexts = iter(SMALL.contexts(n, seed))
+async def play(server: Server, n: int, seed: int, models: Sequence[str] = (MODEL,)) -> None:
+    """Play n decisions on models in turn, by concurrent clients of all workers."""
+    contexts = zip(itertools.cycle(models), SMALL.contexts(n, seed), strict=False)
     async with contextlib.AsyncExitStack() as stack:
         targets = [Target.parse(f"http://127.0.0.1:{port}") for port in server.ports]
         clients = [await stack.enter_async_context(Client(target, CONNECTIONS)) for target in targets]
         await asyncio.gather(*(_decide(client, contexts) for client in clients for _ in range(CONNECTIONS)))
 
 
-async def _decide(client: Client, contexts: Iterator[list[float]]) -> None:
-    for i, context in enumerate(contexts):
-        made = await _ask(client, "/predict", {"model": MODEL, "context": context})
+async def _decide(client: Client, contexts: Iterator[tuple[str, list[float]]]) -> None:
+    for i, (model, context) in enumerate(contexts):
+        made = await _ask(client, "/predict", {"model": model, "context": context})
         await _ask(client, "/feedback", {"prediction_id": made["prediction_id"], "correct": i % 3 == 0})
 
 
