@@ -73,10 +73,7 @@ class Upkeep:
         """
         if self.rounds_waiting:
             await self._replica.catch_up()
-        if self._snapshots.is_due:
-            self._snapshots.begin()
-            await self._replica.snapshot()
-        await self._statistics.publish_if_due(self._batches)
+        await self._write_if_due()
 
     def _start_if_due(self) -> None:
         many = FOLD_EVERY_IF_LATE if self._lag else FOLD_EVERY
@@ -92,10 +89,16 @@ class Upkeep:
         """Whether predictions may lag, and soon the state is too old for them. A model without requests may be late."""
         return self._lag > 0 and not self._replica.is_newer_than(min(_READ_AFTER * self._lag, _LONGEST_PAUSE))
 
+    async def _write_if_due(self) -> None:
+        if self._snapshots.is_due:
+            self._snapshots.begin()
+            await self._replica.snapshot()
+        await self._statistics.publish_if_due(self._batches)
+
     async def _run_quietly(self) -> None:
         try:
-            if self._is_late:
+            if self.rounds_waiting or self._is_late:
                 await self._replica.catch_up()
-            await self.run()
+            await self._write_if_due()
         except WagerError as error:  # no caller waits for this; the next request gets the same error
             _log.warning("upkeep of model %s: %s", self._replica.model.name, error.detail)
