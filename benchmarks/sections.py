@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from benchmarks.actions import requests
 from benchmarks.measurements import (
+    balancing,
     batches,
     blocking,
     capacity,
@@ -51,6 +52,7 @@ SECTIONS = {
     "blocking": Section("Nothing blocks", blocking.rows),
     "costliest": Section("The costliest models", costliest.rows),
     "scale": Section("Workers and models", scale.rows),
+    "balancing": Section("Models balanced by name", balancing.rows),
     "many": Section("Ten thousand models", many.rows, partial(many.rows, models=200, active=50, n=1_000)),
     "history": Section(
         "History is free",

@@ -1,6 +1,7 @@
 """The service under test and the floors, each in separate processes."""
 
 import contextlib
+import math
 import os
 import socket
 import subprocess
@@ -17,6 +18,8 @@ from benchmarks.heartbeat import standstill_route
 from service.app import create_app
 from service.replicas import snapshot_policy
 from service.store.embedded.server import AppendFsync, EmbeddedServer
+
+_QUIET_SECONDS, _QUIET_SHARE, _QUIET_WITHIN = 0.5, 0.1, 180.0
 
 _SNAPSHOT_AGE = "BENCH_SNAPSHOT_AGE"
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -41,6 +44,15 @@ class Server(NamedTuple):
     def busy_seconds(self) -> float:
         """Return the processor seconds of the workers so far, over all threads."""
         return sum(_busy_seconds(pid) for pid in self.pids)
+
+    def wait_until_quiet(self) -> None:
+        """Wait until the workers have loaded their kernels: they do so in the background after the start."""
+        deadline, before = time.monotonic() + _QUIET_WITHIN, -math.inf
+        while (now := self.busy_seconds()) - before > _QUIET_SHARE * _QUIET_SECONDS * len(self.pids):
+            if time.monotonic() > deadline:
+                raise RuntimeError("the workers remain busy without requests")
+            before = now
+            time.sleep(_QUIET_SECONDS)
 
     def store_busy_seconds(self) -> float:
         """Return the processor seconds of the store so far, over all threads."""

@@ -32,6 +32,13 @@ class LinearCost(NamedTuple):
         return self.base + self.per_worker * workers
 
 
+class HotCosts(NamedTuple):
+    """Measured processor time per decision on a model that several workers serve; the workers together, the store."""
+
+    worker_seconds: LinearCost
+    store_seconds: LinearCost
+
+
 class Costs(NamedTuple):
     """Measured costs."""
 
@@ -41,8 +48,8 @@ class Costs(NamedTuple):
     traffic: float  # bytes over the store's connections per decision
     prediction_bytes: float  # memory of a prediction until it expires
     round_bytes: float  # memory of a round in the log
-    hot_worker_seconds: LinearCost  # of all workers together, per decision on a model that all of them serve
-    hot_store_seconds: LinearCost
+    hot: HotCosts  # predictions include every round acknowledged before
+    lagging: HotCosts  # predictions may lag
 
 
 class Plan(NamedTuple):
@@ -96,14 +103,14 @@ def plan(costs: Costs, requests: float, window: float, retained: float = 0.0) ->
     return Plan(workers, max(1, math.ceil(needed[by])), memory, first, by)
 
 
-def hot_limit(costs: Costs) -> HotLimit:
+def hot_limit(costs: HotCosts) -> HotLimit:
     """Return the highest rate of one model. Its log is on one shard, and each of its workers folds the whole log."""
     return max((_with_workers(costs, workers) for workers in range(1, _MOST_WORKERS + 1)), key=lambda it: it.rounds)
 
 
-def _with_workers(costs: Costs, workers: int) -> HotLimit:
-    by_workers = CORE * workers / costs.hot_worker_seconds.at(workers)
-    by_store = CORE / costs.hot_store_seconds.at(workers)
+def _with_workers(costs: HotCosts, workers: int) -> HotLimit:
+    by_workers = CORE * workers / costs.worker_seconds.at(workers)
+    by_store = CORE / costs.store_seconds.at(workers)
     if by_workers < by_store:
         return HotLimit(by_workers, workers, "its workers' cores")
     return HotLimit(by_store, workers, "its shard's core")

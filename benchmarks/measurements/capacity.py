@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 
 from benchmarks.measurements import scale
-from benchmarks.measurements.hot import WORKERS, measure_hot
+from benchmarks.measurements.hot import LAG, WORKERS, measure_hot
 from benchmarks.measurements.http import SMALL, create_model
 from benchmarks.measurements.memory import WHAT, measure_memory
 from benchmarks.report import Row, print_rows, seen
 from benchmarks.server import running
-from benchmarks.sizing import CORE, SHARD_MEMORY, Costs, LinearCost, fit, hot_limit, plan
+from benchmarks.sizing import CORE, SHARD_MEMORY, Costs, HotCosts, LinearCost, fit, hot_limit, plan
 from service.schemas.models import ModelDefinition
 
 REQUESTS = (10_000, 100_000, 1_000_000)  # per second
@@ -25,7 +25,6 @@ def measure_costs(n: int, workers: Sequence[int] = WORKERS) -> Costs:
         scale.measure(server, _MODELS, n // 4, seed=99)
         cost = scale.measure(server, _MODELS, n, seed=1).cost
         memory = measure_memory(server, 10 * n)
-    hot = {count: measure_hot(count, n) for count in workers}
     return Costs(
         worker_seconds=cost.worker_seconds,
         store_seconds=cost.store_seconds,
@@ -33,9 +32,15 @@ def measure_costs(n: int, workers: Sequence[int] = WORKERS) -> Costs:
         traffic=cost.bytes,
         prediction_bytes=memory.prediction,
         round_bytes=memory.round,
-        hot_worker_seconds=fit({count: each.worker_seconds for count, each in hot.items()}),
-        hot_store_seconds=fit({count: each.store_seconds for count, each in hot.items()}),
+        hot=_measure_hot(n, workers, 0.0),
+        lagging=_measure_hot(n, workers, LAG),
     )
+
+
+def _measure_hot(n: int, workers: Sequence[int], lag: float) -> HotCosts:
+    found = {count: measure_hot(count, n, lag) for count in workers}
+    worker_seconds = fit({count: each.worker_seconds for count, each in found.items()})
+    return HotCosts(worker_seconds, fit({count: each.store_seconds for count, each in found.items()}))
 
 
 def rows_of(costs: Costs) -> Iterator[Row]:
@@ -52,7 +57,8 @@ def rows_of(costs: Costs) -> Iterator[Row]:
     )
     for requests in REQUESTS:
         yield from _plan_rows(costs, requests)
-    yield from _hot_rows(costs)
+    yield from _hot_rows(costs.hot, "")
+    yield from _hot_rows(costs.lagging, f", lag {LAG:g} s")
 
 
 def _plan_rows(costs: Costs, requests: int) -> Iterator[Row]:
@@ -65,15 +71,15 @@ def _plan_rows(costs: Costs, requests: int) -> Iterator[Row]:
         )
 
 
-def _hot_rows(costs: Costs) -> Iterator[Row]:
+def _hot_rows(costs: HotCosts, lag: str) -> Iterator[Row]:
     yield seen(
-        "a decision on one model that W workers serve",
-        f"store {_line(costs.hot_store_seconds)}",
-        f"workers {_line(costs.hot_worker_seconds)}",
+        f"a decision on one model that W workers serve{lag}",
+        f"store {_line(costs.store_seconds)}",
+        f"workers {_line(costs.worker_seconds)}",
     )
     limit = hot_limit(costs)
     yield seen(
-        "highest rate of one model",
+        f"highest rate of one model{lag}",
         f"{limit.rounds:,.0f} rounds/s with {_count(limit.workers, 'worker')}",
         f"limited by {limit.by}; from a line through W = {', '.join(map(str, WORKERS))}",
     )

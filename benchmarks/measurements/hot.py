@@ -6,9 +6,11 @@ worker finds new rounds of other workers before nearly every prediction.
 
 import asyncio
 import contextlib
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import httpx2
 import uvloop
 
 from benchmarks.cost import Meters, read_meters
@@ -19,32 +21,49 @@ from service.load.http.sender import OK
 from service.load.http.target import Target
 
 WORKERS = (1, 2, 4)
+LAG = 0.1
+"""Seconds; `max_lag_seconds` of the rows of a model whose predictions may lag."""
+
 CONNECTIONS = 16  # per worker, so that batches have the same size for any number of workers
 MODEL = "hot"
 
 
-def measure_hot(workers: int, n: int) -> Meters:
-    """Measure the cost per decision over n decisions."""
+def measure_hot(workers: int, n: int, lag: float = 0.0) -> Meters:
+    """Measure the cost per decision over n decisions.
+
+    Args:
+        workers: number of workers.
+        n: number of decisions.
+        lag: `max_lag_seconds` of the model.
+    """
     with running(workers) as server:
         create_model(server, MODEL, algorithm="gaptron")
+        allow_lag(server, MODEL, lag)
         uvloop.run(play(server, n // 4, seed=99))
+        server.wait_until_quiet()
         before = read_meters(server)
         uvloop.run(play(server, n, seed=1))
         return read_meters(server).per(before, n)
 
 
-async def play(server: Server, n: int, seed: int) -> None:
-    """Play n decisions, by concurrent clients of all workers."""
-    contexts = iter(SMALL.contexts(n, seed))
+def allow_lag(server: Server, model: str, seconds: float) -> None:
+    """Set `max_lag_seconds` of a model."""
+    body, url = {"freshness": {"max_lag_seconds": seconds}}, f"http://127.0.0.1:{server.port}/models/{model}"
+    httpx2.patch(url, json=body, headers={"If-Match": "*"}).raise_for_status()
+
+
+async def play(server: Server, n: int, seed: int, models: Sequence[str] = (MODEL,)) -> None:
+    """Play n decisions on models in turn, by concurrent clients of all workers."""
+    contexts = zip(itertools.cycle(models), SMALL.contexts(n, seed), strict=False)
     async with contextlib.AsyncExitStack() as stack:
         targets = [Target.parse(f"http://127.0.0.1:{port}") for port in server.ports]
         clients = [await stack.enter_async_context(Client(target, CONNECTIONS)) for target in targets]
         await asyncio.gather(*(_decide(client, contexts) for client in clients for _ in range(CONNECTIONS)))
 
 
-async def _decide(client: Client, contexts: Iterator[list[float]]) -> None:
-    for i, context in enumerate(contexts):
-        made = await _ask(client, "/predict", {"model": MODEL, "context": context})
+async def _decide(client: Client, contexts: Iterator[tuple[str, list[float]]]) -> None:
+    for i, (model, context) in enumerate(contexts):
+        made = await _ask(client, "/predict", {"model": model, "context": context})
         await _ask(client, "/feedback", {"prediction_id": made["prediction_id"], "correct": i % 3 == 0})
 
 

@@ -25,7 +25,7 @@ from service.models.model_summary import Summary, read_summary, summary_of
 from service.schemas.changes import ModelPatch
 from service.schemas.learners import LearnerDescription, LearnerList
 from service.schemas.models import ChangeList, DamageNote, ModelDefinition, ModelSummary
-from service.schemas.policies import policies_of
+from service.schemas.policies import Freshness, policies_of
 from service.schemas.rounds import RoundLine
 from service.store.damage import Damage
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel
@@ -132,7 +132,10 @@ class Catalogue:
     def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
         """Return a new model, and its definition and summary as stored."""
         model = new_model(definition, incarnation, self._limits)
-        text = model.definition.model_dump_json(exclude={"actions" if model.vectors is None else "labels"})
+        left_out = {"actions" if model.vectors is None else "labels"}
+        if model.definition.freshness == Freshness():
+            left_out.add("freshness")  # earlier releases do not know this policy
+        text = model.definition.model_dump_json(exclude=left_out)
         return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
 
     async def _read(self, stored: StoredModel) -> Model:

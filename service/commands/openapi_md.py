@@ -48,7 +48,8 @@ _CONVENTIONS = """\
   are closed after it, if it lasts at most seven days.
 - **Late feedback** gets 404 `prediction-expired`, unless the model accepts it; not 410, because webhook senders take
   410 as a request to stop.
-- **Reading your writes.** A prediction uses all feedback that was acknowledged before its request, by any worker.
+- **Reading your writes.** A prediction uses all feedback that was acknowledged before its request, by any worker. If
+  the model has `freshness`, this holds for feedback acknowledged more than `max_lag_seconds` before.
 - **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) return 200, with a result or a problem for each item,
   in order.
 - **Errors** are `application/problem+json` (RFC 9457): see [Problems](#problems). Where a table

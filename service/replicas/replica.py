@@ -1,5 +1,7 @@
 """A worker's copy of a model's state: a cache of the fold. The log is the source of truth."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 from learners.base import InvalidStateError
@@ -12,7 +14,7 @@ from service.replicas.folding.log_fold import LogFold
 from service.replicas.folding.snapshot_state import read_state, reject_snapshot
 from service.replicas.new_states import keeps_state, state_after
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
-from service.store.base import ChangeEntry, Snapshot, Store
+from service.store.base import ChangeEntry, Snapshot, Store, Tail
 from service.store.damage import DamagedSnapshotError
 from service.store.records.round_table import Table
 
@@ -28,11 +30,28 @@ class Replica(LogFold):
         model: the model whose log is folded.
         store: holds the log.
         compute: runs long computations.
+        monotonic: returns seconds that never go back.
     """
 
-    def __init__(self, model: Model, store: Store, compute: Compute) -> None:
+    def __init__(
+        self, model: Model, store: Store, compute: Compute, monotonic: Callable[[], float] = lambda: math.nan
+    ) -> None:
         super().__init__(model, store, compute)
+        self._monotonic = monotonic
+        self._complete_at = -math.inf
         self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
+
+    def is_newer_than(self, seconds: float) -> bool:
+        """Check whether the state includes every round that was acknowledged more than some time ago."""
+        return self.state is not None and self._monotonic() - self._complete_at < seconds
+
+    async def catch_up_locked(self, tail: Tail | None = None) -> None:
+        """See `LogFold.catch_up_locked`."""
+        # A catch-up that fails may leave the state of an old snapshot.
+        begun_at, self._complete_at = self._monotonic(), -math.inf
+        await super().catch_up_locked(tail)
+        if tail is None:  # otherwise, it was read at an unknown time
+            self._complete_at = begun_at
 
     async def snapshot(self) -> None:
         """Write a snapshot, unless the store has a newer one or the statistics are unknown."""

@@ -34,7 +34,7 @@ from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Seen, Tail
 
 _ATTEMPTS = 3
-"""Attempts to store predictions. The first requires that no newer feedback exists; retries only require an intact
+"""Attempts to store predictions. The first may require that no newer round exists; retries only require an intact
 log."""
 
 _NUMBER_COST = 30
@@ -71,6 +71,7 @@ class Predictor:
         self._environment = environment
         self._upkeep = upkeep
         self._decider = Decider(replica, environment)
+        self._expects_rounds = False
         self._batcher: Batcher[PredictionRequest, PredictAnswer] = Batcher(self._predict_each, self._most_together)
 
     @property
@@ -199,7 +200,7 @@ class Predictor:
         return await run(cost, model.name, answer_batch, model, batch, drawn, there)
 
     async def _draw_and_store(self, model: Model, batch: PredictionBatch) -> tuple[Drawn, list[bytes | None]]:
-        """Draw with a state that includes every round, and store the predictions.
+        """Draw with a state that is new enough for the requests, and store the predictions.
 
         Returns:
             The drawn predictions and, for each block, the record already stored under its name, or None.
@@ -209,9 +210,7 @@ class Predictor:
         """
         replica = self._replica
         async with replica.lock:
-            if replica.state is None:
-                await replica.catch_up_locked()
-            seen = replica.seen
+            seen = await self._new_enough()
             for _ in range(_ATTEMPTS):
                 if replica.model.change_count != model.change_count:
                     raise _ModelChangedError
@@ -219,9 +218,24 @@ class Predictor:
                 there = await self._store(model, batch, drawn, seen)
                 if not isinstance(there, Tail):
                     return drawn, there
+                self._expects_rounds = True
                 await replica.catch_up_locked(there)  # newer feedback arrived: learn from it, then draw again
                 seen = replica.seen._replace(newer=True)
         raise StoreUnavailableError("the store repeatedly lost rounds; try again")
+
+    async def _new_enough(self) -> Seen:
+        """Return what the state has seen, and whether it includes all rounds that it must include.
+
+        If not, the store compares the state with the log when it stores the predictions. A comparison that fails costs
+        a draw, so the log is read first if it probably has news. Call with the replica's lock held.
+        """
+        replica = self._replica
+        includes_all = replica.is_newer_than(replica.model.definition.freshness.max_lag_seconds)
+        if not includes_all and (replica.state is None or self._expects_rounds or self._upkeep.rounds_waiting):
+            before = replica.round_count
+            await replica.catch_up_locked()
+            self._expects_rounds, includes_all = replica.round_count > before, True
+        return replica.seen._replace(newer=includes_all)
 
     async def _store(self, model: Model, batch: PredictionBatch, drawn: Drawn, seen: Seen) -> list[bytes | None] | Tail:
         """Store the predictions; if the state misses rounds, store nothing and return the tail."""

@@ -21,7 +21,7 @@ class ModelSession:
 
     def __init__(self, model: Model, environment: Environment) -> None:
         self._environment = environment
-        self.replica = Replica(model, environment.store, environment.compute)
+        self.replica = Replica(model, environment.store, environment.compute, environment.monotonic)
         self._upkeep = Upkeep(self.replica, environment.store, environment.now)
         self._predictor = Predictor(self.replica, environment, self._upkeep)
         self._feedback = FeedbackJoiner(self.replica, environment, self._upkeep)

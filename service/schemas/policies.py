@@ -48,6 +48,14 @@ class Holdout(Body):
     answers this label, or draws an eligible one if it is not eligible."""
 
 
+class Freshness(Body):
+    """How new the state of a prediction is."""
+
+    max_lag_seconds: Annotated[float, Field(ge=0, le=60)] = 0.0
+    """A prediction includes every round that was acknowledged more than this time before its request. 0 means every
+    round that was acknowledged before the request. Changes of the model are never late."""
+
+
 SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 366 * 86_400.0
 """Seconds."""
 
@@ -76,6 +84,9 @@ class Policies(Body):
     answers and records rounds, but does not learn from them."""
     holdout: Annotated[Holdout | None, Field(examples=[None])] = None
     """A share of the requests that another policy answers; null for none."""
+    freshness: Freshness = Freshness()
+    """How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
+    predictions may lag."""
 
 
 POLICIES = tuple(Policies.model_fields)

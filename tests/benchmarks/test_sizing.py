@@ -5,7 +5,19 @@ import math
 import pytest
 
 from benchmarks.measurements.capacity import rows_of
-from benchmarks.sizing import CORE, NETWORK, SHARD_MEMORY, Costs, LinearCost, Plan, fit, hot_limit, plan, saturation
+from benchmarks.sizing import (
+    CORE,
+    NETWORK,
+    SHARD_MEMORY,
+    Costs,
+    HotCosts,
+    LinearCost,
+    Plan,
+    fit,
+    hot_limit,
+    plan,
+    saturation,
+)
 
 COSTS = Costs(
     worker_seconds=100e-6,
@@ -14,8 +26,8 @@ COSTS = Costs(
     traffic=1_000.0,
     prediction_bytes=500.0,
     round_bytes=300.0,
-    hot_worker_seconds=LinearCost(50e-6, 50e-6),
-    hot_store_seconds=LinearCost(9e-6, 1e-6),
+    hot=HotCosts(LinearCost(50e-6, 50e-6), LinearCost(9e-6, 1e-6)),
+    lagging=HotCosts(LinearCost(50e-6, 5e-6), LinearCost(6e-6, 0.0)),
 )
 HOUR = 3_600.0
 
@@ -67,10 +79,10 @@ def test_the_costliest_resource_is_exhausted_first(costs: Costs, first: str) -> 
 
 def test_a_hot_model_is_limited_by_its_workers_or_its_shard() -> None:
     """Bound the rate by that of one worker that only folds, because each worker folds every round."""
-    by_workers = hot_limit(COSTS)
+    by_workers = hot_limit(COSTS.hot)
     assert by_workers.by == "its workers' cores"
     assert 0.8 * CORE / 50e-6 < by_workers.rounds < CORE / 50e-6
-    by_store = hot_limit(COSTS._replace(hot_store_seconds=LinearCost(79e-6, 1e-6)))
+    by_store = hot_limit(COSTS.hot._replace(store_seconds=LinearCost(79e-6, 1e-6)))
     assert by_store.by == "its shard's core"
     assert by_store.workers == 2  # one worker handles 7,000 rounds; two could handle 9,333, the store fewer:
     assert by_store.rounds == pytest.approx(CORE / 81e-6)
@@ -78,11 +90,11 @@ def test_a_hot_model_is_limited_by_its_workers_or_its_shard() -> None:
 
 def test_the_hot_limit_is_where_one_more_worker_lowers_the_rate() -> None:
     """Find the maximum over numbers of workers."""
-    limit = hot_limit(COSTS)
+    limit = hot_limit(COSTS.hot)
     rates = [
         min(
-            CORE * workers / COSTS.hot_worker_seconds.at(workers),
-            CORE / COSTS.hot_store_seconds.at(workers),
+            CORE * workers / COSTS.hot.worker_seconds.at(workers),
+            CORE / COSTS.hot.store_seconds.at(workers),
         )
         for workers in (limit.workers - 1, limit.workers, limit.workers + 1)
     ]
@@ -113,9 +125,9 @@ def test_a_line_needs_two_points() -> None:
 
 
 def test_every_load_and_window_has_its_row() -> None:
-    """Include two rows of the hot model."""
+    """Include two rows of the hot model, and two if its predictions may lag."""
     table = {row.what: row for row in rows_of(COSTS)}
-    assert len(table) == 10
+    assert len(table) == 12
     row = table["100,000 requests/s, window 1 h"]
     assert row.figure.startswith("8 workers, 3 shards, 168 GiB")
     assert row.baseline == "exhausted first: a worker's core; shards set by a shard's memory"

@@ -42,6 +42,7 @@ CHANGES = [
     _patch("window null", "wrong-type", "window_seconds", window_seconds=None),
     _patch("window zero", "out-of-range", "window_seconds", window_seconds=0.0),
     _patch("window NaN", "not-finite", "window_seconds", window_seconds=math.nan),
+    _patch("lag too long", "out-of-range", "freshness.max_lag_seconds", freshness={"max_lag_seconds": 60.5}),
     _patch("unknown choice", "unknown-choice", "late_feedback", late_feedback="maybe"),
     _patch("negative retention", "out-of-range", "retain_rounds", retain_rounds=-1),
     _patch("unknown mode", "unknown-choice", "mode", mode="asleep"),

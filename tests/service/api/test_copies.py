@@ -31,7 +31,7 @@ def api(client: httpx2.AsyncClient, name: str) -> Api:
 
 async def taught(api: Api, n: int = 6, **fields: Any) -> None:
     """Create the test's model, teach it, and change it twice."""
-    body_of(await api.create(**fields), 201)
+    body_of(await api.create(freshness={"max_lag_seconds": 1e-9}, **fields), 201)
     await learn(api, n)
     body_of(await api.change("*", window_seconds=7.0), 200)
     body_of(await api.change("*", labels={"add": ["purple"], "retire": ["red"]}), 200)

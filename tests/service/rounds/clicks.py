@@ -56,7 +56,8 @@ async def visit(client: httpx2.AsyncClient, name: str, rng: np.random.Generator,
 
 async def run_site(store_url: str, name: str, steps: int, seed: int = 1, **policies: Any) -> Outcome:
     """Run a site over HTTP with a new model; return what it learned."""
-    clock, rng, store = Clock(), np.random.default_rng(seed), RedisStore(store_url, timeout=10.0)
+    clock, store = Clock(), RedisStore(store_url, timeout=10.0)
+    rng = np.random.default_rng([seed, 1])  # not the worker's random numbers
     definition = {"name": name, "labels": list(RATES), "features": {"kind": "dense", "size": 1}}
     shown: list[str] = []
     async with worker(store_url, clock, seed) as client:

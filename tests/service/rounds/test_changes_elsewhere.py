@@ -16,14 +16,15 @@ X = [0.6, 0.8, 0.0]
 class Two:
     """Two workers with one model; the first makes the changes, the second has seen the model before them."""
 
-    def __init__(self, clients: list[httpx2.AsyncClient], clock: Clock, name: str) -> None:
+    def __init__(self, clients: list[httpx2.AsyncClient], clock: Clock, name: str, lag: float) -> None:
         self.changing, self.other = clients
         self.clock = clock
         self.name = name
+        self._freshness = {"max_lag_seconds": lag}
 
     async def begin(self, **fields: Any) -> str:
         """Create the model and predict with both workers; return the id of a prediction of the second."""
-        made = await self.changing.post("/models", json=definition(self.name, **fields))
+        made = await self.changing.post("/models", json=definition(self.name, freshness=self._freshness, **fields))
         assert made.status_code == 201, made.text
         for client in (self.changing, self.other):
             answer = await client.post("/predict", json={"model": self.name, "context": X, "baseline": "red"})
@@ -45,12 +46,12 @@ class Two:
         return await self.other.post("/feedback", json=body)
 
 
-@pytest.fixture
-def two(store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Two]:
-    """Start two workers on one store."""
+@pytest.fixture(params=[0.0, 60.0])
+def two(request: pytest.FixtureRequest, store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Two]:
+    """Start two workers on one store, and let predictions miss recent rounds, but no change."""
     clock = Clock()
     contexts = [worker(store_url, clock), worker(store_url, clock)]
-    yield Two([runner.run(context.__aenter__()) for context in contexts], clock, name)
+    yield Two([runner.run(context.__aenter__()) for context in contexts], clock, name, request.param)
     for context in contexts:
         runner.run(context.__aexit__(None, None, None))
 

@@ -40,11 +40,12 @@ class Forgetful(RedisStore):
         return await super().add_predictions(key, *args)
 
 
+@pytest.mark.parametrize("lag", [0.0, 60.0])
 @pytest.mark.parametrize("times", [1, 2, 3])
-async def test_a_prediction_has_seen_only_rounds_of_the_log(store_url: str, name: str, times: int) -> None:
+async def test_a_prediction_has_seen_only_rounds_of_the_log(store_url: str, name: str, times: int, lag: float) -> None:
     """A log that has shrunk is accepted; one that keeps shrinking is an error."""
     store = Forgetful(store_url, timeout=5.0)
-    model = await make_model(store, name)
+    model = await make_model(store, name, freshness={"max_lag_seconds": lag})
     await play(store, model, 6)
     session = await session_cache(store).find(name, "model")
     await predict(session, 1)

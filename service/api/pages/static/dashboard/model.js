@@ -190,7 +190,8 @@ function roundRow(line) {
 }
 
 function facts(model, t) {
-  const policies = [`on_expiry ${JSON.stringify(model.on_expiry)}`, `learn ${model.learn}`, `mode ${model.mode}`].join(" · ");
+  const policies = [`on_expiry ${JSON.stringify(model.on_expiry)}`, `learn ${model.learn}`, `mode ${model.mode}`,
+    `lag ${model.freshness?.max_lag_seconds ?? 0} s`].join(" · ");
   const { algorithm, ...settings } = model.learner;
   return h("dl", { class: "pairs wide" },
     pair("Learner", algorithm), pair("Features", model.features.kind), pair("Labels", model.actions ? "actions of the request" : format.count(model.labels.length)),
