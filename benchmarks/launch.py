@@ -1,4 +1,4 @@
-"""Runs one worker as `wager serve` does, or a floor as uvicorn does: `python -m benchmarks.launch APPLICATION PORT`."""
+"""Runs one worker as `wager serve` does, or a baseline: `python -m benchmarks.launch APPLICATION PORT`."""
 
 import sys
 

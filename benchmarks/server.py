@@ -1,4 +1,4 @@
-"""The service under test and the floors, each in separate processes."""
+"""The service under test and the baselines, each in separate processes."""
 
 import contextlib
 import math
@@ -91,9 +91,9 @@ def running(
 
 
 @contextlib.contextmanager
-def running_floor(factory: str) -> Iterator[Server]:
-    """Run one worker of an application of `benchmarks.floors`, without a store."""
-    with _launched(f"benchmarks.floors:{factory}", os.environ | _ONE_THREAD) as (port, process):
+def running_baseline(factory: str) -> Iterator[Server]:
+    """Run one worker of an application of `benchmarks.baselines`, without a store."""
+    with _launched(f"benchmarks.baselines:{factory}", os.environ | _ONE_THREAD) as (port, process):
         _wait_for(port, process)
         yield Server((port,), (process.pid,), "", 0)
 

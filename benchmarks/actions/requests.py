@@ -14,7 +14,7 @@ import uvloop
 
 from benchmarks.driver import drive, post
 from benchmarks.report import Row, at_least
-from benchmarks.server import Server, running, running_floor
+from benchmarks.server import Server, running, running_baseline
 
 CONNECTIONS, ACTIONS, REPEATS = 32, 50, 5
 CATALOGUE = 2_000
@@ -23,7 +23,7 @@ WANTED = 0.3
 
 def rows(n: int = 1_500) -> list[Row]:
     """Return a row for actions that repeat and one for actions that never do."""
-    with running() as server, running_floor("plain_fastapi") as plain:
+    with running() as server, running_baseline("plain_fastapi") as plain:
         for name in ("catalogue", "fresh"):
             body = {"name": name, "features": {"kind": "named"}, "actions": {"features": {"kind": "named"}}}
             httpx2.post(f"http://127.0.0.1:{server.port}/models", json=body).raise_for_status()

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.measurements.http import CONNECTIONS, REPEATS, SERVICE, SMALL, by_own_driver, create_model
 from benchmarks.report import Row, seen
-from benchmarks.server import running, running_floor
+from benchmarks.server import running, running_baseline
 from service.store.embedded.server import AppendFsync
 
 _PATHS = ("/predict", "/feedback")
@@ -15,7 +15,7 @@ _LEAST: AppendFsync = "no"
 
 def rates(setting: AppendFsync, n: int) -> list[float]:
     """Return the rate of each path, as a share of the plain FastAPI application's."""
-    with running(appendfsync=setting) as server, running_floor("plain_fastapi") as plain:
+    with running(appendfsync=setting) as server, running_baseline("plain_fastapi") as plain:
         create_model(server, "bench", algorithm="gaptron")
         servers = {SERVICE: server, "FastAPI": plain}
         by_own_driver(servers, "bench", n // 5, 99, SMALL)

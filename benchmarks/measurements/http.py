@@ -1,6 +1,6 @@
-"""Requests per second of one worker, and its processor time per request, compared with two floors that do nothing.
+"""Requests per second of one worker, and its processor time per request, compared with two baselines that do nothing.
 
-One floor is a plain FastAPI application, the other an ASGI application without a framework. The own driver and wrk
+One baseline is a plain FastAPI application, the other an ASGI application without a framework. The own driver and wrk
 measure all three in turn.
 """
 
@@ -16,7 +16,7 @@ import uvloop
 from benchmarks import wrk
 from benchmarks.driver import drive, post
 from benchmarks.report import Row, at_least, seen
-from benchmarks.server import Server, running, running_floor
+from benchmarks.server import Server, running, running_baseline
 
 CONNECTIONS, K, D = 32, 10, 20
 REPEATS = 5
@@ -91,7 +91,7 @@ class Cost(NamedTuple):
 
 
 Costs = dict[str, dict[str, Cost]]
-"""Costs of the service and of the floors, by path and name."""
+"""Costs of the service and of the baselines, by path and name."""
 
 SERVICE = "service"
 
@@ -178,7 +178,7 @@ def rows(n: int = 4_000, repeats: int = REPEATS) -> list[Row]:
         drivers["wrk"] = by_wrk
     else:
         table.append(seen("the rows of wrk", "SKIPPED: wrk is not installed"))
-    with running() as server, running_floor("plain_fastapi") as plain, running_floor("bare_asgi") as bare:
+    with running() as server, running_baseline("plain_fastapi") as plain, running_baseline("bare_asgi") as bare:
         servers = {SERVICE: server, "FastAPI": plain, "ASGI": bare}
         for i, case in enumerate(CASES):
             name, requests = f"bench-{i}", n // 4 if case.shape.d == 1000 else n
@@ -194,17 +194,17 @@ def rows(n: int = 4_000, repeats: int = REPEATS) -> list[Row]:
 def _rows(what: str, runs: list[dict[str, Cost]], wanted: Wanted) -> list[Row]:
     """Return the rows of one path. A ratio is the median over the runs' ratios, because other load comes and goes."""
     table = []
-    for floor, least in (("FastAPI", wanted.of_fastapi), ("ASGI", wanted.of_asgi)):
-        ratios = [run[SERVICE].rate / run[floor].rate for run in runs]
-        ours, theirs = (_median([run[each].rate for run in runs]) for each in (SERVICE, floor))
-        row = at_least(f"{what}, vs. bare {floor}", ours, theirs, "/s", least or 0.0)
+    for baseline, least in (("FastAPI", wanted.of_fastapi), ("ASGI", wanted.of_asgi)):
+        ratios = [run[SERVICE].rate / run[baseline].rate for run in runs]
+        ours, theirs = (_median([run[each].rate for run in runs]) for each in (SERVICE, baseline))
+        row = at_least(f"{what}, vs. bare {baseline}", ours, theirs, "/s", least or 0.0)
         ratio = _median(ratios)
         row = row._replace(ratio=ratio, met=ratio >= (least or 0.0), figure=f"{row.figure}, worst {min(ratios):.2f}")
         table.append(row if least else row._replace(wanted="", met=True))
     busy = [_median([run[each].busy for run in runs]) * 1e6 for each in (SERVICE, "FastAPI", "ASGI")]
-    floors = f"FastAPI {busy[1]:,.0f} µs, ASGI {busy[2]:,.0f} µs"
+    baselines = f"FastAPI {busy[1]:,.0f} µs, ASGI {busy[2]:,.0f} µs"
     ratio = _median([run["FastAPI"].busy / (run[SERVICE].busy or math.nan) for run in runs])  # 0 is less than a tick
-    table.append(seen(f"{what}, a worker's time", f"{busy[0]:,.0f} µs", floors, ratio))
+    table.append(seen(f"{what}, a worker's time", f"{busy[0]:,.0f} µs", baselines, ratio))
     return table
 
 

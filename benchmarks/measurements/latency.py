@@ -16,7 +16,7 @@ import uvloop
 
 from benchmarks.measurements.http import CONNECTIONS, SMALL, create_model
 from benchmarks.report import Row, at_most, print_rows, seen
-from benchmarks.server import running, running_floor
+from benchmarks.server import running, running_baseline
 from service.load import report
 from service.load.http.client import Client
 from service.load.http.loops import Pace, Requests, closed_loop, open_loop
@@ -24,9 +24,9 @@ from service.load.http.target import Target
 from service.load.timing.histogram import Histogram
 from service.load.timing.measured import Measured
 
-SHARE = 0.7  # of the floor's capacity
+SHARE = 0.7  # of the baseline's capacity
 ROUNDS = 3  # turns of each path
-WANTED = {99.0: 1.5, 99.9: 2.0}  # largest allowed multiples of the floor's percentiles
+WANTED = {99.0: 1.5, 99.9: 2.0}  # largest allowed multiples of the baseline's percentiles
 PATHS = ("/predict", "/feedback")
 MODEL = "latency"
 _LARGEST_RATE = 20_000  # requests per second; bounds the number of bodies, which are made before the clock starts
@@ -71,34 +71,34 @@ def feedback_bodies(answers: Iterable[bytes]) -> Iterator[bytes]:
         yield json.dumps({"prediction_id": json.loads(answer)["prediction_id"], "correct": i % 3 == 0}).encode()
 
 
-async def capacity(floor: Client, n: int) -> float:
-    """Return the requests per second that the floor answers in a closed loop over `CONNECTIONS`."""
+async def capacity(baseline: Client, n: int) -> float:
+    """Return the requests per second that the baseline answers in a closed loop over `CONNECTIONS`."""
     for count in (n // 4, n):  # the first warms up
         requests = Requests("POST", "/predict", prediction_bodies(count))
-        found = await closed_loop(floor, requests.encoded(floor.target), CONNECTIONS)
+        found = await closed_loop(baseline, requests.encoded(baseline.target), CONNECTIONS)
     return found.achieved
 
 
 async def measure(ports: tuple[int, int], seconds: float, n: int) -> tuple[float, dict[str, tuple[Path, Path]]]:
-    """Return the offered rate, and the measurements of each path of the service and of the floor, taken in turns."""
-    service, floor = (Client(Target.parse(f"http://127.0.0.1:{port}"), CONNECTIONS) for port in ports)
-    async with service, floor:
-        rate = SHARE * min(await capacity(floor, n), _LARGEST_RATE)
+    """Return the offered rate, and the measurements of each path of the service and of the baseline, taken in turns."""
+    service, baseline = (Client(Target.parse(f"http://127.0.0.1:{port}"), CONNECTIONS) for port in ports)
+    async with service, baseline:
+        rate = SHARE * min(await capacity(baseline, n), _LARGEST_RATE)
         paths = {path: (Path(), Path()) for path in PATHS}
         bodies = prediction_bodies(1_000)
         for seed in range(ROUNDS):
             pace, answers = Pace(rate, seconds, seed=seed), list[bytes]()
             predict = Requests("POST", "/predict", itertools.cycle(bodies), answers.append)
             await paths["/predict"][0].take(service, predict, pace)
-            await paths["/predict"][1].take(floor, predict._replace(keep=None), pace)
+            await paths["/predict"][1].take(baseline, predict._replace(keep=None), pace)
             given = list(feedback_bodies(answers))  # one per due request: the same seed gives the same times
-            for path, client in zip(paths["/feedback"], (service, floor), strict=True):
+            for path, client in zip(paths["/feedback"], (service, baseline), strict=True):
                 await path.take(client, Requests("POST", "/feedback", given), pace)
     return rate, paths
 
 
 def path_rows(name: str, path: Path, baseline: Path) -> list[Row]:
-    """Return the percentiles of a path, compared with the floor's."""
+    """Return the percentiles of a path, compared with the baseline's."""
     table = []
     for percent in (50.0, 99.0, 99.9):
         ms, baseline_ms = (1000 * each.measured.latency.percentile(percent) for each in (path, baseline))
@@ -115,7 +115,7 @@ def _remarks(path: Path) -> str:
 
 def rows(seconds: float = 8.0, n: int = 20_000) -> list[Row]:
     """Return the table of latencies."""
-    with running() as server, running_floor("plain_fastapi") as plain:
+    with running() as server, running_baseline("plain_fastapi") as plain:
         create_model(server, MODEL, algorithm="fastcb")
         rate, paths = uvloop.run(measure((server.port, plain.port), seconds, n))
     measured = [each for pair in paths.values() for each in pair]

@@ -62,7 +62,8 @@ class DenseKind(ContextKind[list[float]]):
 
     def fit_together(self, contexts: Sequence[Any]) -> bool:
         """See `ContextKind.fit_together`."""
-        return set(map(type, contexts)) == {list} and set(map(len, contexts)) == {self._size}
+        alike = set(map(type, contexts)) == {list} and set(map(len, contexts)) == {self._size}
+        return alike and not self._rounds
 
     def numbers(self, context: list[float]) -> Sequence[float]:
         """See `ContextKind.numbers`."""

@@ -86,11 +86,8 @@ ACCESS = (
     Errors(
         concept="key syntax",
         home="KeySyntax",
-        laws=("test_a_malformed_key_is_refused", "test_open_operations_ignore_keys"),
-        errors=(
-            ("any text is a key", "__call__", "not is_well_formed(key)", "False"),
-            ("open operations check keys", "__call__", "need_of(scope['method'], scope['path']) is None", "False"),
-        ),
+        laws=("test_a_malformed_key_is_refused",),
+        errors=(("any text is a key", "KeySyntax.admit", "not is_well_formed(key)", "False"),),
     ),
     Errors(
         concept="query parameters",
@@ -127,7 +124,7 @@ ACCESS = (
         concept="body limit",
         home="BodyLimit",
         laws=("test_a_disconnect_interrupts_no_request_without_a_body",),
-        errors=(("a disconnect fails a download", "__call__", "not has_body(scope)", "False"),),
+        errors=(("a disconnect fails a download", "limit", "exchange.has_body", "True"),),
     ),
     Errors(
         concept="wrong keys",

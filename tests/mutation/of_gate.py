@@ -13,8 +13,10 @@ GATE = (
             "test_both_ways_limit_bodies_alike",
             "test_both_ways_check_keys_alike",
             "test_the_declared_length_limits_a_body_that_has_arrived",
+            "test_open_operations_ignore_keys",
         ),
         errors=(
+            ("open operations check keys", "_admitted", "need is not None", "True"),
             ("operations ignore the query", "_is_usual", "not scope['query_string']", "True"),
             ("operations take any method", "_is_usual", "scope['method'] == 'POST'", "True"),
             (
@@ -77,5 +79,17 @@ GATE = (
             "test_half_sent_webhooks_do_not_delay_others",
         ),
         errors=(("one kind of place", "InFlight.places", "self._open if open_path else self._keyed", "self._keyed"),),
+    ),
+    Errors(
+        concept="batch",
+        home="Batcher",
+        laws=("test_items_of_one_tick_are_one_batch",),
+        errors=(("results in reverse order", "_run", "results", "results[::-1]"),),
+    ),
+    Errors(
+        concept="confirmation",
+        home="Confirmed",
+        laws=("test_unreplicated_feedback_is_not_acknowledged",),
+        errors=(("any number of replicas is enough", "call", "replicas < self._replicas", "False"),),
     ),
 )

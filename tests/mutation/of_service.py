@@ -295,16 +295,4 @@ SERVICE = (
             ),
         ),
     ),
-    Errors(
-        concept="batch",
-        home="Batcher",
-        laws=("test_items_of_one_tick_are_one_batch",),
-        errors=(("results in reverse order", "_run", "results", "results[::-1]"),),
-    ),
-    Errors(
-        concept="confirmation",
-        home="Confirmed",
-        laws=("test_unreplicated_feedback_is_not_acknowledged",),
-        errors=(("any number of replicas is enough", "call", "replicas < self._replicas", "False"),),
-    ),
 )

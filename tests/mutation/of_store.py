@@ -26,8 +26,8 @@ STORE = (
             (
                 "two entries with one number",
                 "blocks.lua:append_rounds",
-                "log.rounds + block.made",
-                "log.first + block.made",
+                "log.rounds + #block.rounds",
+                "log.first + #block.rounds",
             ),
             (
                 "two rounds with one number",

@@ -106,6 +106,7 @@ async def prepare(client: httpx2.AsyncClient) -> None:
     }
     for name, learner in learners.items():
         own = {"features": features} if name == MODEL else {}
+        await client.delete(f"/models/{name}")  # other tests on this store may have made one
         assert (await client.post("/models", json=definition(name, **own, **learner))).status_code == 201
     for name, own_id in [(MODEL, "closed"), *((name, "open") for name in learners)]:
         body: dict[str, Any] = {"model": name, "context": X, "prediction_id": own_id}

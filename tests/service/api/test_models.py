@@ -20,7 +20,8 @@ async def test_a_created_model_is_answered_with_its_defaults(api: Api) -> None:
     model = body_of(response, 201)
     assert response.headers["location"] == f"/models/{api.name}"
     assert (model["name"], model["labels"], model["window_seconds"]) == (api.name, LABELS, 60.0)
-    assert model["features"] == {"kind": "dense", "size": SIZE, "norm": "unit", "norm_bound": 1.0, "intercept": False}
+    defaults = {"norm": "unit", "norm_bound": 1.0, "intercept": False, "precision": "float64"}
+    assert model["features"] == {"kind": "dense", "size": SIZE} | defaults
     assert model["learner"] | GAPTRON == model["learner"]
     assert model["learner"]["exploration"] == "anytime"
     assert (model["rounds_seen"], model["predictions"], model["correct"]) == (0, 0, 0)

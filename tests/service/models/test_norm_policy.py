@@ -35,7 +35,8 @@ async def test_a_new_model_has_the_norm_policy_of_its_learner(
     """The default policy is answered, listed and stored, so later defaults do not change it; a given policy is kept."""
     created = await create(client, name, algorithm)
     assert created.status_code == 201, created.text
-    defaults = {"norm": POLICIES[algorithm], "norm_bound": 1.0, "intercept": algorithm != "adahedge"}
+    defaults = {"norm": POLICIES[algorithm], "norm_bound": 1.0, "precision": "float64"}
+    defaults["intercept"] = algorithm != "adahedge"
     assert created.json()["features"] == {"kind": "dense", "size": 3} | defaults
     stored = await store.get_model(name)
     assert stored is not None
@@ -57,7 +58,7 @@ async def test_a_stored_definition_keeps_its_norm_policy(
     body = definition(name, features=features, labels=ANSWERS, learner={"algorithm": "adahedge"})
     assert await store.create_model(ModelKey(name, "first"), json.dumps(body), START)
     model = (await client.get(f"/models/{name}")).json()
-    assert model["features"] == features | {"norm": "unit", "intercept": False}
+    assert model["features"] == features | {"norm": "unit", "intercept": False, "precision": "float64"}
     answer = await client.post("/predict", json={"model": name, "context": [7.0, 1.0, 2.0]})
     assert answer.status_code == 200, answer.text
 

@@ -22,7 +22,7 @@ NEWER: dict[str, list[Any]] = {
     "a change": ["t", "c", "v", 4, "k", "labels", "d", "x"],
     "a change like a round": ["t", "c", "v", 4, "p", "b", "d", "x"],
     "an unknown type": ["t", "z", "v", 4, "p", "b", "d", "x"],
-    "a later version": ["t", "r", "v", 5, "p", "b", "d", "x"],
+    "a later version": ["t", "r", "v", 6, "p", "b", "d", "x"],
     "a further field": ["t", "r", "v", 4, "p", "b", "d", "x", "e", "y"],
     "an old entry with a further field": ["p", "b", "r", "x", "s", "z"],
     "another field": ["t", "r", "v", 4, "p", "b", "x", "x"],

@@ -1,6 +1,6 @@
 """What a user could write without this project: applications with /predict and /feedback that do nothing.
 
-They run in separate processes, without middleware, checks of keys, counters or a store: the floors of `http`.
+They run in separate processes, without middleware, checks of keys, counters or a store: the baselines of `http`.
 """
 
 import json
