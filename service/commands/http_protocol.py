@@ -5,6 +5,8 @@ adds limits on the head of a request, on the rest of a body after an early respo
 """
 
 import asyncio
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -55,6 +57,47 @@ class _OneWrite:
         return True
 
 
+class _Watch:
+    """A deadline that moves with each request.
+
+    Setting a timer costs more than most of a request's handling, so a move only stores the moment. The timer fires at
+    least every `tick`, and is then set again.
+
+    Args:
+        loop: the event loop.
+        tick: seconds; at most the shortest time to a deadline.
+        expire: called after the deadline.
+    """
+
+    __slots__ = ("_at", "_expire", "_loop", "_tick", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, tick: float, expire: Callable[[], None]) -> None:
+        self._loop, self._tick, self._expire = loop, tick, expire
+        self._at = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def expect(self, seconds: float) -> None:
+        """Set the deadline, in seconds from now."""
+        self._at = self._loop.time() + seconds
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._tick, self._look)
+
+    def end(self) -> None:
+        """Remove the deadline and the timer."""
+        self._at = math.inf
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        now, self._timer = self._loop.time(), None
+        if now >= self._at:
+            self._at = math.inf
+            self._expire()
+        elif self._at < math.inf:
+            self._timer = self._loop.call_at(min(self._at, now + self._tick), self._look)
+
+
 class TimedProtocol(HttpToolsProtocol):
     """One connection.
 
@@ -66,73 +109,75 @@ class TimedProtocol(HttpToolsProtocol):
     def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:
         super().__init__(**settings)
         self._deadlines = deadlines
-        self._timer: asyncio.TimerHandle | None = None
+        tick = min(deadlines.head, deadlines.unread_body, self.timeout_keep_alive)
+        self._watch = _Watch(self.loop, tick, self._expire)
         self._reader_timer: asyncio.TimerHandle | None = None
-        self._in_head = False
-        self._head_bytes = 0  # without those of its first packet
-        self._in_body = False
+        self._split_head: int | None = None  # bytes of an incomplete head, without those of its first packet
+        self._has_unread_body = False  # the response was complete before the body
 
-    # --- the head, and the rest of a body after an early response
+    # --- the head, the rest of a body after an early response, and the time between two requests
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
-        self._arm(self._deadlines.head)
+        self._watch.expect(self._deadlines.head)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
-        was_in_head = self._in_head
         super().data_received(data)
-        if was_in_head and self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > _MOST_HEAD_BYTES:
-                self._end(_TOO_LONG)
-        if self._timer is None and not self._in_body and (self.cycle is None or self.cycle.response_complete):
-            self._arm(self.timeout_keep_alive)  # uvicorn cancelled its own timer for these bytes
-
-    def on_message_begin(self) -> None:
-        """See `httptools`."""
-        super().on_message_begin()
-        self._in_head, self._head_bytes = True, 0
-        if self.cycle is not None:
-            self._arm(self._deadlines.head)
+        if self._in_head:
+            self._note_part_of_head(len(data))
 
     def on_headers_complete(self) -> None:
         """See `httptools`."""
-        self._in_head, self._in_body = False, True
-        self._disarm()
+        self._split_head = None
         super().on_headers_complete()
-        if self.cycle is not None and self.cycle.scope is self.scope:  # not so for a WebSocket
+        if not self._in_head:  # as it is for a WebSocket
             extensions: Any = {ONE_WRITE: _OneWrite(self.cycle)}
             self.scope["extensions"] = extensions
 
     def on_message_complete(self) -> None:
         """See `httptools`."""
-        self._in_body = False
-        self._disarm()
         super().on_message_complete()
+        if self._has_unread_body:
+            self._has_unread_body = False
+            self._watch.expect(self.timeout_keep_alive)
 
     def on_response_complete(self) -> None:
-        """See `uvicorn`."""
-        super().on_response_complete()
-        if self._in_body:
-            self._arm(self._deadlines.unread_body)
+        """Start the next request, or expect one. Uvicorn's method would set a timer for each request."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._has_unread_body = self.cycle.more_body
+        if self._split_head is None:
+            self._watch.expect(self._deadlines.unread_body if self._has_unread_body else self.timeout_keep_alive)
 
-    def _arm(self, seconds: float) -> None:
-        self._disarm()
-        self._timer = self.loop.call_later(seconds, self._expire)
+    @property
+    def _in_head(self) -> bool:
+        """Whether the head of a request has begun and is incomplete."""
+        scope, cycle = self.scope, self.cycle
+        return scope is not None and (cycle is None or cycle.scope is not scope)
 
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _note_part_of_head(self, size: int) -> None:
+        """Limit the time and the size of a head that does not arrive at once."""
+        if self._split_head is None:
+            self._split_head = 0
+            if self.cycle is not None:
+                self._watch.expect(self._deadlines.head)
+        else:
+            self._split_head += size
+            if self._split_head > _MOST_HEAD_BYTES:
+                self._end(_TOO_LONG)
 
     def _expire(self) -> None:
-        self._timer = None
-        if self.cycle is not None and not self.cycle.response_complete:  # a pipelined head, during another request
-            self._arm(self._deadlines.head)
-        else:
+        if self.cycle is None or self.cycle.response_complete:
             self._end(_TOO_LATE if self._in_head else b"")
+        elif self._split_head is not None:  # a pipelined head, during another request
+            self._watch.expect(self._deadlines.head)
 
     def _end(self, response: bytes) -> None:
         if not self.transport.is_closing():
@@ -166,6 +211,6 @@ class TimedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
-        self._disarm()
+        self._watch.end()
         super().connection_lost(exc)
         self._leave_reader()
