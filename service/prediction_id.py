@@ -5,6 +5,7 @@ Block names that the service generates begin with `~`; block names that clients 
 
 import hashlib
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +64,8 @@ def tokens_of(bounds: Sequence[int], secret: str) -> IntArray:
         bounds: start of each block, and n.
         secret: seed of the noise; used for nothing else.
     """
-    n, sizes = bounds[-1], np.diff(bounds)
-    noise = np.frombuffer(hashlib.shake_128(secret.encode()).digest(4 * n), "<u4").astype(np.int64)
-    places = np.arange(n) - np.repeat(bounds[:-1], sizes)
-    return np.where(np.repeat(sizes, sizes) == 1, SINGLE, noise << _PLACE_BITS | places)
+    noise = np.frombuffer(hashlib.shake_128(secret.encode()).digest(4 * bounds[-1]), "<u4").astype(np.int64)
+    tokens: IntArray = noise << _PLACE_BITS
+    for start, stop in pairwise(bounds):
+        tokens[start:stop] = SINGLE if stop - start == 1 else tokens[start:stop] | np.arange(stop - start)
+    return tokens

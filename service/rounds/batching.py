@@ -16,6 +16,11 @@ ITEMS_AT_ONCE = 512
 """Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds."""
 
 
+_TURNS_BETWEEN = 3
+"""Turns of the event loop between two batches: the answers of the first are written, then requests that have arrived
+are read, then these are submitted. The second batch is larger than without the turns, and an item costs less."""
+
+
 class _Part(NamedTuple):
     """Items submitted together, which share one future and are never split across batches."""
 
@@ -29,7 +34,8 @@ class _Part(NamedTuple):
 class Batcher(Generic[Item, Result]):
     """Groups items into batches and processes one batch at a time.
 
-    New items queue while a batch runs. Batches therefore grow with the load, and a lone item does not wait.
+    New items queue while a batch runs, and for a moment after it. Batches therefore grow with the load, and a lone item
+    does not wait.
     If a batch raises, all its items fail with that error.
 
     The object of a bound method is kept alive by its items only. Otherwise, an object that owns a batcher would be part
@@ -80,6 +86,14 @@ class Batcher(Generic[Item, Result]):
             loop.call_soon(self._start)  # after the other callbacks of this tick, which may submit more
         return future
 
+    def _start_after(self, turns: int) -> None:
+        """Start a batch after turns of the event loop."""
+        self._scheduled = True
+        if turns:
+            asyncio.get_running_loop().call_soon(self._start_after, turns - 1)
+        else:
+            self._start()
+
     def _start(self) -> None:
         self._scheduled = False
         if self._waiting:
@@ -102,7 +116,7 @@ class Batcher(Generic[Item, Result]):
             results = [error] * len(items)
         finally:
             self._running = None
-            self._start()
+            self._start_after(_TURNS_BETWEEN)
         start = 0
         for part in batch:
             stop = start + len(part.items)
