@@ -1,21 +1,17 @@
 """Dense contexts: lists of d numbers."""
 
 import struct
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-import msgspec
 from pydantic import Field
 
 from learners.base import Contexts
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part, PlainNumbers
 from service.contexts.precision import NUMBERS, Precision, rounded
 from service.input_errors import ContextLengthError
 from service.store.records.context_codec import DenseCodec
 from service.strict_body import FirstError
-
-_Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 
 
 class DenseFeatures(BaseFeatures):
@@ -28,18 +24,14 @@ class DenseFeatures(BaseFeatures):
 
 
 class DenseKind(ContextKind[list[float]]):
-    """Lists of d numbers.
-
-    Attributes:
-        plain: `given` as msgspec reads it.
-    """
+    """Lists of d numbers."""
 
     name = "dense"
     features = DenseFeatures
     given = Annotated[list[Number], FirstError(), Field(min_length=1)]
     shown = list[float]
     type = list
-    plain = Annotated[list[_Finite], msgspec.Meta(min_length=1)]
+    plain = PlainNumbers
     form = "a list of numbers for dense features"
 
     def __init__(self, features: DenseFeatures) -> None:

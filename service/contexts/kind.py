@@ -1,9 +1,11 @@
 """The contract of a kind of context. A new kind is a class in a file of this folder, and a name in `registry.KINDS`."""
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
+import msgspec
 from pydantic import Field
 
 from learners.base import Contexts, FloatArray
@@ -14,6 +16,10 @@ from service.strict_body import Body
 from service.wording.values import quoted, shown
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
+
+_Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]
+"""Numbers, as msgspec reads them."""
 
 
 def without_default(schema: dict[str, Any]) -> None:
@@ -109,6 +115,7 @@ class ContextKind(ABC, Generic[GivenT]):
         given: the schema of a context in a request.
         shown: the schema of a context in the log.
         type: the Python type of a parsed context.
+        plain: `given` as msgspec reads it; None if only pydantic does.
         form: what clients send for this kind, such as "a list of numbers for dense features".
         wanted: what clients send to this model, such as "a list of 3 numbers".
         example: a valid context of this model in JSON.
@@ -124,6 +131,7 @@ class ContextKind(ABC, Generic[GivenT]):
     given: ClassVar[Any]
     shown: ClassVar[Any]
     type: ClassVar[type[Any]]
+    plain: ClassVar[Any] = None
     form: ClassVar[str]
     wanted: str
     example: str
@@ -140,6 +148,11 @@ class ContextKind(ABC, Generic[GivenT]):
     @abstractmethod
     def claims(given: object) -> bool:
         """Check whether a JSON value or a parsed context is meant as this kind."""
+
+    @staticmethod
+    def of_plain(context: Any) -> Any:
+        """Return the parsed context that `given` would make of what `plain` accepts."""
+        return context
 
     def reading_cost(self, given: object) -> int:
         """Return the cost of `check`, or of reading an action's features, in multiply-adds.

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 from typing import Annotated, Literal
 
+import msgspec
 import numpy as np
 from pydantic import FailFast, Field
 
 from learners.base import Contexts
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part, PlainNumbers
 from service.contexts.precision import NUMBERS, Precision, rounded
 from service.input_errors import ContextIndexError, ContextLengthError
 from service.store.records.context_codec import SparseCodec
@@ -37,12 +38,20 @@ class SparseContext(Body):
     """One for each index."""
 
 
+class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A `SparseContext`."""
+
+    indices: Annotated[list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]], msgspec.Meta(min_length=1)]
+    values: PlainNumbers
+
+
 class SparseKind(ContextKind[SparseContext]):
     """Indices below d, in any order, and their numbers."""
 
     name = "sparse"
     features = SparseFeatures
     given = shown = type = SparseContext
+    plain = _Plain
     form = 'an object with "indices" and "values" for sparse ones'
     example = '{"indices": [0], "values": [0.5]}'
 
@@ -58,6 +67,11 @@ class SparseKind(ContextKind[SparseContext]):
         if type(given) is dict:  # faster than isinstance
             return ("indices" in given and "values" in given) or (len(given) == 1 and not _OWN.isdisjoint(given))
         return type(given) is SparseContext
+
+    @staticmethod
+    def of_plain(context: _Plain) -> SparseContext:
+        """See `ContextKind.of_plain`."""
+        return SparseContext.model_construct(indices=context.indices, values=context.values)
 
     def checked(self, context: SparseContext) -> SparseContext:
         """See `ContextKind.checked`."""

@@ -1,4 +1,4 @@
-"""Reads the bodies of most batches with msgspec, in a fraction of the time that pydantic needs.
+"""Reads most bodies of predictions and feedback with msgspec, in a fraction of the time that pydantic needs.
 
 Whatever these functions accept, the pydantic models accept, with the same values. All other input, such as a truth or
 an error to report, is left to the models: the functions then return None, in a time that the size of the input bounds.
@@ -6,18 +6,18 @@ an error to report, is left to the models: the functions then return None, in a 
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
-from service.contexts.registry import PlainContexts
+from service.contexts.registry import PLAIN, PlainContexts
 from service.prediction_id import SINGLE, PredictionId
-from service.schemas.rounds import FeedbackBatchRequest, PredictBatchRequest
-from service.strict_body import Body
+from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, PredictBatchRequest, PredictRequest
 from service.tuples import named_tuples
 from service.wording.patterns import NAME, QUALIFIED_PARTS
 
 _T = TypeVar("_T")
+_ContextT = TypeVar("_ContextT")
 
 
 class GivenFeedback(Protocol):
@@ -66,13 +66,33 @@ class _Feedback(msgspec.Struct, forbid_unknown_fields=True):
     feedback: Annotated[list[_Item], msgspec.Meta(min_length=1)]
 
 
+class _Prediction(msgspec.Struct, Generic[_ContextT], forbid_unknown_fields=True):
+    """A `PredictRequest` that names no labels, with its attributes."""
+
+    model: str
+    context: _ContextT
+    include_distribution: bool = False
+    activated: bool = True
+    actions: None = None
+    prediction_id: None = None
+    eligible: None = None
+    baseline: None = None
+    policy: None = None
+    top: None = None
+
+
 class _Predictions(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     contexts: PlainContexts
 
 
-_FEEDBACK, _PREDICTIONS = msgspec.json.Decoder(_Feedback), msgspec.json.Decoder(_Predictions)
+_FEEDBACK, _PREDICTIONS, _ITEM = map(msgspec.json.Decoder, (_Feedback, _Predictions, _Item))
+_PREDICTION = [
+    (msgspec.json.Decoder(_Prediction[kind.plain]).decode, kind.of_plain)  # type: ignore[name-defined]
+    for kind in PLAIN
+]
 _IDS, _NAME = re.compile(f"^{QUALIFIED_PARTS}$", re.MULTILINE), re.compile(NAME)
+_ID = re.compile(QUALIFIED_PARTS)
 
 
 def read_plain_feedback(items: Sequence[Any]) -> list[PlainFeedback] | None:
@@ -83,15 +103,36 @@ def read_plain_feedback(items: Sequence[Any]) -> list[PlainFeedback] | None:
     return None if given is None else _feedback(given)
 
 
-def read_plain_body(body: bytes, kind: Any) -> Body | None:
-    """Return a batch of contexts that are lists of numbers, or of feedback without a truth; None for another body.
+def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
+    """Return a function that reads bodies of a type, and returns None for those that pydantic must read.
+
+    Contexts are lists of numbers, or sparse contexts in single predictions. Feedback has no truth.
 
     Args:
-        body: JSON.
-        kind: the type of the body; others than those of batches give None.
+        kind: the type of the bodies.
+
+    Returns:
+        The function, or None if there is none for this type.
     """
-    read = _READERS.get(kind) if isinstance(kind, type) else None
-    return None if read is None else read(body)
+    return _READERS.get(kind) if isinstance(kind, type) else None
+
+
+def _read_prediction(body: bytes) -> PredictRequest | None:
+    for decode, of_plain in _PREDICTION:
+        given = _attempt(decode, body)
+        if given is not None:
+            given.context = of_plain(given.context)
+            return cast(PredictRequest, given) if _NAME.fullmatch(given.model) else None
+    return None
+
+
+def _read_one_feedback(body: bytes) -> PlainFeedback | None:
+    given = _attempt(_ITEM.decode, body)
+    found = None if given is None else _ID.fullmatch(given.prediction_id)
+    if given is None or found is None:
+        return None
+    model, block, token = found.groups("")
+    return PlainFeedback(PredictionId(model, block, int(token) if token else SINGLE), given.correct, given.reward)
 
 
 def _read_feedback(body: bytes) -> FeedbackBatchRequest | None:
@@ -108,8 +149,10 @@ def _read_predictions(body: bytes) -> PredictBatchRequest | None:
     return PredictBatchRequest.model_construct(model=given.model, contexts=given.contexts)
 
 
-_READERS: dict[type[Body], Callable[[bytes], Body | None]] = {
+_READERS: dict[type[Any], Callable[[bytes], Any | None]] = {
+    FeedbackRequest: _read_one_feedback,
     FeedbackBatchRequest: _read_feedback,
+    PredictRequest: _read_prediction,
     PredictBatchRequest: _read_predictions,
 }
 

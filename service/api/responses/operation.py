@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from service.api.responses.bodies import LARGE, encode, read_large
 from service.compute import Compute
+from service.schemas.plain_bodies import plain_reader
 
 
 class Operation:
@@ -23,6 +24,7 @@ class Operation:
         self.route = route
         self._reader = TypeAdapter[Any](model)
         self._read = self._reader.validate_json
+        self._read_plain = plain_reader(model)
         self._function = function
 
     async def read(self, body: bytes, compute: Compute) -> Any:
@@ -34,7 +36,10 @@ class Operation:
             HTTPException: with status 400, if a large body cannot be decoded, or is nested too deeply.
             InvalidInputError: if it has too many objects, lists and members, or one object too many members.
         """
-        return self._read(body) if len(body) < LARGE else await read_large(compute, body, self._reader)
+        if len(body) >= LARGE:
+            return await read_large(compute, body, self._reader)
+        plain = None if self._read_plain is None else self._read_plain(body)
+        return self._read(body) if plain is None else plain
 
     async def answer(self, given: Any, compute: Compute) -> bytes:
         """Return the JSON of the answer to a body. Raises the function's errors."""

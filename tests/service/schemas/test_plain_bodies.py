@@ -9,8 +9,8 @@ import pydantic
 import pytest
 
 from service.contexts.registry import GivenContext, read_contexts
-from service.schemas.plain_bodies import read_plain_body, read_plain_feedback
-from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, PredictBatchRequest
+from service.schemas.plain_bodies import PlainFeedback, plain_reader, read_plain_feedback
+from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, PredictBatchRequest, PredictRequest
 from service.strict_body import Body
 
 _NUMBERS = """0 -0 1 -1 0.5 -0.0 1e2 1E+2 1e-400 1e400 -1e400 1e308 1.7976931348623157e308 1.7976931348623159e308
@@ -34,11 +34,27 @@ FIELDS: list[tuple[str, list[str]]] = [
     ("prediction_id", ["null", "1", '"m:b"', '"m:"']),
 ]
 """Further members of an item; the last gives a member twice."""
+MODELS = [*map(json.dumps, ("m", "M.-_9", "", "m\n", "é", "m" * 64, "m" * 65, "-m")), "null", "1", r'"\u006d"']
+MEMBERS = [
+    '"items": null', '"top": 1', '"top": null', '"activated": false', '"activated": 1', '"prediction_ids": [null]',
+    '"model": 1', '"model": "n"', '"include_distribution": true', '"include_distribution": null', '"other": 1',
+]  # fmt: skip
+"""Further members of a prediction, or of a batch of them."""
 
 
 def predictions(contexts: str, model: str = '"m"', rest: str = "") -> str:
     """Return the JSON of a batch of predictions."""
     return f'{{"model": {model}, "contexts": {contexts}{rest}}}'
+
+
+def sparse(indices: str = "[0, 3]", values: str = "[1, -0.5]", rest: str = "") -> str:
+    """Return the JSON of a sparse context."""
+    return f'{{"indices": {indices}, "values": {values}{rest}}}'
+
+
+def one(context: str, model: str = '"m"', rest: str = "") -> str:
+    """Return the JSON of one prediction."""
+    return f'{{"model": {model}, "context": {context}{rest}}}'
 
 
 def feedback(*items: str) -> str:
@@ -47,39 +63,59 @@ def feedback(*items: str) -> str:
 
 
 def bodies() -> Iterator[tuple[type[Body], str]]:
+    """Yield texts of all kinds of bodies, most of them wrong in one place."""
+    yield from bodies_of_batches()
+    for number in NUMBERS + HUGE:
+        yield PredictRequest, one(f"[2, {number}]")
+        yield PredictRequest, one(sparse(values=f"[2, {number}]"))
+        yield PredictRequest, one(sparse(indices=f"[2, {number}]"))
+    contexts = ("[]", "{}", "null", "1", "[null]", "[[1]]", '{"a": 1}', '{"indices": [0]}', '{"values": [0]}')
+    for context in (*contexts, sparse("[]", "[]"), sparse("[1]"), sparse(rest=', "a": 1'), sparse("[2147483648, 0]")):
+        yield PredictRequest, one(context)
+    for context in ("[1]", sparse()):
+        for model in MODELS:
+            yield PredictRequest, one(context, model)
+        for member in (*MEMBERS, '"context": [2]', '"actions": []', '"prediction_id": "m:a"', '"eligible": ["a"]'):
+            yield PredictRequest, one(context, rest=f", {member}")
+            yield PredictRequest, f"{{{member}, {one(context)[1:]}"
+    for item in items():
+        yield FeedbackRequest, item
+
+
+def items() -> Iterator[str]:
+    """Yield the JSON of feedback for one prediction, most of it wrong in one place."""
+    for text in IDS:
+        yield f'{{"prediction_id": {json.dumps(text)}, "correct": true}}'
+    for name, values in FIELDS:
+        for value in values:
+            yield f'{{"prediction_id": "m:a", "{name}": {value}}}'
+            yield f'{{"{name}": {value}, "prediction_id": "m:a", "correct": true}}'
+    yield from ("1", "null", "[]", "{}", '"m:a"')
+
+
+def bodies_of_batches() -> Iterator[tuple[type[Body], str]]:
     """Yield texts of both kinds of batch, most of them wrong in one place."""
     for number in NUMBERS + HUGE:
         yield PredictBatchRequest, predictions(f"[[{number}]]")
         yield PredictBatchRequest, predictions(f"[[1.5, 2], [{number}, 3]]")
     for contexts in ("[]", "[[]]", "[[1], []]", "{}", "null", "[1]", "[[1], null]", "[[1], {}]", "[[[1]]]", '["1"]'):
         yield PredictBatchRequest, predictions(contexts)
-    for model in (*map(json.dumps, ("m", "M.-_9", "", "m\n", "é", "m" * 64, "m" * 65, "-m")), "null", "1", r'"\u006d"'):
+    for model in MODELS:
         yield PredictBatchRequest, predictions("[[1]]", model)
-    members = (
-        '"items": null',
-        '"top": 1',
-        '"activated": false',
-        '"prediction_ids": [null]',
-        '"model": 1',
-        '"model": "n"',
-    )
-    for member in (*members, '"contexts": 1', '"contexts": [[2]]', '"include_distribution": true', '"other": 1'):
+    for member in (*MEMBERS, '"contexts": 1', '"contexts": [[2]]'):
         yield PredictBatchRequest, predictions("[[1]]", rest=f", {member}")
         yield PredictBatchRequest, f"{{{member}, {predictions('[[1]]')[1:]}"
-    for text in IDS:
-        item = f'{{"prediction_id": {json.dumps(text)}, "correct": true}}'
+    for item in items():
         yield FeedbackBatchRequest, feedback(item)
         yield FeedbackBatchRequest, feedback(item, '{"prediction_id": "m:b", "correct": false}', item)
-    for name, values in FIELDS:
-        for value in values:
-            yield FeedbackBatchRequest, feedback(f'{{"prediction_id": "m:a", "{name}": {value}}}')
-            yield FeedbackBatchRequest, feedback(f'{{"{name}": {value}, "prediction_id": "m:a", "correct": true}}')
-    for items in ("", "1", "null", "[]", "{}", '"m:a"'):
-        yield FeedbackBatchRequest, feedback(items)
+    yield FeedbackBatchRequest, feedback()
     yield FeedbackBatchRequest, '{"feedback": null}'
 
 
 COMMON: list[tuple[type[Body], str]] = [
+    (PredictRequest, one("[1, -2.5e3, 12345678901]", rest=', "include_distribution": true, "activated": false')),
+    (PredictRequest, one(sparse())),
+    (FeedbackRequest, '{"prediction_id": "m:~b:3", "correct": false}'),
     (PredictBatchRequest, predictions("[[1, -2.5e3], [0.25, 12345678901]]")),
     (FeedbackBatchRequest, feedback(*(f'{{"prediction_id": "m:~b:{i}", "correct": true}}' for i in range(3)))),
     (
@@ -98,29 +134,38 @@ def damaged(text: str, seed: int) -> Iterator[bytes]:
         yield body[:at] + BYTES[int(rng.integers(len(BYTES)))] + body[at + length :]
 
 
-def values_of(given: Body) -> Any:
-    """Return what pydantic's models make of a batch; raise as they do."""
+def values_of(given: Any) -> Any:
+    """Return what pydantic's models make of a body; raise as they do."""
     if isinstance(given, PredictBatchRequest):
         contexts = pydantic.TypeAdapter[Any](list[GivenContext]).validate_python(given.contexts)
         return [repr(each) for each in contexts], given.model_copy(update={"contexts": []})
-    assert isinstance(given, FeedbackBatchRequest)
-    items = pydantic.TypeAdapter(list[FeedbackRequest]).validate_python(given.feedback)
-    return [(each.prediction_id, each.correct, each.reward, each.true_label, each.true_labels) for each in items]
+    if isinstance(given, FeedbackBatchRequest):
+        items = pydantic.TypeAdapter(list[FeedbackRequest]).validate_python(given.feedback)
+        return list(map(values_of, items))
+    fields = (
+        PlainFeedback._fields if isinstance(given, FeedbackRequest | PlainFeedback) else PredictRequest.model_fields
+    )
+    return {name: repr(getattr(given, name)) for name in fields}
+
+
+def read(kind: type[Body], body: bytes) -> Any:
+    """Read a body as plain; return None if it must be left to pydantic."""
+    reader = plain_reader(kind)
+    return None if reader is None else reader(body)
 
 
 def check(kind: type[Body], body: bytes) -> bool:
     """Check the law for a body; return whether it was read as plain."""
-    plain = read_plain_body(body, kind)
+    plain = read(kind, body)
     if plain is None:
         return False
     values = values_of(kind.model_validate_json(body))
-    if isinstance(plain, PredictBatchRequest):
+    if isinstance(plain, FeedbackBatchRequest):
+        assert values == list(map(values_of, plain.feedback))
+        again: list[Any] | None = read_plain_feedback(plain.feedback)
+        assert again == plain.feedback
+    else:
         assert values == values_of(plain)
-        return True
-    assert isinstance(plain, FeedbackBatchRequest)
-    assert values == list(map(tuple, plain.feedback))
-    again: list[Any] | None = read_plain_feedback(plain.feedback)
-    assert again == plain.feedback
     return True
 
 
@@ -134,7 +179,7 @@ def test_what_is_read_as_plain_is_valid_with_the_same_values() -> None:
 def test_damaged_bodies_are_never_read_differently(kind: type[Body], text: str) -> None:
     """Common bodies are plain; damaged ones are left to pydantic, or have the values that it finds."""
     assert check(kind, text.encode())
-    assert read_plain_body(text.encode(), Body) is None
+    assert plain_reader(Body) is None
     for body in damaged(text, seed=7):
         check(kind, body)
 
@@ -148,7 +193,7 @@ def test_values_read_together_are_those_of_pydantic() -> None:
             continue
         if isinstance(given, FeedbackBatchRequest):
             plain = read_plain_feedback(given.feedback)
-            assert plain is None or list(map(tuple, plain)) == values_of(given)
+            assert plain is None or list(map(values_of, plain)) == values_of(given)
         elif isinstance(given, PredictBatchRequest) and given.contexts is not None:
             assert repr(read_contexts(given.contexts)) == repr(contexts_of(given.contexts))
 
