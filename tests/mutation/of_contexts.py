@@ -98,7 +98,6 @@ CONTEXTS = (
                 "True",
             ),
             ("an id may have anything after it", "plain_bodies._read_one_feedback", "_ID.fullmatch", "_ID.match"),
-            ("slots are accepted unchecked", "plain_bodies._Prediction", "top: None = None", "top: int | None = None"),
             ("infinite numbers are accepted", "kind.PlainNumbers", "list[_Finite]", "list[float]"),
             ("empty contexts are accepted", "kind.PlainNumbers", "msgspec.Meta(min_length=1)", '""'),
             ("indices may be huge", "sparse._Plain", "msgspec.Meta(ge=0, lt=2**31)", "msgspec.Meta(ge=0)"),
