@@ -87,9 +87,13 @@ class FeedbackJoiner:
         Raises:
             WagerError: if the feedback is refused.
         """
-        (feedback,) = await self._read_all([request])
-        if isinstance(feedback, Exception):
-            raise feedback
+        try:
+            feedback = _read(self._replica.model, request)
+        except UnknownLabelError:
+            (given,) = await self._read_all([request])
+            if isinstance(given, Exception):
+                raise given from None
+            feedback = given
         result = await self._batcher.submit(feedback)
         answer = _to_answer(request, result, self._replica.model.answers.truth_field)
         if isinstance(answer, WagerError):
