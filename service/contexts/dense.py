@@ -4,6 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from learners.base import Contexts
@@ -40,6 +41,7 @@ class DenseKind(ContextKind[list[float]]):
         self.example = _example(self._size)
         self.codec = DenseCodec(self._size, NUMBERS[features.precision])
         self._rounds = features.precision != "float64"
+        self._pack = struct.Struct(f"<{self._size}d").pack
 
     @staticmethod
     def claims(given: object) -> bool:
@@ -71,7 +73,8 @@ class DenseKind(ContextKind[list[float]]):
 
     def gather(self, contexts: Sequence[list[float]]) -> Contexts:
         """See `ContextKind.gather`."""
-        return Contexts.dense(contexts)
+        packed = b"".join([self._pack(*context) for context in contexts])  # twice as fast as an array of lists
+        return Contexts.dense(np.frombuffer(packed, "<f8").reshape(-1, self._size))
 
     def fingerprinted(self, context: list[float]) -> bytes:
         """See `ContextKind.fingerprinted`."""

@@ -32,10 +32,10 @@ class _Part(NamedTuple):
 
 
 class Batcher(Generic[Item, Result]):
-    """Groups items into batches and processes one batch at a time.
+    """Groups items into batches.
 
     New items queue while a batch runs, and for a moment after it. Batches therefore grow with the load, and a lone item
-    does not wait.
+    does not wait. Further batches run at the same time only if they are full.
     If a batch raises, all its items fail with that error.
 
     The object of a bound method is kept alive by its items only. Otherwise, an object that owns a batcher would be part
@@ -46,17 +46,24 @@ class Batcher(Generic[Item, Result]):
         handle: processes a batch; returns one result per item, in order. An exception among the results is
             raised to the submitter of its item.
         max_items: returns the maximum batch size, at least 1; a method of the same object, or a function.
+        at_once: maximum batches that run at the same time, in the order of their items.
+        room: as `max_items`, for the size of a batch of items that were not submitted together; by default the same.
     """
 
     def __init__(
         self,
         handle: Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]],
         max_items: Callable[[], int],
+        at_once: int = 1,
+        room: Callable[[], int] | None = None,
     ) -> None:
         self._handle = _reference(handle)
         self._max_items = _reference(max_items)
-        self._running: asyncio.Task[None] | None = None
+        self._room = self._max_items if room is None else _reference(room)
+        self._at_once = at_once
+        self._running = set[asyncio.Task[None]]()
         self._waiting: deque[_Part] = deque()
+        self._n_waiting = 0  # items
         self._scheduled = False
 
     def submit(self, item: Item) -> asyncio.Future[Result]:
@@ -73,7 +80,7 @@ class Batcher(Generic[Item, Result]):
     @property
     def idle(self) -> bool:
         """Whether no item is queued or in flight."""
-        return not self._waiting and self._running is None
+        return not self._waiting and not self._running
 
     def _queue(
         self, items: Sequence[Item], resolve: Callable[[asyncio.Future[Any], Sequence[Any]], None]
@@ -81,10 +88,16 @@ class Batcher(Generic[Item, Result]):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._waiting.append(_Part(items, self._handle(), contextvars.copy_context(), future, resolve))
-        if not self._scheduled and self._running is None:
+        self._n_waiting += len(items)
+        if not self._scheduled and self._may_start():
             self._scheduled = True
             loop.call_soon(self._start)  # after the other callbacks of this tick, which may submit more
         return future
+
+    def _may_start(self) -> bool:
+        if not self._running:
+            return True
+        return len(self._running) < self._at_once and self._n_waiting >= self._room()()
 
     def _start_after(self, turns: int) -> None:
         """Start a batch after turns of the event loop."""
@@ -96,17 +109,27 @@ class Batcher(Generic[Item, Result]):
 
     def _start(self) -> None:
         self._scheduled = False
-        if self._waiting:
+        while self._waiting and self._may_start():
             batch = self._next_batch()
-            self._running = asyncio.create_task(self._run(batch), context=batch[0].context)
+            task = asyncio.create_task(self._run(batch), context=batch[0].context)
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
 
     def _next_batch(self) -> list[_Part]:
-        """Remove and return the oldest parts that fit into one batch; the first one even if the limit has shrunk."""
-        batch, room = list[_Part](), self._max_items()()
+        """Remove and return the oldest parts that fit into one batch; the first one even if it is larger."""
+        batch, room = list[_Part](), self._room()()
         while self._waiting and (not batch or len(self._waiting[0].items) <= room):
             batch.append(self._waiting.popleft())
             room -= len(batch[-1].items)
+            self._n_waiting -= len(batch[-1].items)
         return batch
+
+    def _end(self) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._running.discard(task)
+        if not self._scheduled:
+            self._start_after(_TURNS_BETWEEN)
 
     async def _run(self, batch: list[_Part]) -> None:
         items = [item for part in batch for item in part.items]
@@ -115,8 +138,7 @@ class Batcher(Generic[Item, Result]):
         except Exception as error:  # noqa: BLE001  every waiting submitter must get the error
             results = [error] * len(items)
         finally:
-            self._running = None
-            self._start_after(_TURNS_BETWEEN)
+            self._end()
         start = 0
         for part in batch:
             stop = start + len(part.items)

@@ -33,6 +33,15 @@ from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.outcomes import Outcome
 from service.wording.values import quoted, shown
 
+_AT_ONCE = 2
+"""Batches in flight. The store joins one while the worker answers the other."""
+
+_BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16
+"""Bytes of the rounds of a batch of single items, about half a millisecond of the store, and the fewest of them."""
+
+_CONTEXT_BYTES = 1024
+"""Assumed bytes of a context if contexts differ in size."""
+
 REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
     FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id}", "prediction_id"),
     FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id} has closed", "prediction_id"),
@@ -74,7 +83,9 @@ class FeedbackJoiner:
         self._replica = replica
         self._environment = environment
         self._upkeep = upkeep
-        self._batcher: Batcher[Feedback, FeedbackResult] = Batcher(self._join, lambda: ITEMS_AT_ONCE)
+        self._batcher: Batcher[Feedback, FeedbackResult] = Batcher(
+            self._join, lambda: ITEMS_AT_ONCE, _AT_ONCE, self._room
+        )
 
     @property
     def idle(self) -> bool:
@@ -123,6 +134,12 @@ class FeedbackJoiner:
         """Check whether another worker has changed the rules of feedback for a model."""
         await self._replica.catch_up()
         return self._replica.model.feedback_rules != model.feedback_rules
+
+    def _room(self) -> int:
+        """Return the size of a batch of single items: smaller for models with larger rounds."""
+        form = self._replica.model.format
+        size = form.round_bytes if form.fixed_size else form.round_bytes + _CONTEXT_BYTES
+        return min(ITEMS_AT_ONCE, max(_FEWEST_TOGETHER, _BYTES_TOGETHER // size))
 
     async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
         model, environment = self._replica.model, self._environment

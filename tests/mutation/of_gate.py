@@ -71,6 +71,29 @@ GATE = (
         ),
     ),
     Errors(
+        concept="deadlines",
+        laws=("test_a_silent_client_loses_its_connection", "test_requests_set_no_timers"),
+        errors=(
+            ("each request sets a timer", "_Watch.expect", "self._timer is None", "True"),
+            ("the timer fires at its tick only", "_Watch._look", "min(self._at, now + self._tick)", "now + self._tick"),
+            ("a deadline that moved expires", "_Watch._look", "now >= self._at", "True"),
+            (
+                "a head may take any time",
+                "TimedProtocol._note_part_of_head",
+                "self._watch.expect(self._deadlines.head)",
+                "pass",
+            ),
+            ("bodies are always read", "TimedProtocol.on_response_complete", "self.cycle.more_body", "False"),
+            (
+                "a body read late has its old deadline",
+                "TimedProtocol.on_message_complete",
+                "self._watch.expect(self.timeout_keep_alive)",
+                "pass",
+            ),
+            ("a slow application is cut off", "TimedProtocol._expire", "self.cycle.response_complete", "True"),
+        ),
+    ),
+    Errors(
         concept="places in flight",
         home="Places",
         laws=(
@@ -83,8 +106,19 @@ GATE = (
     Errors(
         concept="batch",
         home="Batcher",
-        laws=("test_items_of_one_tick_are_one_batch",),
-        errors=(("results in reverse order", "_run", "results", "results[::-1]"),),
+        laws=(
+            "test_items_of_one_tick_are_one_batch",
+            "test_responses_leave_before_the_next_batch_starts",
+            "test_only_full_batches_run_beside_another",
+            "test_items_submitted_together_stay_together",
+        ),
+        errors=(
+            ("results in reverse order", "_run", "results[start:stop]", "results[::-1][start:stop]"),
+            ("the next batch starts before the responses leave", "_end", "_TURNS_BETWEEN", "0"),
+            ("any batch runs beside another", "_may_start", "self._n_waiting >= self._room()()", "True"),
+            ("any number of batches run", "_may_start", "len(self._running) < self._at_once", "True"),
+            ("a batch has any size", "_next_batch", "len(self._waiting[0].items) <= room", "True"),
+        ),
     ),
     Errors(
         concept="confirmation",

@@ -85,6 +85,11 @@ class RecordFormat:
         """Size of a round in the log; without the context if contexts differ in size."""
         return self._rounds.least_bytes
 
+    @property
+    def fixed_size(self) -> bool:
+        """Whether all contexts have the same size."""
+        return self._contexts.fixed_bytes is not None
+
     @cached_property
     def _format_3(self) -> Format3:
         """The reader of version 3, created only if the model has such records."""

@@ -174,3 +174,45 @@ async def test_items_of_a_dropped_owner_get_their_results() -> None:
     del results
     await turn()
     assert alive() is None
+
+
+async def test_responses_leave_before_the_next_batch_starts() -> None:
+    """Submitters get the results of a batch, and what they submit a turn later joins the items that wait."""
+    handler = Handler(open_gates=False)
+    batcher = Batcher(handler, lambda: 256)
+
+    async def client(n: int) -> None:
+        await batcher.submit(n)
+        await asyncio.sleep(0)  # the next request arrives
+        await batcher.submit(10 * n)
+
+    clients = [asyncio.create_task(client(n)) for n in (1, 2)]
+    await turn()
+    waiting = batcher.submit(3)
+    handler.gate.set()
+    await asyncio.gather(*clients, waiting)
+    assert handler.batches == [[1, 2], [3, 10, 20]]
+
+
+async def test_only_full_batches_run_beside_another() -> None:
+    """With room for 3, a second batch starts once 3 items wait, and a third only after one of the two."""
+    handler = Handler(open_gates=False)
+    batcher = Batcher(handler, lambda: 256, at_once=2, room=lambda: 3)
+    futures = []
+    for n in range(1, 12):
+        futures.append(batcher.submit(n))
+        await turn()
+    assert handler.batches == [[1], [2, 3, 4]]
+    handler.gate.set()
+    assert await asyncio.gather(*futures) == [2 * n for n in range(1, 12)]
+    assert handler.batches == [[1], [2, 3, 4], [5, 6, 7], [8, 9, 10], [11]]
+    assert handler.most_running == 2
+    assert batcher.idle
+
+
+async def test_items_submitted_together_stay_together() -> None:
+    """A part of `submit_all` is one batch of at most `max_items`, even beyond the room."""
+    handler = Handler()
+    batcher = Batcher(handler, lambda: 4, at_once=2, room=lambda: 2)
+    assert await batcher.submit_all(range(1, 11)) == [2 * n for n in range(1, 11)]
+    assert [len(batch) for batch in handler.batches] == [4, 4, 2]

@@ -1,0 +1,179 @@
+"""The laws of deadlines on connections: which silence closes one, when, and with which response."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from service.commands.http_protocol import Deadlines, TimedProtocol
+
+HEAD, UNREAD, KEEP_ALIVE = 10.0, 20.0, 75.0
+START, REST = b"POST / HTTP/1.1\r\nhost: x\r\n", b"content-length: 3\r\n\r\n"
+BODY = b"abc"
+
+
+class Timer:
+    """A call at a moment."""
+
+    def __init__(self, at: float, call: Callable[[], None]) -> None:
+        self.at, self.call = at, call
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """See `asyncio.TimerHandle`."""
+        self.cancelled = True
+
+
+class Clock:
+    """An event loop whose time moves on demand."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self.now, self.timers = loop, 0.0, list[Timer]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+    def time(self) -> float:
+        """See `asyncio`."""
+        return self.now
+
+    def call_at(self, at: float, call: Callable[..., None], *args: Any) -> Timer:
+        """See `asyncio`."""
+        self.timers.append(Timer(at, lambda: call(*args)))
+        return self.timers[-1]
+
+    def call_later(self, seconds: float, call: Callable[..., None], *args: Any) -> Timer:
+        """See `asyncio`."""
+        return self.call_at(self.now + seconds, call, *args)
+
+    def advance(self, to: float) -> None:
+        """Run the timers up to a moment, in order."""
+        while due := [timer for timer in self.timers if timer.at <= to and not timer.cancelled]:
+            first = min(due, key=lambda timer: timer.at)
+            self.timers.remove(first)
+            self.now = first.at
+            first.call()
+        self.now = to
+
+
+class Pipe:
+    """A transport that keeps what it writes, and when it closes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self.written, self.closed_at = clock, b"", None
+
+    closed_at: float | None
+
+    def write(self, data: bytes) -> None:
+        """See `asyncio.Transport`."""
+        self.written += data
+
+    def close(self) -> None:
+        """See `asyncio.Transport`."""
+        self.closed_at = self._clock.now
+
+    def is_closing(self) -> bool:
+        """See `asyncio.Transport`."""
+        return self.closed_at is not None
+
+    def get_extra_info(self, _name: str) -> None:
+        """See `asyncio.Transport`."""
+
+    def pause_reading(self) -> None:
+        """See `asyncio.Transport`."""
+
+    def resume_reading(self) -> None:
+        """See `asyncio.Transport`."""
+
+
+class Connection:
+    """A connection whose application answers a request when it is allowed to."""
+
+    def __init__(self) -> None:
+        config = uvicorn.Config(
+            self._app, access_log=False, ws="none", interface="asgi3", timeout_keep_alive=int(KEEP_ALIVE)
+        )
+        config.load()
+        self.clock = Clock(asyncio.get_running_loop())
+        self.pipe, self._may_answer = Pipe(self.clock), asyncio.Event()
+        deadlines, state = Deadlines(HEAD, UNREAD, 1.0), ServerState()
+        loop: Any = self.clock
+        self.protocol = TimedProtocol(deadlines=deadlines, config=config, server_state=state, app_state={}, _loop=loop)
+        self.protocol.connection_made(self.pipe)  # type: ignore[arg-type]
+
+    async def _app(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        await self._may_answer.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body"})
+
+    async def send(self, at: float, data: bytes, *, answer: bool = False) -> None:
+        """Send bytes at a moment; answer the requests so far if `answer` is set."""
+        self.clock.advance(at)
+        if not self.pipe.is_closing():
+            self.protocol.data_received(data)
+        if answer:
+            self._may_answer.set()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self._may_answer.clear()
+
+
+class Sent(NamedTuple):
+    """Bytes of a client at a moment; with `answer`, the application then answers what is complete."""
+
+    at: float
+    data: bytes
+    answer: bool = False
+
+
+REQUEST = START + REST + BODY
+SCENARIOS: dict[str, tuple[list[Sent], float | None, bytes]] = {
+    "silence": ([], HEAD, b""),
+    "part of the first head": ([Sent(4.0, START)], HEAD, b"408"),
+    "a head in time": ([Sent(4.0, START), Sent(9.0, REST + BODY, answer=True)], 9.0 + KEEP_ALIVE, b"200"),
+    "idle after a response": ([Sent(5.0, REQUEST, answer=True)], 5.0 + KEEP_ALIVE, b"200"),
+    "kept alive": ([Sent(5.0, REQUEST, answer=True), Sent(79.0, REQUEST, answer=True)], 79.0 + KEEP_ALIVE, b"200"),
+    "part of a later head": ([Sent(5.0, REQUEST, answer=True), Sent(30.0, START)], 30.0 + HEAD, b"408"),
+    "blank lines are no request": ([Sent(5.0, REQUEST, answer=True), Sent(70.0, b"\r\n")], 5.0 + KEEP_ALIVE, b"200"),
+    "an unread body": ([Sent(5.0, START + REST + b"a", answer=True)], 5.0 + UNREAD, b"200"),
+    "a body read late": (
+        [Sent(5.0, START + REST + b"a", answer=True), Sent(20.0, b"bc")],
+        20.0 + KEEP_ALIVE,
+        b"200",
+    ),
+    "a slow application": ([Sent(5.0, REQUEST)], None, b""),
+    "a pipelined head during a request": ([Sent(5.0, REQUEST + START)], None, b""),
+    "a pipelined head after a response": (
+        [Sent(5.0, REQUEST + START), Sent(8.0, b"", answer=True)],
+        5.0 + HEAD,
+        b"408",
+    ),
+    "a huge head": ([Sent(4.0, START)] + [Sent(4.0, b"x: " + b"y" * 30_000 + b"\r\n")] * 3, 4.0, b"431"),
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+async def test_a_silent_client_loses_its_connection(name: str) -> None:
+    """A connection closes at its deadline, not earlier and not later, with the response that says why."""
+    sent, closes_at, status = SCENARIOS[name]
+    connection = Connection()
+    for each in sent:
+        await connection.send(*each[:2], answer=each.answer)
+    connection.clock.advance(1000.0)
+    assert connection.pipe.closed_at == closes_at
+    lines = [line for line in connection.pipe.written.split(b"\r\n") if line.startswith(b"HTTP/1.1")]
+    assert (lines[-1].split()[1] if lines else b"") == status
+    if closes_at is None:
+        await connection.send(1000.0, b"", answer=True)
+
+
+async def test_requests_set_no_timers() -> None:
+    """A connection has one timer, however many requests it carries."""
+    connection = Connection()
+    for k in range(20):
+        await connection.send(k / 10.0, REQUEST, answer=True)
+    assert len(connection.clock.timers) == 1
