@@ -14,6 +14,7 @@ from service.contexts.featureless import FeaturelessKind
 from service.contexts.kind import BaseFeatures, ContextKind
 from service.contexts.named import NamedKind
 from service.contexts.sparse import SparseKind
+from service.strict_body import Body
 
 KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind, FeaturelessKind, NamedKind)
 """The kinds, in the order of their claims."""
@@ -81,7 +82,7 @@ else:
     PlainContexts = Annotated[list[DenseKind.plain], msgspec.Meta(min_length=1)]
 
 
-_READER = TypeAdapter(list[GivenContext])
+_READER = TypeAdapter(list[GivenContext], config=Body.model_config)  # as for a context in a request
 
 
 def read_contexts(contexts: list[Any]) -> list[Any] | None:

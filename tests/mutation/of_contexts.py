@@ -100,6 +100,12 @@ CONTEXTS = (
             ("an id may have anything after it", "plain_bodies._read_one_feedback", "_ID.fullmatch", "_ID.match"),
             ("infinite numbers are accepted", "kind.PlainNumbers", "list[_Finite]", "list[float]"),
             ("empty contexts are accepted", "kind.PlainNumbers", "msgspec.Meta(min_length=1)", '""'),
+            (
+                "strings are numbers in batches",
+                "contexts.registry._READER",
+                "TypeAdapter(list[GivenContext], config=Body.model_config)",
+                "TypeAdapter(list[GivenContext])",
+            ),
             ("indices may be huge", "sparse._Plain", "msgspec.Meta(ge=0, lt=2**31)", "msgspec.Meta(ge=0)"),
             ("rewards may be above 1", "plain_bodies._Item", "msgspec.Meta(ge=0, le=1)", "msgspec.Meta(ge=0)"),
             ("contexts of any length fit", "DenseKind.fit_together", "set(map(len, contexts)) == {self._size}", "True"),

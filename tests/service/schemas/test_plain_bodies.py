@@ -8,9 +8,15 @@ import numpy as np
 import pydantic
 import pytest
 
-from service.contexts.registry import GivenContext, read_contexts
+from service.contexts.registry import read_contexts
 from service.schemas.plain_bodies import PlainFeedback, plain_reader, read_plain_feedback
-from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, PredictBatchRequest, PredictRequest
+from service.schemas.rounds import (
+    FeedbackBatchRequest,
+    FeedbackRequest,
+    PredictBatchRequest,
+    PredictItem,
+    PredictRequest,
+)
 from service.strict_body import Body
 
 _NUMBERS = """0 -0 1 -1 0.5 -0.0 1e2 1E+2 1e-400 1e400 -1e400 1e308 1.7976931348623157e308 1.7976931348623159e308
@@ -137,7 +143,8 @@ def damaged(text: str, seed: int) -> Iterator[bytes]:
 def values_of(given: Any) -> Any:
     """Return what pydantic's models make of a body; raise as they do."""
     if isinstance(given, PredictBatchRequest):
-        contexts = pydantic.TypeAdapter[Any](list[GivenContext]).validate_python(given.contexts)
+        contexts = contexts_of(given.contexts or [])
+        assert contexts is not None
         return [repr(each) for each in contexts], given.model_copy(update={"contexts": []})
     if isinstance(given, FeedbackBatchRequest):
         items = pydantic.TypeAdapter(list[FeedbackRequest]).validate_python(given.feedback)
@@ -199,9 +206,8 @@ def test_values_read_together_are_those_of_pydantic() -> None:
 
 
 def contexts_of(contexts: list[Any]) -> list[Any] | None:
-    """Return contexts as pydantic reads them; None if it refuses one."""
+    """Return contexts as single requests have them; None if one is refused."""
     try:
-        read: list[Any] = pydantic.TypeAdapter[Any](list[GivenContext]).validate_python(contexts)
+        return [PredictItem.model_validate({"context": each}).context for each in contexts]
     except pydantic.ValidationError:
         return None
-    return read
