@@ -102,7 +102,7 @@ CONTEXTS = (
             ("empty contexts are accepted", "kind.PlainNumbers", "msgspec.Meta(min_length=1)", '""'),
             (
                 "strings are numbers in batches",
-                "contexts.registry._READER",
+                "registry._READER",
                 "TypeAdapter(list[GivenContext], config=Body.model_config)",
                 "TypeAdapter(list[GivenContext])",
             ),
