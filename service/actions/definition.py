@@ -1,7 +1,7 @@
 """What a model with actions defines, and the actions of a request."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
@@ -18,7 +18,10 @@ MOST_ACTIONS = 10_000
 MOST_INDEX = 2**31 - 1
 """Maximum size of a vector."""
 
-ActionId = Annotated[str, Field(min_length=1, max_length=256)]
+MOST_ID = 256
+"""Maximum characters of an action's id."""
+
+ActionId = Annotated[str, Field(min_length=1, max_length=MOST_ID)]
 
 _Namespace = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
 _Pair = Annotated[list[_Namespace], Field(min_length=2, max_length=2)]
@@ -45,12 +48,18 @@ def _read_named(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
     return read(given)
 
 
+GivenActionFeatures = Annotated[GivenFeatures, WrapValidator(_read_named)]
+
+
 class GivenAction(Body):
     """One of the actions to choose from."""
 
+    source: ClassVar[bytes | None] = None
+    """The JSON of its features, if it is known: see `SourceAction`."""
+
     id: ActionId
     """The name of the action, which the answer gives as `label`."""
-    features: Annotated[GivenFeatures, WrapValidator(_read_named)]
+    features: GivenActionFeatures
     """Its features, of the kind in the model's `actions.features`."""
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from learners.actions.vectors import Hashes
 from learners.base import FloatArray, IntArray
+from service.actions.definition import GivenAction
+from service.actions.sources import SourceAction
 from service.contexts.hashing import hashes_of
 from service.contexts.kind import ContextKind
 from service.input_errors import InvalidInputError
@@ -64,7 +66,22 @@ class FactorReader:
         try:
             return self._read(given)
         except InvalidInputError as error:
-            raise type(error)(error.detail, (error.field or "context").replace("context", path, 1)) from None
+            raise _renamed(error, path) from None
+
+    def read_action(self, action: GivenAction | SourceAction, path: str) -> Factors:
+        """Return the features of an action, as `read` does. Those with a source come from the cache by their source."""
+        source = action.source
+        if source is None:
+            return self._read_cached(action.features) or self.read(action.features, path)
+        found = self._recent.get(source)
+        if found is None:
+            found = self._older.get(source)
+            try:
+                found = found or self._new(action.features)
+            except InvalidInputError as error:
+                raise _renamed(error, path) from None
+            self._keep(source, found)
+        return found
 
     def reading_cost(self, given: Any) -> int:
         """Return the cost of `read`, in multiply-adds."""
@@ -74,7 +91,7 @@ class FactorReader:
         """Return the names of the features of a parsed context that `read` accepts, in the same order."""
         return self._kind.factor_names(given)
 
-    def read_cached(self, given: Any) -> Factors | None:
+    def _read_cached(self, given: Any) -> Factors | None:
         """Return the features of an object that was read not long ago; None for others, which `read` reads."""
         try:
             return self._recent.get(_key(given))
@@ -84,8 +101,8 @@ class FactorReader:
     def _read(self, given: Any) -> Factors:
         """Return the features of a parsed context. Those of named features come from a cache of two generations."""
         if not self._kind.has_names:
-            return self._read_numbers(self._kind.check(given))
-        found = self.read_cached(given)
+            return self._new(given)
+        found = self._read_cached(given)
         if found is None:
             key = _key(given)
             try:
@@ -93,17 +110,20 @@ class FactorReader:
             except TypeError:
                 key = repr(given)
                 found = self._older.get(key)
-            found = found or self._read_named(given)
+            found = found or self._new(given)
             self._keep(key, found)
         return found
 
     def _keep(self, key: Any, factors: Factors) -> None:
         if self._cached > _MOST_CACHED:
             self._older, self._recent, self._cached = self._recent, {}, 0
-        self._cached += len(factors.values) + 10
+        self._cached += len(factors.values) + 10 + (len(key) // 24 if isinstance(key, bytes) else 0)
         self._recent[key] = factors
 
-    def _read_named(self, given: Any) -> Factors:
+    def _new(self, given: Any) -> Factors:
+        """Return the features of a parsed context that is not in the cache."""
+        if not self._kind.has_names:
+            return self._read_numbers(self._kind.check(given))
         flat = _flat(given) if self._kind.is_open else None
         if flat is not None:
             spaces, names, values = zip(*flat, strict=True)
@@ -131,6 +151,10 @@ class FactorReader:
         names, indices = [part.name for part in parts], [part.at for part in parts]
         hashes = hashes_of(names) if self._hashed else np.array(indices, np.uint64)
         return Factors(hashes, values, np.zeros(len(values), np.int64))
+
+
+def _renamed(error: InvalidInputError, path: str) -> InvalidInputError:
+    return type(error)(error.detail, (error.field or "context").replace("context", path, 1))
 
 
 def _flat(given: Any) -> list[tuple[str, str, float]] | None:

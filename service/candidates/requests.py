@@ -25,6 +25,9 @@ from service.wording.values import quoted
 READING_COST = 20_000
 """Cost of reading an action with some features, in multiply-adds."""
 
+_BYTE_COST = 60
+"""The same for a byte of the JSON of its features."""
+
 _Item = TypeVar("_Item")
 
 _CANDIDATES_AT_ONCE = 10_000
@@ -60,8 +63,10 @@ def reading_cost(model: Model, context: Any, actions: Sequence[GivenAction] | No
     cost = model.contexts.reading_cost(context)
     if model.vectors is not None and actions is not None:
         of_features = model.vectors.actions.reading_cost
-        for action in actions:
-            cost += max(READING_COST, of_features(action.features) // 2)  # many come from the cache
+        for action in actions:  # many come from the cache
+            source = action.source
+            each = of_features(action.features) // 2 if source is None else _BYTE_COST * len(source)
+            cost += max(READING_COST, each)
             if cost >= enough:
                 break
     return cost
@@ -84,10 +89,8 @@ def read_candidates(
     _check_ids(actions)
     positions = _eligible(actions, eligible)
     vectors, reader = model.vectors, model.vectors.actions
-    of_context, known = vectors.contexts.read(context, "context"), reader.read_cached
-    factors = [
-        known(actions[i].features) or reader.read(actions[i].features, f"actions.{i}.features") for i in positions
-    ]
+    of_context = vectors.contexts.read(context, "context")
+    factors = [reader.read_action(actions[i], f"actions.{i}.features") for i in positions]
     return CandidateSet(
         context, of_context, [actions[i] for i in positions], factors, _entries(vectors, of_context, factors, positions)
     )

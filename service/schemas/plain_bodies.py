@@ -9,12 +9,19 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
+from pydantic import TypeAdapter, ValidationError
 
-from service.contexts.registry import PLAIN, PlainContexts
+from service.actions.definition import MOST_ID
+from service.actions.sources import SourceReader
+from service.contexts.registry import PLAIN, GivenContext, PlainContexts
 from service.prediction_id import SINGLE, PredictionId
 from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, PredictBatchRequest, PredictRequest
+from service.strict_body import Body
 from service.tuples import named_tuples
 from service.wording.patterns import NAME, QUALIFIED_PARTS
+
+MOST_PLAIN = 2**18
+"""Larger bodies are left to pydantic, in a thread."""
 
 _T = TypeVar("_T")
 _ContextT = TypeVar("_ContextT")
@@ -81,12 +88,34 @@ class _Prediction(msgspec.Struct, Generic[_ContextT], forbid_unknown_fields=True
     top: None = None
 
 
+class _Action(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_ID)]
+    features: msgspec.Raw
+
+
+class _Choice(msgspec.Struct, forbid_unknown_fields=True):
+    """A `PredictRequest` with actions that names none of them in its options, with its attributes."""
+
+    model: str
+    actions: list[_Action]
+    context: msgspec.Raw = msgspec.Raw()  # empty if absent
+    include_distribution: bool = False
+    activated: bool = True
+    prediction_id: None = None
+    eligible: None = None
+    baseline: None = None
+    policy: None = None
+    top: None = None
+
+
 class _Predictions(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     contexts: PlainContexts
 
 
 _FEEDBACK, _PREDICTIONS, _ITEM = map(msgspec.json.Decoder, (_Feedback, _Predictions, _Item))
+_CHOICE = msgspec.json.Decoder(_Choice)
+_CONTEXT = TypeAdapter[Any](GivenContext, config=Body.model_config)
 _PREDICTION = [
     (msgspec.json.Decoder(_Prediction[kind.plain]).decode, kind.of_plain)  # type: ignore[name-defined]
     for kind in PLAIN
@@ -106,7 +135,8 @@ def read_plain_feedback(items: Sequence[Any]) -> list[PlainFeedback] | None:
 def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
     """Return a function that reads bodies of a type, and returns None for those that pydantic must read.
 
-    Contexts are lists of numbers, or sparse contexts in single predictions. Feedback has no truth.
+    Contexts are lists of numbers, or sparse contexts in single predictions, or any with actions. Feedback has no truth.
+    The function for single predictions remembers actions, so keep it.
 
     Args:
         kind: the type of the bodies.
@@ -114,16 +144,36 @@ def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
     Returns:
         The function, or None if there is none for this type.
     """
+    if kind is PredictRequest:
+        return _PredictionReader()
     return _READERS.get(kind) if isinstance(kind, type) else None
 
 
-def _read_prediction(body: bytes) -> PredictRequest | None:
-    for decode, of_plain in _PREDICTION:
-        given = _attempt(decode, body)
-        if given is not None:
-            given.context = of_plain(given.context)
-            return cast(PredictRequest, given) if _NAME.fullmatch(given.model) else None
-    return None
+class _PredictionReader:
+    """Reads single predictions."""
+
+    def __init__(self) -> None:
+        self._actions = SourceReader()
+
+    def __call__(self, body: bytes) -> PredictRequest | None:
+        """Return a request; None if pydantic must read it."""
+        if b'"actions"' in body:
+            choice = _attempt(_CHOICE.decode, body)
+            return None if choice is None else self._with_actions(choice)
+        for decode, of_plain in _PREDICTION:
+            given = _attempt(decode, body)
+            if given is not None:
+                given.context = of_plain(given.context)
+                return cast(PredictRequest, given) if _NAME.fullmatch(given.model) else None
+        return None
+
+    def _with_actions(self, given: Any) -> PredictRequest | None:
+        try:
+            given.context = _CONTEXT.validate_json(source) if (source := bytes(given.context)) else None
+        except ValidationError:
+            return None
+        given.actions = self._actions.read([(each.id, each.features) for each in given.actions])
+        return None if given.actions is None or not _NAME.fullmatch(given.model) else cast(PredictRequest, given)
 
 
 def _read_one_feedback(body: bytes) -> PlainFeedback | None:
@@ -152,7 +202,6 @@ def _read_predictions(body: bytes) -> PredictBatchRequest | None:
 _READERS: dict[type[Any], Callable[[bytes], Any | None]] = {
     FeedbackRequest: _read_one_feedback,
     FeedbackBatchRequest: _read_feedback,
-    PredictRequest: _read_prediction,
     PredictBatchRequest: _read_predictions,
 }
 

@@ -24,6 +24,22 @@ ACTIONS = (
         ),
     ),
     Errors(
+        concept="sources of actions",
+        laws=(
+            "test_features_with_a_source_are_those_of_the_parsed_action",
+            "test_caches_stay_small_and_change_nothing",
+            "test_invalid_features_are_never_known",
+            "test_what_is_read_as_plain_is_valid_with_the_same_values",
+        ),
+        errors=(
+            ("features are not checked", "SourceReader._is_valid", "_READER.validate_json(source)", "pass"),
+            ("the known features grow", "SourceReader._is_valid", "self._bytes > _MOST_BYTES", "False"),
+            ("the cache of features grows", "FactorReader._keep", "self._cached > _MOST_CACHED", "False"),
+            ("errors do not name the action", "FactorReader.read_action", "_renamed(error, path)", "error"),
+            ("strings are numbers", "sources._READER", "config=Body.model_config", "config=None"),
+        ),
+    ),
+    Errors(
         concept="choosing",
         laws=(
             "test_a_repeated_request_returns_the_stored_action",

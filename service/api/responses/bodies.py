@@ -23,7 +23,6 @@ from starlette.types import Receive, Scope, Send
 from service.compute import Compute
 from service.input_errors import InvalidInputError
 from service.schemas.models import ChangeList, ModelAnswer
-from service.schemas.plain_bodies import plain_reader
 from service.schemas.reports.explanations import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 from service.wording.values import quoted
@@ -107,9 +106,6 @@ async def read_large(compute: Compute, body: bytes, model: pydantic.TypeAdapter[
         HTTPException: with status 400, if the body cannot be decoded, or is nested too deeply.
         InvalidInputError: if the body has too many objects, lists and members, or one object too many members.
     """
-    read = plain_reader(model._type) if len(body) < _CHUNK else None  # noqa: SLF001  the only way
-    if read is not None and (plain := read(body)) is not None:
-        return plain
     return await compute.run(_OWNER, _read, body, model)
 
 

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from service.api.responses.bodies import LARGE, encode, read_large
 from service.compute import Compute
-from service.schemas.plain_bodies import plain_reader
+from service.schemas.plain_bodies import MOST_PLAIN, plain_reader
 
 
 class Operation:
@@ -36,10 +36,9 @@ class Operation:
             HTTPException: with status 400, if a large body cannot be decoded, or is nested too deeply.
             InvalidInputError: if it has too many objects, lists and members, or one object too many members.
         """
-        if len(body) >= LARGE:
-            return await read_large(compute, body, self._reader)
-        plain = None if self._read_plain is None else self._read_plain(body)
-        return self._read(body) if plain is None else plain
+        if self._read_plain is not None and len(body) < MOST_PLAIN and (plain := self._read_plain(body)) is not None:
+            return plain
+        return self._read(body) if len(body) < LARGE else await read_large(compute, body, self._reader)
 
     async def answer(self, given: Any, compute: Compute) -> bytes:
         """Return the JSON of the answer to a body. Raises the function's errors."""

@@ -24,6 +24,7 @@ _NUMBERS = """0 -0 1 -1 0.5 -0.0 1e2 1E+2 1e-400 1e400 -1e400 1e308 1.7976931348
     1.0000000000000002 4.9406564584124654e-324 2.2250738585072011e-308 NaN Infinity -Infinity nan inf 01 1. .5 +1 1e 0x1
     1_000 true false null "1" "" [] [1] {} {"a":1}"""
 NUMBERS = _NUMBERS.split()
+BATCHES = (PredictBatchRequest, FeedbackBatchRequest)
 HUGE = ["1" + "0" * 308, "1" + "0" * 400, "0." + "0" * 400 + "1", "1" * 5000]
 IDS = [
     "m:a", "m:a:0", "m:a:1", "m:a:01", "m:a:999999999999999", "m:a:1000000000000000", "m:a:-1", "m:~a.-_=+/@:7", "m:",
@@ -84,8 +85,39 @@ def bodies() -> Iterator[tuple[type[Body], str]]:
         for member in (*MEMBERS, '"context": [2]', '"actions": []', '"prediction_id": "m:a"', '"eligible": ["a"]'):
             yield PredictRequest, one(context, rest=f", {member}")
             yield PredictRequest, f"{{{member}, {one(context)[1:]}"
+    for text in choices():
+        yield PredictRequest, text
     for item in items():
         yield FeedbackRequest, item
+
+
+def choice(features: str, id_: str = '"a"', context: str = '{"x": 1}', rest: str = "") -> str:
+    """Return the JSON of a prediction with two actions."""
+    actions = f'[{{"id": "z", "features": {{"a": 1}}}}, {{"id": {id_}, "features": {features}{rest}}}]'
+    return f'{{"model": "m", "context": {context}, "actions": {actions}}}'
+
+
+def choices() -> Iterator[str]:
+    """Yield the JSON of predictions with actions, most of them wrong in one place."""
+    for value in NUMBERS + HUGE:
+        yield choice(f'{{"n": {value}}}')
+        yield choice(f"[{value}]")
+        yield choice('{"b": 2}', context=f'{{"n": {value}}}')
+        yield choice(sparse(values=f"[2, {value}]"), context="[1]")
+    features = ("{}", "[]", "null", "1", '""', '{"a": {"b": {"c": [1]}}}', '{"a": 1, "a": 2}', '{"a": 1,}', "{'a': 1}")
+    for each in (*features, '{"indices": [0]}', '{"indices": [0], "a": 1}', '{"a": "\\ud800"}', '{"a": "\t"}'):
+        yield choice(each)
+        yield choice('{"b": 2}', context=each)
+    for id_ in ('""', '"z"', "null", "1", f'"{"i" * 256}"', f'"{"i" * 257}"', f'"{"é" * 256}"', '"\\ud800"'):
+        yield choice('{"b": 2}', id_)
+    for rest in (', "source": "x"', ', "id": "c"', ', "features": {"c": 1}', ', "features": 1', ', "other": 1'):
+        yield choice('{"b": 2}', rest=rest)
+    whole = choice('{"b": 2}')
+    for member in (*MEMBERS, '"context": 1', '"actions": null', '"actions": []', '"actions": [1]', '"actions": {}'):
+        yield f"{whole[:-1]}, {member}}}"
+        yield f"{{{member}, {whole[1:]}"
+    yield '{"model": "m", "actions": [{"id": "a", "features": {"a": 1}}]}'
+    yield '{"model": "m\\n", "actions": [{"id": "a", "features": {"a": 1}}]}'
 
 
 def items() -> Iterator[str]:
@@ -121,6 +153,9 @@ def bodies_of_batches() -> Iterator[tuple[type[Body], str]]:
 COMMON: list[tuple[type[Body], str]] = [
     (PredictRequest, one("[1, -2.5e3, 12345678901]", rest=', "include_distribution": true, "activated": false')),
     (PredictRequest, one(sparse())),
+    (PredictRequest, choice('{"price": 1.5, "words": ["x", "y"], "new": true}')),
+    (PredictRequest, choice(sparse(), context=sparse())),
+    (PredictRequest, choice("[1, 2]", context="[0]")),
     (FeedbackRequest, '{"prediction_id": "m:~b:3", "correct": false}'),
     (PredictBatchRequest, predictions("[[1, -2.5e3], [0.25, 12345678901]]")),
     (FeedbackBatchRequest, feedback(*(f'{{"prediction_id": "m:~b:{i}", "correct": true}}' for i in range(3)))),
@@ -152,13 +187,20 @@ def values_of(given: Any) -> Any:
     fields = (
         PlainFeedback._fields if isinstance(given, FeedbackRequest | PlainFeedback) else PredictRequest.model_fields
     )
-    return {name: repr(getattr(given, name)) for name in fields}
+    values = {name: repr(getattr(given, name)) for name in fields}
+    if isinstance(getattr(given, "actions", None), list):
+        values["actions"] = repr([(each.id, each.features) for each in given.actions])
+    return values
+
+
+READERS = {kind: plain_reader(kind) for kind in (PredictRequest, FeedbackRequest, *BATCHES)}
 
 
 def read(kind: type[Body], body: bytes) -> Any:
-    """Read a body as plain; return None if it must be left to pydantic."""
-    reader = plain_reader(kind)
-    return None if reader is None else reader(body)
+    """Read a body as plain, with a reader that has read others; return None if it must be left to pydantic."""
+    reader = READERS[kind]
+    assert reader is not None
+    return reader(body)
 
 
 def check(kind: type[Body], body: bytes) -> bool:
