@@ -36,7 +36,12 @@ ACTIONS = (
             ("the known features grow", "SourceReader._is_valid", "self._bytes > _MOST_BYTES", "False"),
             ("the cache of features grows", "FactorReader._keep", "self._cached > _MOST_CACHED", "False"),
             ("errors do not name the action", "FactorReader.read_action", "_renamed(error, path)", "error"),
-            ("strings are numbers", "sources._READER", "config=Body.model_config", "config=None"),
+            (
+                "strings are numbers",
+                "sources._READER",
+                "TypeAdapter[Any](GivenActionFeatures, config=Body.model_config)",
+                "TypeAdapter[Any](GivenActionFeatures)",
+            ),
         ),
     ),
     Errors(
