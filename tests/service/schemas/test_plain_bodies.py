@@ -193,7 +193,7 @@ def values_of(given: Any) -> Any:
     return values
 
 
-READERS = {kind: plain_reader(kind) for kind in (PredictRequest, FeedbackRequest, *BATCHES)}
+READERS: dict[type[Body], Any] = {kind: plain_reader(kind) for kind in (PredictRequest, FeedbackRequest, *BATCHES)}
 
 
 def read(kind: type[Body], body: bytes) -> Any:
