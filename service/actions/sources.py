@@ -7,7 +7,6 @@ which `FactorReader` keeps by their JSON.
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 from pydantic import TypeAdapter, ValidationError
 
 from service.actions.definition import GivenActionFeatures
@@ -49,11 +48,10 @@ class SourceReader:
         self._older = set[bytes]()
         self._bytes = 0
 
-    def read(self, actions: Iterable[tuple[str, msgspec.Raw]]) -> list[SourceAction] | None:
-        """Return actions, given the id and the features of each; None if the features of one are invalid."""
+    def read(self, actions: Iterable[tuple[str, bytes]]) -> list[SourceAction] | None:
+        """Return actions, given the id and the JSON of the features of each; None if one has invalid features."""
         found, known = list[SourceAction](), self._recent
-        for id_, raw in actions:
-            source = bytes(raw)
+        for id_, source in actions:
             if source not in known:
                 if not self._is_valid(source):
                     return None

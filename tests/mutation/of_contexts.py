@@ -93,7 +93,7 @@ CONTEXTS = (
             ),
             (
                 "the name of a single model is not checked",
-                "plain_bodies._read_prediction",
+                "_PredictionReader.__call__",
                 "_NAME.fullmatch(given.model)",
                 "True",
             ),

@@ -253,3 +253,12 @@ def contexts_of(contexts: list[Any]) -> list[Any] | None:
         return [PredictItem.model_validate({"context": each}).context for each in contexts]
     except pydantic.ValidationError:
         return None
+
+
+def test_many_actions_are_left_to_pydantic() -> None:
+    """A large body with actions is read in a thread, because its features may all be new."""
+    action = '{"id": "%d", "features": {"a": %d}}'
+    for count, is_plain in ((100, True), (5000, False)):
+        actions = ", ".join([action % (k, k) for k in range(count)])
+        body = f'{{"model": "m", "context": {{"x": 1}}, "actions": [{actions}]}}'
+        assert check(PredictRequest, body.encode()) is is_plain
