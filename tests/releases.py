@@ -90,17 +90,22 @@ def dump(store_url: str) -> dict[str, Any]:
         return {name: _content(store, name) for name in names}
 
 
+def _text(name: bytes) -> str:
+    """Decode a name, which another test may have damaged."""
+    return name.decode(errors="backslashreplace")
+
+
 def _content(store: Any, name: str) -> Any:
     match store.type(name).decode():
         case "string":
             return store.get(name).hex()
         case "hash":
-            return {field.decode(): value.hex() for field, value in sorted(store.hgetall(name).items())}
+            return {_text(field): value.hex() for field, value in sorted(store.hgetall(name).items())}
         case "zset":
-            return {"members": [member.decode() for member in store.zrange(name, 0, -1)]}
+            return {"members": [_text(member) for member in store.zrange(name, 0, -1)]}
         case "stream":
             entries = store.xrange(name)
-            return [[id_.decode(), [[k.decode(), v.hex()] for k, v in fields.items()]] for id_, fields in entries]
+            return [[id_.decode(), [[_text(k), v.hex()] for k, v in fields.items()]] for id_, fields in entries]
         case "list":
             return [item.hex() for item in store.lrange(name, 0, -1)]
         case other:

@@ -18,7 +18,7 @@ from benchmarks.server import Server, running, running_baseline
 
 CONNECTIONS, ACTIONS, REPEATS = 32, 50, 5
 CATALOGUE = 2_000
-WANTED = 0.3
+WANTED = 1.2
 
 
 def rows(n: int = 1_500) -> list[Row]:
