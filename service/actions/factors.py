@@ -83,9 +83,11 @@ class FactorReader:
             self._keep(source, found)
         return found
 
-    def reading_cost(self, given: Any) -> int:
-        """Return the cost of `read`, in multiply-adds."""
-        return self._kind.reading_cost(given)
+    def reading_cost(self, action: GivenAction | SourceAction) -> int:
+        """Return the cost of `read_action`, in multiply-adds."""
+        if action.source is None:
+            return self._kind.reading_cost(action.features)
+        return self._kind.cost_of(action.source.count(b",") + 1)
 
     def names(self, given: Any) -> list[str]:
         """Return the names of the features of a parsed context that `read` accepts, in the same order."""

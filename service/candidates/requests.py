@@ -25,9 +25,6 @@ from service.wording.values import quoted
 READING_COST = 20_000
 """Cost of reading an action with some features, in multiply-adds."""
 
-_BYTE_COST = 60
-"""The same for a byte of the JSON of its features."""
-
 _Item = TypeVar("_Item")
 
 _CANDIDATES_AT_ONCE = 10_000
@@ -63,10 +60,8 @@ def reading_cost(model: Model, context: Any, actions: Sequence[GivenAction] | No
     cost = model.contexts.reading_cost(context)
     if model.vectors is not None and actions is not None:
         of_features = model.vectors.actions.reading_cost
-        for action in actions:  # many come from the cache
-            source = action.source
-            each = of_features(action.features) // 2 if source is None else _BYTE_COST * len(source)
-            cost += max(READING_COST, each)
+        for action in actions:
+            cost += max(READING_COST, of_features(action) // 2)  # many come from the cache
             if cost >= enough:
                 break
     return cost

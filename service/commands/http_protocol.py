@@ -14,6 +14,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from service.api.middleware.exchange import ONE_WRITE
 
 _MOST_HEAD_BYTES = 65_536
+_MOST_HEADERS = 10_000
+"""Maximum headers of a request, with the trailers of its body."""
+
+_MOST_PIPELINED = 256
+"""Maximum requests of a connection that wait for the response to an earlier one."""
+
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -57,6 +63,10 @@ class _OneWrite:
         return True
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class _Watch:
     """A deadline that moves with each request.
 
@@ -83,8 +93,8 @@ class _Watch:
             self._timer = self._loop.call_later(self._tick, self._look)
 
     def end(self) -> None:
-        """Remove the deadline and the timer."""
-        self._at = math.inf
+        """Remove the deadline and the timer, and forget the connection: it must be freed without garbage collection."""
+        self._at, self._expire = math.inf, _nothing
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -127,11 +137,15 @@ class TimedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._in_head:
             self._note_part_of_head(len(data))
+        if self.headers is not None and len(self.headers) > _MOST_HEADERS:  # trailers count too
+            self._end(b"")
 
     def on_headers_complete(self) -> None:
         """See `httptools`."""
         self._split_head = None
         super().on_headers_complete()
+        if len(self.pipeline) > _MOST_PIPELINED:
+            raise ValueError("too many pipelined requests")  # ends the parser: uvicorn answers 400
         if not self._in_head:  # as it is for a WebSocket
             extensions: Any = {ONE_WRITE: _OneWrite(self.cycle)}
             self.scope["extensions"] = extensions
@@ -148,10 +162,10 @@ class TimedProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
+        self.flow.resume_reading()
         self._has_unread_body = self.cycle.more_body
         if self._split_head is None:
             self._watch.expect(self._deadlines.unread_body if self._has_unread_body else self.timeout_keep_alive)
@@ -212,5 +226,6 @@ class TimedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         self._watch.end()
+        self.pipeline.clear()
         super().connection_lost(exc)
         self._leave_reader()

@@ -160,7 +160,11 @@ class ContextKind(ABC, Generic[GivenT]):
         Args:
             given: a parsed context, of this kind or another.
         """
-        return _NUMBER_COST * values_in(given)
+        return self.cost_of(values_in(given))
+
+    def cost_of(self, count: int) -> int:
+        """Return the cost of reading `count` values, in multiply-adds."""
+        return _NUMBER_COST * count
 
     def check(self, context: object) -> GivenT:
         """Return a context that fits the model, in the form that the other methods take.

@@ -12,7 +12,7 @@ from learners.base import Contexts
 from service.contexts.canonical import canonical
 from service.contexts.fields import FieldSchema, NumberField
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products, values_in
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products
 from service.contexts.named_reader import Features, NamedReader
 from service.input_errors import FeaturesError, NamespaceError, TooManyFeaturesError
 from service.store.records.context_codec import SparseCodec
@@ -102,9 +102,8 @@ class NamedKind(ContextKind[NamedContext]):
         """See `ContextKind.claims`."""
         return type(given) is dict and bool(given)
 
-    def reading_cost(self, given: object) -> int:
-        """See `ContextKind.reading_cost`. Products are as many as two namespaces of half the features have."""
-        count = values_in(given)
+    def cost_of(self, count: int) -> int:
+        """See `ContextKind.cost_of`. Products are as many as two namespaces of half the features have."""
         products = min(MOST_FEATURES, count * count // 4) if self._interactions else 0
         return count * _FEATURE_COST + products * _PRODUCT_COST
 

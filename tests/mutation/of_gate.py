@@ -72,7 +72,13 @@ GATE = (
     ),
     Errors(
         concept="deadlines",
-        laws=("test_a_silent_client_loses_its_connection", "test_requests_set_no_timers"),
+        laws=(
+            "test_a_silent_client_loses_its_connection",
+            "test_requests_set_no_timers",
+            "test_pipelined_requests_are_limited",
+            "test_trailers_are_limited",
+            "test_a_closed_connection_is_freed_at_once",
+        ),
         errors=(
             ("each request sets a timer", "_Watch.expect", "self._timer is None", "True"),
             ("the timer fires at its tick only", "_Watch._look", "min(self._at, now + self._tick)", "now + self._tick"),
@@ -89,6 +95,19 @@ GATE = (
                 "TimedProtocol.on_message_complete",
                 "self._watch.expect(self.timeout_keep_alive)",
                 "pass",
+            ),
+            (
+                "any number of pipelined requests",
+                "TimedProtocol.on_headers_complete",
+                "len(self.pipeline) > _MOST_PIPELINED",
+                "False",
+            ),
+            ("any number of trailers", "TimedProtocol.data_received", "len(self.headers) > _MOST_HEADERS", "False"),
+            (
+                "a closed connection is a cycle",
+                "_Watch.end",
+                "self._at, self._expire = (math.inf, _nothing)",
+                "self._at = math.inf",
             ),
             ("a slow application is cut off", "TimedProtocol._expire", "self.cycle.response_complete", "True"),
         ),

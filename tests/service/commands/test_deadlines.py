@@ -1,6 +1,8 @@
 """The laws of deadlines on connections: which silence closes one, when, and with which response."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -169,6 +171,59 @@ async def test_a_silent_client_loses_its_connection(name: str) -> None:
     assert (lines[-1].split()[1] if lines else b"") == status
     if closes_at is None:
         await connection.send(1000.0, b"", answer=True)
+
+
+async def test_pipelined_requests_are_limited() -> None:
+    """A client that sends many requests without reading loses its connection; a few are answered in turn."""
+    few, many = Connection(), Connection()
+    await few.send(0.0, REQUEST * 20)
+    await few.send(0.0, b"", answer=True)
+    assert not few.pipe.is_closing()
+    await many.send(0.0, REQUEST * 2000)
+    assert many.pipe.is_closing()
+    assert len(many.protocol.pipeline) < 300
+    many.protocol.connection_lost(None)
+    await many.send(0.0, b"", answer=True)
+
+
+async def test_reading_resumes_after_the_last_pipelined_request() -> None:
+    """While requests wait, no further ones are read."""
+    connection = Connection()
+    await connection.send(0.0, REQUEST * 3)
+    flow = connection.protocol.flow
+    paused = []
+    for _ in range(3):
+        paused.append(flow.read_paused)
+        await connection.send(0.0, b"", answer=True)
+    paused.append(flow.read_paused)
+    assert paused[0]
+    assert not paused[-1]
+
+
+async def test_trailers_are_limited() -> None:
+    """A body with endless trailers ends the connection."""
+    connection = Connection()
+    await connection.send(0.0, START + b"transfer-encoding: chunked\r\n\r\n0\r\n")
+    await connection.send(0.0, b"a:\r\n" * 5000)
+    assert not connection.pipe.is_closing()
+    await connection.send(0.0, b"a:\r\n" * 6000)
+    assert connection.pipe.is_closing()
+    await connection.send(0.0, b"", answer=True)
+
+
+async def test_a_closed_connection_is_freed_at_once() -> None:
+    """A closed connection is in no cycle, so it needs no garbage collection."""
+    connection = Connection()
+    await connection.send(0.0, REQUEST * 3, answer=True)
+    connection.protocol.connection_lost(None)
+    await connection.send(1.0, b"", answer=True)
+    gone = weakref.ref(connection.protocol)
+    gc.disable()
+    try:
+        del connection.protocol
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 async def test_requests_set_no_timers() -> None:

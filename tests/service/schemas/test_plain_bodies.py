@@ -258,7 +258,41 @@ def contexts_of(contexts: list[Any]) -> list[Any] | None:
 def test_many_actions_are_left_to_pydantic() -> None:
     """A large body with actions is read in a thread, because its features may all be new."""
     action = '{"id": "%d", "features": {"a": %d}}'
-    for count, is_plain in ((100, True), (5000, False)):
+    for count, is_plain in ((100, True), (1500, False)):
         actions = ", ".join([action % (k, k) for k in range(count)])
         body = f'{{"model": "m", "context": {{"x": 1}}, "actions": [{actions}]}}'
         assert check(PredictRequest, body.encode()) is is_plain
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
+@pytest.mark.parametrize("where", ["context", "features", "feedback"])
+def test_deep_bodies_are_left_to_pydantic(where: str, opening: str) -> None:
+    """No depth is an error of the reader."""
+    begin = {
+        "context": '{"model": "m", "context": ',
+        "features": '{"model": "m", "actions": [{"id": "a", "features": ',
+        "feedback": '{"feedback": ',
+    }[where]
+    for depth in (100, 900, 1000, 3000):
+        for kind in READERS:
+            assert read(kind, (begin + opening * depth).encode()) is None
+
+
+@pytest.mark.parametrize("number", ["1e308", "1E-310", "-4.9e-324", "2.2250738585072014e-308"])
+def test_numbers_that_msgspec_reads_slowly_are_left_to_pydantic(number: str) -> None:
+    """Large bodies with extreme exponents would block the event loop; small ones are plain."""
+    for count, is_plain in ((20, True), (5000, False)):
+        numbers = ", ".join([number] * count)
+        assert check(PredictRequest, one(f"[{numbers}]").encode()) is is_plain
+        assert check(PredictBatchRequest, predictions(f"[[{numbers}]]").encode()) is is_plain
+
+
+@pytest.mark.parametrize("first", [b'"\xff"', b'"\xed\xa0\x80"', b"1" * 5000])
+def test_members_that_are_replaced_are_left_to_pydantic(first: bytes) -> None:
+    """The first of two members of one name is checked as well."""
+    whole = choice('{"b": 2}').encode()
+    for member in (b'"context"', b'"actions"'):
+        body = b"{" + member + b": " + first + b", " + whole[1:]
+        assert read(PredictRequest, body) is None
+    body = whole.replace(b'"features": {"b"', b'"features": ' + first + b', "features": {"b"')
+    assert read(PredictRequest, body) is None
