@@ -145,7 +145,7 @@ def eligible_labels(model: Model, options: Sequence[Options]) -> BoolArray:
     """Return the labels that each of n requests may be answered with, (n, K); (n, 0) if every label may."""
     n = len(options)
     if not model.retired and all([each.eligible is None for each in options]):  # noqa: C419  a list is faster
-        return np.empty((n, 0), np.bool_)
+        return np.ones((n, 0), np.bool_)
     eligible, numbers = np.tile(model.active, (n, 1)), model.answers.numbers
     for i, each in enumerate(options):
         if each.eligible is not None:
@@ -191,10 +191,9 @@ def arms_of(model: Model, options: Sequence[Options], eligible: BoolArray, held_
         eligible: from `eligible_labels`.
         held_out: which requests the holdout answers, (n,).
     """
-    is_logging = model.definition.mode == "logging"
-    if not is_logging and not held_out.any():
+    rows = held_out | (model.definition.mode == "logging")
+    if not rows.any():
         return no_arms(len(options))
-    rows = held_out | is_logging
     allowed = eligible if eligible.shape[1] else np.ones((len(options), len(model.definition.labels)), np.bool_)
     distributions, numbers = allowed / allowed.sum(axis=1, keepdims=True), model.answers.numbers
     for i in np.flatnonzero(rows).tolist():

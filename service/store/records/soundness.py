@@ -34,31 +34,12 @@ class Numbers(NamedTuple):
 
 def sound_rows(form: AnswerCodec, numbers: Numbers) -> BoolArray:
     """Return which of n predictions have only valid numbers, (n,)."""
-    if _all_sound(form, numbers):
-        return np.ones(len(numbers.propensities), np.bool_)
     return functools.reduce(operator.and_, (mask for _, mask in _columns(form, numbers)))
 
 
 def faults(form: AnswerCodec, numbers: Numbers) -> list[str]:
     """Return the names of the numbers that are invalid in any of the predictions."""
     return [name for name, mask in _columns(form, numbers) if not mask.all()]
-
-
-def _all_sound(form: AnswerCodec, numbers: Numbers) -> bool:
-    """Return whether all numbers are valid; also False if that is slow to find."""
-    outputs, p, residual_uniforms, evidence, contexts, moments = numbers
-    least = 0.0 if form.vanishing else _LEAST
-    if not len(p) or not all([isinstance(moment, float) and 0.0 <= moment < LATEST for moment in moments]):  # noqa: C419
-        return False
-    return bool(
-        np.minimum.reduce(p) >= least
-        and np.maximum.reduce(p) <= 1.0
-        and np.minimum.reduce(residual_uniforms) >= 0.0
-        and np.maximum.reduce(residual_uniforms) < 1.0
-        and np.isfinite(evidence).all()
-        and np.isfinite(contexts.values).all()
-        and form.possible(outputs).all()
-    )
 
 
 def _columns(form: AnswerCodec, numbers: Numbers) -> Iterator[tuple[str, BoolArray]]:
