@@ -32,7 +32,6 @@ PROTOCOL = (
             ("rounds are not counted", "blocks.lua:count_rounds", "'rounds', log.rounds - log.first)", "'rounds', 0)"),
             ("every round counts as correct", "blocks.lua:close", "(reward == 1 and 1 or 0)", "1"),
             ("closed blocks lose their time to live", "blocks.lua:keep", ", 'KEEPTTL')", ")"),
-            ("open blocks count as closed", "blocks.lua:open_in", "if open > 0 then", "if false then"),
             (
                 "inactive predictions take feedback",
                 "add_feedback.lua:refusal",
@@ -70,7 +69,6 @@ PROTOCOL = (
         concept="protocol, closing",
         laws=_LAWS,
         errors=(
-            ("open windows are closed", "close_expired.lua:close_all", "now <= block.expires_at", "false"),
             ("waiting feedback is lost", "close_expired.lua:close_one", "if waits then", "if false then"),
             ("feedback does not wait", "add_feedback.lua:judge", "if log.waits then", "if false then"),
             (
@@ -79,7 +77,6 @@ PROTOCOL = (
                 "log.reward and outcome == block.nothing then",
                 "log.reward then",
             ),
-            ("closed blocks stay due", "close_expired.lua:close_all", "redis.call('ZREM', KEYS[3], id)", ""),
         ),
     ),
     Errors(

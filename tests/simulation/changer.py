@@ -13,7 +13,7 @@ from tests.simulation.clients import Crowd
 from tests.simulation.models import CHANGED, GUEST, MODELS
 from tests.simulation.workers import SimulatedWorker
 
-_PAUSE = 1.0  # mean seconds between two changes
+_PAUSE = 0.3  # mean seconds between two changes
 _ANY = ("*",)
 
 

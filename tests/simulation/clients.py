@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any
 
 from service.errors import (
+    BrokenPredictionError,
     FeedbackConflictError,
     ModelNotFoundError,
+    NewerVersionError,
     NotActivatedError,
     PredictionExpiredError,
     PredictionNotFoundError,
@@ -206,6 +208,8 @@ def _check_refusal(truth: Truth, own: Own, correct: bool, error: WagerError) -> 
             holds = truth.may_have_expired(own)
         case ModelNotFoundError():
             holds = not truth.exists
+        case BrokenPredictionError() | NewerVersionError():
+            holds = False
         case NotActivatedError():
             holds = there is None
         case _:

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     WORKER_CLOCK = "let a worker's clock jump"
     STORE_CLOCK = "let the store's clock jump"
     SLEEP = "let time pass"
+    PAUSE = "stop a worker for some steps"
     NO_REPLICA = "disconnect the replica"
     REPLICA = "connect the replica"
 
@@ -27,19 +28,21 @@ _SHARES = {
     Kind.CUT: 4,
     Kind.LOSE_ANSWER: 12,
     Kind.RESTART: 2,
-    Kind.LOSE_COMMANDS: 2,
+    Kind.LOSE_COMMANDS: 4,
     Kind.FULL: 1,
     Kind.FREE: 3,
     Kind.WORKER_CLOCK: 2,
     Kind.STORE_CLOCK: 1,
     Kind.SLEEP: 2,
+    Kind.PAUSE: 4,
     Kind.NO_REPLICA: 1,
     Kind.REPLICA: 3,
 }
 
-_MOST_LOST = 30  # commands
+_MOST_LOST = (3, 30)  # commands
 _FARTHEST = 5.0  # seconds of a jump, mostly; some are an hour
 _HOUR = 3600.0
+_LONGEST_PAUSE = 600  # steps
 _STEPS_BETWEEN = (40, 150, 600)  # mean steps between two faults
 _SHARE_OF_KINDS = 0.7
 """Share of the kinds of faults that a run has: some errors need a fault without the others (Groce et al., 2012)."""
@@ -51,7 +54,7 @@ class Fault(NamedTuple):
     step: int
     kind: Kind
     choice: float  # in [0, 1): which worker, or which answer
-    size: float  # seconds, or commands
+    size: float  # seconds, commands or steps
 
     def __str__(self) -> str:
         """Return a line of a schedule."""
@@ -72,11 +75,13 @@ def plan(seed: int, steps: int) -> list[Fault]:
 def _size(rng: random.Random, kind: Kind) -> float:
     match kind:
         case Kind.LOSE_COMMANDS:
-            return float(rng.randrange(1, _MOST_LOST))
+            return float(rng.randrange(1, rng.choice(_MOST_LOST)))
         case Kind.WORKER_CLOCK | Kind.STORE_CLOCK:
             farthest = _HOUR if rng.random() < 0.05 else _FARTHEST
             return rng.uniform(-farthest, farthest)
         case Kind.SLEEP:
             return rng.expovariate(1 / 10)
+        case Kind.PAUSE:
+            return float(rng.randrange(_LONGEST_PAUSE))
         case _:
             return 0.0

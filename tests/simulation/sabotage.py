@@ -58,6 +58,8 @@ class Sabotage:
                 self._restart_store(int(fault.size))
             case Kind.WORKER_CLOCK:
                 worker.wall_offset += fault.size
+            case Kind.PAUSE:
+                worker.stopped_until = fault.step + int(fault.size)
             case Kind.SLEEP:
                 clock.elapsed += fault.size
             case _:

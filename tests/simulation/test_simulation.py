@@ -16,7 +16,7 @@ TOTAL = 50_000
 def _simulate(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
     """Run simulations in a process, which ends without ending the tasks of killed workers."""
     command = [sys.executable, "-m", "tests.simulation", *arguments]
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": f"{ROOT}:{ROOT / 'client'}"}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 

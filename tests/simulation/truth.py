@@ -220,12 +220,16 @@ class Truth:
 
     def _holds_feedback(self, own: Own) -> bool:
         """Whether feedback for a prediction waits for the end of its window."""
-        record = self._server.look("GET", keys.block(*self.key, own[0]))
+        return self._open_in(own[0]).get(own) == PENDING
+
+    def _open_in(self, block: str) -> dict[Own, int]:
+        """Return the predictions of a block that have no round, with the kinds of their outcomes."""
+        record = self._server.look("GET", keys.block(*self.key, block))
         waiting = None if record is None else self.model.format.waiting(record)
         if waiting is None:
-            return False
-        kinds = dict(zip(waiting.rows.table["token"].tolist(), waiting.kinds, strict=True))
-        return kinds.get(own[1]) == PENDING
+            return {}
+        tokens = waiting.rows.table["token"].tolist()
+        return {(block, token): kind for token, kind in zip(tokens, waiting.kinds, strict=True)}
 
     def check_replica(self, replica: Replica) -> None:
         """Check that a state of a worker is the fold.
@@ -259,9 +263,11 @@ class Truth:
             if number is not None or closed_by is not None:
                 there = None if closed_by is None else self.rounds[closed_by - 1]
                 self._require(there is not None and there.reward == reward, f"{own}: {number}, {reward} became {there}")
-        for own in self.predictions:
+        for own, stored in self.predictions.items():
             name = keys.block(*self.key, own[0])
             self._require(self._server.look("PTTL", name) != -1, f"{name} is never deleted")
+            is_due = bool(self.model.closing) and stored.expires_at < due
+            self._require(not (is_due and own in self._open_in(own[0])), f"{own} is open after its window")
         late = self._server.look("ZRANGEBYSCORE", keys.deadlines(*self.key), "-inf", repr(due))
         self._require(not late, f"{len(late)} blocks are not closed after their windows")
         counted = self._server.look("HMGET", keys.model(self.key.name), "correct", "expired")

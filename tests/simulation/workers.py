@@ -22,6 +22,7 @@ from service.rounds.session_cache import SessionCache
 from service.rounds.use_cases import RoundService
 from service.store.connections.connections import Connection
 from service.store.connections.replication import Confirmed
+from service.store.redis import snapshot_commands
 from service.store.redis.redis_store import RedisStore
 from service.visits.closer import Closer
 from service.visits.retention import Retention
@@ -60,6 +61,9 @@ class InlineCompute(Compute):
             await asyncio.sleep(_LONGEST_COMPUTATION * self._rng.random())
 
 
+snapshot_commands._PART_BYTES = 64  # so that a snapshot has several parts, as large ones do
+
+
 class SimulatedStore(RedisStore):
     """The store over a connection of the simulation."""
 
@@ -85,6 +89,7 @@ class SimulatedWorker:
         self.loop = VirtualLoop(clock)
         self._clock = clock
         self.wall_offset = 0.0  # seconds by which its clock is wrong
+        self.stopped_until = 0  # the step in which it continues
         self._rng = np.random.default_rng(seed)
         with self.loop.current():
             connection = SimulatedConnection(network, self.loop, name, _TIMEOUT)

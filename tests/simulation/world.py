@@ -170,9 +170,9 @@ class World:
 
     def _choices(self) -> list[Callable[[], None]]:
         """Return what can happen now."""
-        workers, post = self.fleet.workers, self.post
+        post, running = self.post, [worker for worker in self.fleet.workers if worker.stopped_until <= self.steps]
         found: list[Callable[[], None]] = [
-            partial(self._run_turn, worker) for worker in workers if worker.loop.is_ready
+            partial(self._run_turn, worker) for worker in running if worker.loop.is_ready
         ]
         if self._outside.is_ready:
             found.append(self._run_clients)
@@ -217,7 +217,8 @@ class World:
         self.post.give_back(index)
 
     def _let_time_pass(self, *, hurry: bool) -> None:
-        loops = [self._outside, *(worker.loop for worker in self.fleet.workers)]
+        running = [worker for worker in self.fleet.workers if worker.stopped_until <= self.steps]
+        loops = [self._outside, *(worker.loop for worker in running)]
         timers = [timer for loop in loops if (timer := loop.next_timer) is not None]
         now = self.clock.elapsed
         least = max(min(timers, default=now), now)
