@@ -120,9 +120,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 def run_now(coroutine: Coroutine[Any, Any, _T]) -> _T:
     """Run a coroutine that never has to wait; return its result."""
+    loop = VirtualLoop(Clock())
     try:
-        coroutine.send(None)
+        with loop.current():
+            coroutine.send(None)
     except StopIteration as stop:
         result: _T = stop.value
         return result
+    finally:
+        loop.close()
     raise AssertionError("the coroutine waits")
