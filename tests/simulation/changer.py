@@ -37,8 +37,11 @@ class Changer:
         while not self._crowd.is_over:
             await asyncio.sleep(self._random.expovariate(1 / _PAUSE))
             self._number += 1
-            changes = [self._change_labels, self._change_labels, self._keep, self._replace, self._delete, self._create]
-            await self._crowd.ask(self._random.choice(changes)(), lambda _: None)
+            changes = [self._change_labels, self._change_labels, self._keep, self._replace, self._delete]
+            change = self._random.choice(changes)
+            await self._crowd.ask(change(), lambda _: None)
+            if change == self._delete:
+                await self._crowd.ask(self._create(), lambda _: None)
 
     def _change_labels(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         retired = [self._labels.pop(0)] if len(self._labels) > len(LABELS) + 2 else []

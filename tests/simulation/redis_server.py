@@ -6,6 +6,7 @@ compiles a script for each call, and knows no memory limit: this module adds the
 
 import copy
 import hashlib
+import pickle  # only in memory
 import queue
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -68,6 +69,7 @@ class _Copy(NamedTuple):
 
     items: dict[bytes, Any]
     commands: list[_Done]
+    begin: int  # commands before
 
 
 class _Socket(FakeSocket):
@@ -144,11 +146,11 @@ class RedisServer:
         for module in (_base, server_mixin, _helpers):
             module.time = SimpleNamespace(time=self._time)  # type: ignore[attr-defined]
         self._socket = _Socket(self._server, 0, client_class=redis.Redis)
-        self._copies = [_Copy({}, [])]
+        self._copies = [_Copy({}, [], 0)]
         self._scripts: dict[bytes, bytes] = {}  # all that ever ran
         self.has_replica = True
         self.offset = 0.0
-        self._confirmed = 0  # commands since the last copy that the replica has
+        self._confirmed = 0  # commands that the replica has
 
     def _time(self) -> float:
         return self._now() + self.offset if self._moment is None else self._moment
@@ -156,10 +158,7 @@ class RedisServer:
     def call(self, *command: Any) -> Any:
         """Run one command; return its reply, or its error."""
         if len(self._copies[-1].commands) >= _KEPT_COMMANDS:
-            self._copies = [self._copies[-1], _Copy(copy.deepcopy(self._items), [])]
-            if self._confirmed == len(self._copies[0].commands):
-                self._copies.pop(0)
-            self._confirmed = 0
+            self._copies = [self._copies[-1], _Copy(copy.deepcopy(self._items), [], self._done)]
         reply = self._socket.run(command)
         if not isinstance(reply, redis.exceptions.NoScriptError):
             self._copies[-1].commands.append(_Done(self._time(), self.is_full, command))
@@ -186,27 +185,31 @@ class RedisServer:
         """Let the replica confirm all commands; return the number of replicas that have them."""
         if not self.has_replica:
             return 0
-        self._confirmed = len(self._copies[-1].commands)
+        self._confirmed = self._done
         return 1
 
     def keep(self) -> None:
         """Make what is stored now safe from every loss."""
-        self._copies = [_Copy(copy.deepcopy(self._items), [])]
+        self._copies = [_Copy(copy.deepcopy(self._items), [], self._done)]
+
+    def digest(self) -> str:
+        """Return a digest of all data."""
+        return hashlib.sha1(pickle.dumps(self._items), usedforsecurity=False).hexdigest()
+
+    def restore(self) -> None:
+        """Return to the data of the last `keep`, and know all scripts."""
+        self._copies[-1].commands.clear()
+        self._restore(self._copies[-1].items)
 
     def lose(self, n: int) -> int:
         """Undo the last commands, as a restart after a power loss may; return how many were undone, at most n."""
-        if not self._confirmed and n >= len(self._copies[-1].commands) and len(self._copies) > 1:
-            n -= len(self._copies.pop().commands)
+        n = min(n, self._done - max(self._confirmed, self._copies[0].begin))
+        end = self._done - n
+        while self._copies[-1].begin > end:
+            self._copies.pop()
         copied = self._copies[-1]
-        n = min(n, len(copied.commands) - self._confirmed)
-        kept = copied.commands[: len(copied.commands) - n]
-        self.forget_scripts()
-        self._server.script_cache.update(self._scripts)
-        data = self._server.dbs[0]
-        data._dict.clear()
-        data._expiry_heap.clear()
-        for key, item in copy.deepcopy(copied.items).items():
-            data[key] = item
+        kept = copied.commands[: end - copied.begin]
+        self._restore(copied.items)
         is_full = self.is_full
         for self._moment, self.is_full, command in kept:
             self._socket.run(command)
@@ -215,10 +218,24 @@ class RedisServer:
         self.forget_scripts()
         return n
 
+    def _restore(self, items: dict[bytes, Any]) -> None:
+        self.forget_scripts()
+        self._server.script_cache.update(self._scripts)
+        data = self._server.dbs[0]
+        data._dict.clear()
+        data._expiry_heap.clear()
+        for key, item in copy.deepcopy(items).items():
+            data[key] = item
+
     def forget_scripts(self) -> None:
         """Empty the cache of scripts, as a restart does."""
         self._scripts.update(self._server.script_cache)
         self._server.script_cache.clear()
+
+    @property
+    def _done(self) -> int:
+        """The number of commands that were run, and are not lost."""
+        return self._copies[-1].begin + len(self._copies[-1].commands)
 
     @property
     def _items(self) -> dict[bytes, Any]:

@@ -1,23 +1,31 @@
 """Simulated runs break no promise, repeat themselves, and use a server that answers like the real one."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from service.store.embedded.server import EmbeddedServer
 from tests.mutation.symbols import ROOT
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.shrinking import smallest
 
 TOTAL = 50_000
+FEWEST_COMMANDS = 1_000
+
+
+def _run(module: str, *arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
+    """Run a module in a process of its own, because simulations change the modules of their libraries."""
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": f"{ROOT}:{ROOT / 'client'}"}
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
 def _simulate(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
-    """Run simulations in a process, which ends without ending the tasks of killed workers."""
-    command = [sys.executable, "-m", "tests.simulation", *arguments]
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": f"{ROOT}:{ROOT / 'client'}"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return _run("tests.simulation", *arguments, hash_seed=hash_seed)
 
 
 @pytest.mark.parametrize("seed", [1000, 2000, 3000, 4000])
@@ -33,6 +41,23 @@ def test_a_seed_repeats_its_history() -> None:
     first, second = (_simulate("--seed", "7", "--steps", "3000", hash_seed=each) for each in "12")
     assert first.stdout.splitlines()[0] == second.stdout.splitlines()[0], first.stderr
     assert "digest" in first.stdout
+
+
+def test_every_interleaving_of_some_operations_breaks_no_promise() -> None:
+    """Search all orders of a prediction, its feedback twice and a label change, with a lost reply or a death."""
+    operations = ["predict 1", "feedback", "duplicate", "label change"]
+    done = _run("tests.simulation.interleavings", "--only", *operations)
+    assert done.returncode == 0, done.stderr
+    assert "schedules" in done.stdout
+
+
+def test_the_simulated_server_answers_like_a_real_one(tmp_path: Path) -> None:
+    """Send the commands of a simulation to the embedded Valkey: its replies are equal."""
+    with EmbeddedServer(tmp_path) as server:
+        done = _run("tests.simulation.comparison", server.url)
+    found = re.fullmatch(r"0 of (\d+) replies differ\n", done.stdout)
+    assert found, done.stdout[:2000] + done.stderr
+    assert int(found[1]) > FEWEST_COMMANDS
 
 
 def test_plans_become_smaller() -> None:

@@ -82,27 +82,37 @@ class SimulatedWorker:
         network: connects it with the server.
         seed: of its random numbers.
         replicas: the replicas that must have feedback before it is acknowledged.
+        visits: whether it runs what a worker does each second, and its computations take time.
     """
 
-    def __init__(self, name: str, clock: Clock, network: Network, seed: list[int], replicas: int) -> None:
+    def __init__(
+        self, name: str, clock: Clock, network: Network, seed: list[int], replicas: int, *, visits: bool = True
+    ) -> None:
         self.name = name
         self.loop = VirtualLoop(clock)
         self._clock = clock
         self.wall_offset = 0.0  # seconds by which its clock is wrong
         self.stopped_until = 0  # the step in which it continues
-        self._rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed)
         with self.loop.current():
             connection = SimulatedConnection(network, self.loop, name, _TIMEOUT)
             self.store = SimulatedStore(connection, replicas)
-            self._environment = Environment(
-                self.store, InlineCompute(self._rng), self._now, self._rng, self._new_id, self.loop.time
+            compute = InlineCompute(self.rng if visits else None)
+            self.environment = Environment(
+                self.store,
+                compute,
+                self._now,
+                self.rng,
+                self._new_id,
+                self.loop.time,
             )
-            self.sessions = SessionCache(self._environment, _SESSION_BYTES)
+            self.sessions = SessionCache(self.environment, _SESSION_BYTES)
             self.rounds = RoundService(self.sessions, 100_000)
-            self.catalogue = Catalogue(self._environment, LIMITS, self.sessions.forget)
-            self.shadows = Shadows(self._environment, LIMITS)
-            self.lifecycle = _lifecycle(self._environment, self.sessions, self.catalogue)
-            self._start_visits()
+            self.catalogue = Catalogue(self.environment, LIMITS, self.sessions.forget)
+            self.shadows = Shadows(self.environment, LIMITS)
+            self.lifecycle = _lifecycle(self.environment, self.sessions, self.catalogue)
+            if visits:
+                self._start_visits()
 
     @property
     def loaded(self) -> list[ModelSession]:
@@ -110,7 +120,7 @@ class SimulatedWorker:
         return list(self.sessions._sessions.values())
 
     def _start_visits(self) -> None:
-        environment, sessions = self._environment, self.sessions
+        environment, sessions = self.environment, self.sessions
         visits: list[Callable[[], Awaitable[None]]] = [
             sessions.maintain,
             Closer(environment, sessions).run,
@@ -118,13 +128,13 @@ class SimulatedWorker:
             Shadowing(environment).run,
         ]
         for visit in visits:
-            self.loop.spawn(_each_second(visit, self._rng.random()))
+            self.loop.spawn(_each_second(visit, self.rng.random()))
 
     def _now(self) -> float:
         return self._clock.now + self.wall_offset
 
     def _new_id(self) -> str:
-        return base64.urlsafe_b64encode(self._rng.bytes(15)).decode()
+        return base64.urlsafe_b64encode(self.rng.bytes(15)).decode()
 
 
 def _lifecycle(environment: Environment, sessions: SessionCache, catalogue: Catalogue) -> Lifecycle:

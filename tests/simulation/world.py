@@ -61,6 +61,8 @@ class World:
         replicas: the replicas that must have feedback before it is acknowledged, 0 or 1.
         models: what to create, by name.
         trace: gets a line for each event.
+        clock: the time of the simulation; a new one by default.
+        server: by that clock; a new one by default.
     """
 
     def __init__(
@@ -70,11 +72,13 @@ class World:
         replicas: int = 0,
         models: Mapping[str, Mapping[str, Any]] = MODELS,
         trace: Callable[[str], None] | None = None,
+        clock: Clock | None = None,
+        server: RedisServer | None = None,
     ) -> None:
         self._random, self._faults, self._trace = random.Random(f"world {seed}"), list(faults)[::-1], trace
         self._digest, self.steps, self._skew = hashlib.sha256(), 0, 0.0
-        self.clock, self.network = Clock(), Network()
-        self.server = RedisServer(lambda: self.clock.now)
+        self.clock, self.network = clock or Clock(), Network()
+        self.server = server or RedisServer(lambda: self.clock.now)
         self._outside = VirtualLoop(self.clock)  # the loop of all clients
         self.post = Post(self._outside)
         self.fleet = Fleet(_WORKERS, self.clock, self.network, seed, replicas)

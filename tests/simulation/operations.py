@@ -1,0 +1,74 @@
+"""The operations whose interleavings are searched."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from service.errors import FeedbackConflictError, PredictionExpiredError
+from service.prediction_id import PredictionId
+from service.rounds.prediction_requests import PredictionRequest
+from service.schemas.changes import ModelPatch
+from service.schemas.plain_bodies import PlainFeedback
+from service.visits.closer import Closer
+from tests.service.sample_models import GAPTRON, SIZE
+from tests.simulation.log_rounds import ViolationError
+from tests.simulation.truths import Truths
+from tests.simulation.workers import SimulatedWorker
+
+MODEL = "small"
+POLICIES = {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 100.0, "retain_rounds": 0}
+
+
+class Operation(NamedTuple):
+    """What a client, or a worker, does once. A client repeats it after a fault."""
+
+    name: str
+    worker: int  # 0 or 1
+    do: Callable[[Truths, SimulatedWorker], Any]
+    after: str = ""  # the operation that must have ended
+
+
+def _predict(own: str) -> Callable[[Truths, SimulatedWorker], Any]:
+    request = PredictionRequest([1.0] * SIZE, PredictionId(MODEL, own), False)
+    return lambda _, worker: worker.rounds.predict(MODEL, request)
+
+
+def _give(own: str, *, correct: bool) -> Callable[[Truths, SimulatedWorker], Any]:
+    async def give(truths: Truths, worker: SimulatedWorker) -> None:
+        feedback, truth = PlainFeedback(PredictionId(MODEL, own), correct, None), truths[MODEL]
+        try:
+            answer = await worker.rounds.give_feedback(feedback)
+        except (FeedbackConflictError, PredictionExpiredError) as error:
+            there = truth.rounds[truth.closed[own, -1] - 1]
+            if there.is_expired != isinstance(error, PredictionExpiredError):
+                raise ViolationError(f"feedback {correct} is refused ({error}), but its round is {there}") from error
+            return
+        truth.acknowledge((own, -1), answer.round, answer.reward, 0)
+        if answer.reward != float(correct):
+            raise ViolationError(f"feedback {correct} is answered with {answer.reward}")
+
+    return give
+
+
+async def _close(_: Truths, worker: SimulatedWorker) -> None:
+    await Closer(worker.environment, worker.sessions).run()
+
+
+async def _snapshot(_: Truths, worker: SimulatedWorker) -> None:
+    await worker.sessions.write_snapshot(MODEL)
+
+
+def _change(_: Truths, worker: SimulatedWorker) -> Any:
+    patch = ModelPatch.model_validate({"labels": {"add": ["new"]}})
+    return worker.catalogue.change(MODEL, patch, ("*",), None)
+
+
+OPERATIONS: Sequence[Operation] = (
+    Operation("predict 1", 0, _predict("p1")),
+    Operation("predict 2", 1, _predict("p2")),
+    Operation("feedback", 0, _give("p1", correct=True), after="predict 1"),
+    Operation("duplicate", 1, _give("p1", correct=True), after="predict 1"),
+    Operation("contradiction", 1, _give("p1", correct=False), after="predict 1"),
+    Operation("expiry", 1, _close),
+    Operation("snapshot", 0, _snapshot),
+    Operation("label change", 1, _change),
+)
