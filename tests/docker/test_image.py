@@ -1,6 +1,8 @@
 """The laws of the scan of the image's files."""
 
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,7 +57,7 @@ def test_folders_may_be_open_to_everybody_only_if_sticky(tmp_path: Path, mode: i
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
-    """A link has no mode of its own, and what it leads to is judged in its own place, or is not in the image."""
+    """The mode of a link has no effect, and what it leads to is judged in its place, or is not in the image."""
     outside = made(tmp_path / "outside" / "file", 0o4777)
     image = made(tmp_path / "image", 0o755, folder=True)
     (image / "file").symlink_to(outside)
@@ -69,6 +71,19 @@ def test_sockets_and_pipes_count_as_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "pipe").chmod(0o622)
     assert list(risky_files(tmp_path)) == ["/pipe is writable by everybody"]
+
+
+def test_the_image_strips_setuid_programs(tmp_path: Path) -> None:
+    """The command of the Dockerfile leaves no setuid or setgid file, and no other mode changes."""
+    modes = {"su": 0o4755, "wall": 0o2755, "deep/both": 0o6711, "plain": 0o755}
+    for name, mode in modes.items():
+        made(tmp_path / name, mode)
+    (command,) = re.findall(r"^RUN (find / .*)$", (ROOT / "docker" / "Dockerfile").read_text(), re.MULTILINE)
+    subprocess.run(["sh", "-c", command.replace("find /", f"find {tmp_path}", 1)], check=True)
+    assert list(risky_files(tmp_path)) == []
+    assert {name: (tmp_path / name).stat().st_mode & 0o7777 for name in modes} == {
+        name: mode & 0o777 for name, mode in modes.items()
+    }
 
 
 def test_the_scanned_image_is_the_built_one() -> None:

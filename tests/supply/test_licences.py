@@ -49,7 +49,7 @@ def test_listed_licences_are_those_of_the_installed_packages() -> None:
 
 
 def test_vendored_files_are_listed_with_their_version() -> None:
-    """Each folder of the service with a licence of its own is on the page, in the version that its checksums name."""
+    """Each folder of the service with a licence file is on the page, in the version that its checksums name."""
     folders = {str(path.parent.relative_to(ROOT)) for path in (ROOT / "service").rglob("LICENSE")}
     assert folders == set(VENDORED.values())
     for part, folder in VENDORED.items():
