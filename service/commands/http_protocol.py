@@ -20,9 +20,6 @@ _MOST_HEADERS = 10_000
 _MOST_PIPELINED = 256
 """Maximum requests of a connection that wait for the response to an earlier one."""
 
-_BODY = frozenset({b"content-length", b"transfer-encoding"})
-"""Headers of a request with a body."""
-
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -146,12 +143,9 @@ class TimedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """See `httptools`."""
         self._split_head = None
-        if self.parser.should_upgrade() and any(name in _BODY for name, _ in self.headers):
-            # The parser reads no body after an Upgrade header: it would take the body for the next request.
-            raise ValueError("an upgrade with a body")  # ends the parser: uvicorn answers 400
         super().on_headers_complete()
         if len(self.pipeline) > _MOST_PIPELINED:
-            raise ValueError("too many pipelined requests")  # the same
+            raise ValueError("too many pipelined requests")  # ends the parser: uvicorn answers 400
         if not self._in_head:  # as it is for a WebSocket
             extensions: Any = {ONE_WRITE: _OneWrite(self.cycle)}
             self.scope["extensions"] = extensions

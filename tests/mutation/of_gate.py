@@ -71,25 +71,6 @@ GATE = (
         ),
     ),
     Errors(
-        concept="ambiguous requests",
-        laws=("test_a_body_is_never_read_as_a_request", "test_an_upgrade_without_a_body_is_ignored"),
-        errors=(
-            ("upgrades are not noticed", "TimedProtocol.on_headers_complete", "self.parser.should_upgrade()", "False"),
-            (
-                "chunked bodies are not noticed",
-                "TimedProtocol.on_headers_complete",
-                "name in _BODY",
-                "name == b'content-length'",
-            ),
-            (
-                "requests without a body are refused",
-                "TimedProtocol.on_headers_complete",
-                "any(name in _BODY for name, _ in self.headers)",
-                "True",
-            ),
-        ),
-    ),
-    Errors(
         concept="deadlines",
         laws=(
             "test_a_silent_client_loses_its_connection",
