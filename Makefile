@@ -14,7 +14,7 @@ LOCK := $(PY) -m uv pip compile --no-config --universal --python-version 3.11 \
 LOCK_PROJECT := $(LOCK) pyproject.toml
 
 .DELETE_ON_ERROR:
-.PHONY: help install otel tools serve demo test mutations check chaos bench image-test openapi sbom lock clean
+.PHONY: help install otel tools serve demo test mutations check chaos simulate bench image-test openapi sbom lock clean
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
@@ -25,6 +25,7 @@ help:
 	@echo "make test       run the tests on all cores (ARGS='-m slow' for the slow ones)"
 	@echo "make mutations  check that the tests detect known errors (ARGS='--only soba' for some of them)"
 	@echo "make chaos      inject faults under load and count losses (ARGS='--seconds 600')"
+	@echo "make simulate   simulate workers, clients, network and store from a seed (SEED=7 ARGS='--total 1000000')"
 	@echo "make check      lint, formatting, types"
 	@echo "make bench      run the benchmarks"
 	@echo "make image-test build the image and run docker-compose.yml, without Docker (root; see docker/test.sh)"
@@ -51,6 +52,9 @@ mutations: $(VENV)/.dev
 	$(PY) -m tests.mutation $(ARGS)
 chaos: $(VENV)/.dev
 	$(PY) -m tests.chaos $(ARGS)
+simulate: SEED ?= 1
+simulate: $(VENV)/.dev
+	$(PY) -m tests.simulation --seed $(SEED) $(ARGS)
 check: $(VENV)/.bench
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)

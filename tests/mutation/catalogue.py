@@ -18,6 +18,7 @@ from tests.mutation.of_lifecycle import LIFECYCLE
 from tests.mutation.of_newton import NEWTON
 from tests.mutation.of_output_spaces import OUTPUT_SPACES
 from tests.mutation.of_perceptrons import PERCEPTRONS
+from tests.mutation.of_protocol import PROTOCOL
 from tests.mutation.of_regression import REGRESSION
 from tests.mutation.of_second_order import SECOND_ORDER
 from tests.mutation.of_service import SERVICE
@@ -31,6 +32,7 @@ _SERVICE = (
     *ACTIONS,
     *SERVICE,
     *STORE,
+    *PROTOCOL,
     *CHANGES,
     *SHADOWS,
     *ACCESS,

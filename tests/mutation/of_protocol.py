@@ -1,0 +1,159 @@
+"""Errors in the protocol between workers and the store. A simulation of a minute must find each of them."""
+
+from tests.mutation.mutation import Errors
+
+_LAWS = ("test_simulated_runs_break_no_promise",)
+
+PROTOCOL = (
+    Errors(
+        concept="protocol, feedback",
+        laws=_LAWS,
+        errors=(
+            (
+                "no duplicate check",
+                "add_feedback.lua:judge",
+                "if not fresh then if kind_of",
+                "if false then if kind_of",
+            ),
+            ("no conflict check", "add_feedback.lua:compare", "if reward ~= first_reward or", "if"),
+            ("no incarnation check", "blocks.lua:open_log", "~= incarnation then", "== '' then"),
+            (
+                "two entries with one number",
+                "blocks.lua:append_rounds",
+                "+ #block.rounds",
+                "- log.rounds + log.first + #block.rounds",
+            ),
+            (
+                "two rounds with one number",
+                "blocks.lua:close",
+                "at, log.rounds + place, truth)",
+                "at, log.rounds + 1, truth)",
+            ),
+            ("rounds are not counted", "blocks.lua:count_rounds", "'rounds', log.rounds - log.first)", "'rounds', 0)"),
+            ("every round counts as correct", "blocks.lua:close", "(reward == 1 and 1 or 0)", "1"),
+            ("closed blocks lose their time to live", "blocks.lua:keep", ", 'KEEPTTL')", ")"),
+            (
+                "inactive predictions take feedback",
+                "add_feedback.lua:refusal",
+                "if outcome == block.inactive then return 'a'",
+                "if false then return 'a'",
+            ),
+            ("rounds lack what their prediction saw", "blocks.lua:body_of", ".. block.seen ..", ".."),
+        ),
+    ),
+    Errors(
+        concept="protocol, predictions",
+        home="add_predictions.lua",
+        laws=_LAWS,
+        errors=(
+            (
+                "no check of the number of rounds",
+                "is_of_this_log",
+                "if seen == rounds then",
+                "if seen + 1 >= rounds then",
+            ),
+            ("no check of the log at all", "", "if seen >= 0 and not is_of_this_log() then", "if false then"),
+            ("no change counter", "is_of_this_log", "if changes_seen ~= changes then", "if false then"),
+            (
+                "no moment of the last round",
+                "is_of_this_log",
+                "return ARGV[4] == '' or (last_at",
+                "return true or (last_at",
+            ),
+            ("no incarnation check", "", "there[1] ~= ARGV[1]", "not there[1]"),
+            ("an id in use is overwritten", "", ", 'NX', 'GET')", ", 'GET')"),
+            ("predictions have no deadline", "", "there[6] and note_deadline", "false and note_deadline"),
+        ),
+    ),
+    Errors(
+        concept="protocol, closing",
+        laws=_LAWS,
+        errors=(
+            ("waiting feedback is lost", "close_expired.lua:close_one", "if waits then", "if false then"),
+            ("feedback does not wait", "add_feedback.lua:judge", "if log.waits then", "if false then"),
+            (
+                "inactive predictions become rounds",
+                "close_expired.lua:close_one",
+                "log.reward and outcome == block.nothing then",
+                "log.reward then",
+            ),
+        ),
+    ),
+    Errors(
+        concept="protocol, snapshots",
+        home="save_snapshot.lua",
+        laws=_LAWS,
+        errors=(
+            ("no parts count", "", "or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6])", ""),
+            ("an older snapshot is kept", "is_ahead", "there.rounds < rounds", "there.rounds ~= rounds"),
+            ("a snapshot of another log is kept", "is_of_this_log", "if ARGV[5] == '' then", "if true then"),
+            ("no incarnation check", "", "model[1] ~= ARGV[1]", "false"),
+            (
+                "the log is trimmed after the snapshot",
+                "",
+                "string.format('%.0f-0', first)",
+                "string.format('%.0f-0', rounds + 2)",
+            ),
+            ("snapshots expire", "", "redis.call('PERSIST', KEYS[3])", "redis.call('EXPIRE', KEYS[3], 5)"),
+        ),
+    ),
+    Errors(
+        concept="protocol, changes",
+        laws=_LAWS,
+        errors=(
+            ("a lost answer makes a change twice", "change_model.lua:", "if changes ~= ARGV[2] then", "if false then"),
+            ("a name is given twice", "create_model.lua:", "if there then", "if false then"),
+            ("the log of a deleted model stays", "delete_model.lua:", "unpack(KEYS)", "KEYS[1], KEYS[3]"),
+            ("no incarnation check", "change_model.lua:", "there[1] ~= ARGV[1]", "false"),
+        ),
+    ),
+    Errors(
+        concept="protocol, workers",
+        laws=_LAWS,
+        errors=(
+            (
+                "a lost end of the log is not noticed",
+                "LogFold._contradicts",
+                "there is not None and there != self._last_at",
+                "False",
+            ),
+            (
+                "a shorter log is not noticed",
+                "tails.has_diverged",
+                "tail.round_count < seen.round_count or tail.change_count < seen.change_count",
+                "False",
+            ),
+            (
+                "a gap in the log is not noticed",
+                "tails.has_gap",
+                "begin_of(form, entries[0], after) != seen.round_count + 1",
+                "False",
+            ),
+            ("unconfirmed writes are acknowledged", "Confirmed.call", "replicas < self._replicas", "False"),
+            (
+                "a late state counts as new",
+                "Replica.is_newer_than",
+                "self._monotonic() - self._complete_at < seconds",
+                "True",
+            ),
+            (
+                "a catch-up counts from its end",
+                "Replica.catch_up_locked",
+                "self._complete_at = begun_at",
+                "self._complete_at = self._monotonic() + 0.3",
+            ),
+            (
+                "predictions of a changed model are stored",
+                "Predictor._draw_and_store",
+                "replica.model.change_count != model.change_count",
+                "False",
+            ),
+            (
+                "trimmed rounds are not in the snapshot",
+                "forget_old.lua:",
+                "round_count(entry) >= needed then",
+                "false then",
+            ),
+        ),
+    ),
+)

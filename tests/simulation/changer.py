@@ -1,0 +1,65 @@
+"""A client that changes models: labels, kept snapshots, rollbacks and resets; one model comes and goes."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from service.schemas.changes import ModelPatch
+from service.schemas.lifecycle import SnapshotRequest
+from service.schemas.models import ModelDefinition
+from tests.service.sample_models import LABELS, definition
+from tests.simulation.clients import Crowd
+from tests.simulation.models import CHANGED, GUEST, MODELS
+from tests.simulation.workers import SimulatedWorker
+
+_PAUSE = 0.3  # mean seconds between two changes
+_ANY = ("*",)
+
+
+class Changer:
+    """Changes the model `CHANGED`, and creates and deletes `GUEST`.
+
+    Args:
+        crowd: asks workers.
+        seed: of its random numbers.
+    """
+
+    def __init__(self, crowd: Crowd, seed: int) -> None:
+        self._crowd = crowd
+        self._random = random.Random(f"changes {seed}")
+        self._labels = list(LABELS)
+        self._number = 0
+        self._kept: list[str] = []
+
+    async def play(self) -> None:
+        """Make changes until it is over. Their answers may be lost, and some are refused."""
+        while not self._crowd.is_over:
+            await asyncio.sleep(self._random.expovariate(1 / _PAUSE))
+            self._number += 1
+            changes = [self._change_labels, self._change_labels, self._keep, self._replace, self._delete, self._create]
+            await self._crowd.ask(self._random.choice(changes)(), lambda _: None)
+
+    def _change_labels(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        retired = [self._labels.pop(0)] if len(self._labels) > len(LABELS) + 2 else []
+        self._labels.append(f"new-{self._number}")
+        patch = ModelPatch.model_validate({"labels": {"add": [self._labels[-1]], "retire": retired}})
+        return lambda worker: worker.catalogue.change(CHANGED, patch, _ANY, None)
+
+    def _keep(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        self._kept = [*self._kept[-3:], f"s{self._number}"]
+        request = SnapshotRequest(id=self._kept[-1])
+        return lambda worker: worker.lifecycle.snapshots.take(CHANGED, request, None)
+
+    def _replace(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        if self._kept and self._random.random() < 0.7:
+            snapshot = self._random.choice(self._kept)
+            return lambda worker: worker.lifecycle.replacing.roll_back(CHANGED, snapshot, _ANY, None)
+        return lambda worker: worker.lifecycle.replacing.reset(CHANGED, _ANY, None)
+
+    def _delete(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        return lambda worker: worker.catalogue.delete(GUEST)
+
+    def _create(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        made = ModelDefinition.model_validate(definition(GUEST, **MODELS[GUEST]))
+        return lambda worker: worker.catalogue.create(made)

@@ -1,0 +1,65 @@
+"""Compares the server and the workers with the truth, after every step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from service.rounds.session import ModelSession
+from service.store.redis.redis_store import _ADD_PREDICTIONS
+from tests.simulation.log_rounds import ViolationError
+from tests.simulation.truths import Truths
+from tests.simulation.workers import SimulatedWorker
+
+_BEFORE_BLOCKS, _BEFORE_RECORDS = 3, 8
+"""Keys and arguments of the script that stores predictions before those of its blocks."""
+
+
+class Inspection:
+    """The checks of one run.
+
+    Args:
+        truths: the truths about all models.
+    """
+
+    def __init__(self, truths: Truths) -> None:
+        self._truths = truths
+        self._seen: dict[int, tuple[int, int, int]] = {}  # what each session had at the last check
+        self.snapshots = 0
+
+    def look(self, command: tuple[Any, ...], reply: Any) -> None:
+        """Compare the server with the truth after a command.
+
+        Raises:
+            ViolationError: if the command broke a promise.
+        """
+        if not str(command[0]).startswith("EVAL") or not command[2]:
+            return
+        self._truths.look()
+        if command[1] in (_ADD_PREDICTIONS.sha, _ADD_PREDICTIONS.source) and isinstance(reply, list):
+            total, stored = reply[:2]
+            if total is None:
+                self._note_blocks(command[3 : 3 + command[2]], command[3 + command[2] :], stored)
+
+    def _note_blocks(self, names: Sequence[str], args: Sequence[bytes], stored: Sequence[bytes | None]) -> None:
+        for name, record, before in zip(names[_BEFORE_BLOCKS:], args[_BEFORE_RECORDS:], stored, strict=True):
+            if before is None:
+                self._truths.note_stored(name, record)
+
+    def check(self, workers: Sequence[SimulatedWorker]) -> None:
+        """Compare the states of the workers with the fold.
+
+        Raises:
+            ViolationError: if a state differs, or a worker has failed.
+        """
+        for worker in workers:
+            if worker.loop.failures:
+                raise ViolationError(f"worker {worker.name}: {worker.loop.failures[0]}")
+            for session in worker.loaded:
+                self._check_session(session)
+
+    def _check_session(self, session: ModelSession) -> None:
+        replica = session.replica
+        seen, before = (replica.round_count, replica.change_count, replica.snapshot_rounds), self._seen.get(id(session))
+        if before != seen:
+            self.snapshots += before is not None and seen[2] > before[2]
+            self._truths[replica.model.name].check_replica(replica)
+            self._seen[id(session)] = seen

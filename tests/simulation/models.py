@@ -1,0 +1,24 @@
+"""The models of a simulation."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.service.sample_models import GAPTRON
+
+CHANGED, GUEST = "plain", "guest"
+"""The model that a client changes, and the one that comes and goes."""
+
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    CHANGED: {"learner": GAPTRON, "retain_rounds": 5, "window_seconds": 600.0},
+    "clicks": {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 3.0, "retain_rounds": 3},
+    "closing": {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 2.0, "learn": "at_window_close"},
+    "late": {
+        "learner": GAPTRON,
+        "window_seconds": 2.0,
+        "late_feedback": "accept",
+        "freshness": {"max_lag_seconds": 0.5},
+        "retain_seconds": 60.0,
+    },
+    GUEST: {"learner": GAPTRON, "window_seconds": 30.0},
+}
+"""The policies of each model."""

@@ -1,0 +1,238 @@
+"""A Redis server in this process: it runs the real scripts, one command at a time, on a virtual clock.
+
+The commands are those of fakeredis, the interpreter is Lua 5.1, as in Redis. fakeredis lacks `struct` and `sha1hex`,
+compiles a script for each call, and knows no memory limit: this module adds them.
+"""
+
+import copy
+import hashlib
+import queue
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import redis
+from fakeredis import FakeServer, _helpers
+from fakeredis._helpers import SimpleError
+from fakeredis._socket import FakeSocket, _base
+from fakeredis.commands_mixins import server_mixin
+
+from tests.simulation import lua_structs
+
+_OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'."
+
+_GROWING = frozenset(
+    b"SET SETRANGE HSET HSETNX HINCRBY HINCRBYFLOAT XADD ZADD RENAME COPY INCR INCRBY APPEND SADD LPUSH RPUSH".split()
+)
+"""Commands that Redis refuses above its memory limit, as far as the scripts use them."""
+
+_WRITING = _GROWING | frozenset(b"DEL UNLINK HDEL EXPIRE PEXPIRE PERSIST ZREM ZREMRANGEBYSCORE XDEL XTRIM".split())
+"""After one of these, Redis lets a script finish above the memory limit."""
+
+_KEPT_COMMANDS = 256
+"""Commands between two copies of the data. A restart may lose up to this number of commands."""
+
+_PRELUDE = """
+function(raw_call, sha1hex, pack, unpack)
+    redis.call = function(...)
+        local reply = raw_call(...)
+        if type(reply) == 'table' and reply.err then error(reply, 0) end
+        return reply
+    end
+    redis.pcall = raw_call
+    redis.sha1hex = sha1hex
+    struct = {pack = pack, unpack = unpack}
+end
+"""
+
+_RUN = """
+function(script, sha)
+    local done, result = pcall(script)
+    if done then return result end
+    if type(result) == 'table' and result.err then return {err = result.err} end
+    return {err = 'ERR ' .. tostring(result) .. ' script: ' .. sha .. ', on @user_script'}
+end
+"""
+
+
+class _Done(NamedTuple):
+    """A command, and what its effect depended on."""
+
+    moment: float
+    is_full: bool
+    command: tuple[Any, ...]
+
+
+class _Copy(NamedTuple):
+    """The data at some moment, and the commands since."""
+
+    items: dict[bytes, Any]
+    commands: list[_Done]
+
+
+class _Socket(FakeSocket):
+    """Runs commands and scripts."""
+
+    is_full = False
+    _has_written = False
+
+    def _get_server_runtime(self, server: Any) -> Any:
+        if hasattr(server, "_lua_runtime"):
+            return server._lua_runtime
+        runtime = super()._get_server_runtime(server)
+        runtime.eval(_PRELUDE)(self._call, _sha1hex, lua_structs.pack, lua_structs.unpack)
+        server.compiled, server.run = {}, runtime.eval(_RUN)
+        server._lua_expected_globals.add(b"struct")
+        return runtime
+
+    def eval(self, script: bytes, numkeys: int, *keys_and_args: bytes) -> Any:
+        """Run a script; compile it once."""
+        server: Any = self._server
+        runtime, sha = self._get_server_runtime(server), _sha1hex(script)
+        server.script_cache[sha] = script
+        if sha not in server.compiled:
+            server.compiled[sha] = runtime.compile(script, name=b"@user_script")
+        server._lua_set_keys_argv(
+            runtime.table_from(keys_and_args[:numkeys]), runtime.table_from(keys_and_args[numkeys:])
+        )
+        self._script_resp, self._has_written = 2, False
+        try:
+            result = server.run(server.compiled[sha], sha)
+        finally:
+            self._script_resp = None
+        return self._convert_lua_result(result, nested=False)
+
+    def _call(self, name: bytes, *args: Any) -> Any:
+        """Run a command of a script; return an error as a table, like Redis."""
+        runtime: Any = self._server._lua_runtime  # type: ignore[attr-defined]
+        word = bytes(name).upper()
+        try:
+            if self.is_full and not self._has_written and word in _GROWING:
+                raise SimpleError(_OUT_OF_MEMORY)
+            self._has_written |= word in _WRITING
+            function, signature = self._name_to_func(word.decode().lower())
+            reply = self._run_command(function, signature, [_argument(arg) for arg in args], True)
+            return self._convert_redis_result(runtime, reply)
+        except SimpleError as error:
+            return runtime.table_from({b"err": error.value.encode()})
+
+    def run(self, command: tuple[Any, ...]) -> Any:
+        """Run a command of a client."""
+        words = [_argument(word) for word in command]
+        if self.is_full and words[0].upper() in _GROWING:
+            return redis.exceptions.OutOfMemoryError(_OUT_OF_MEMORY.removeprefix("OOM "))
+        self._process_command(words)
+        assert isinstance(self.responses, queue.Queue)
+        return self.responses.get_nowait()
+
+
+class RedisServer:
+    """A server whose data can lose the effects of its last commands.
+
+    Args:
+        now: returns seconds since the epoch.
+
+    Attributes:
+        offset: seconds by which its clock is wrong.
+        has_replica: whether a replica is connected.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._moment: float | None = None  # while commands are repeated
+        self._server = FakeServer(version=(7,))
+        for module in (_base, server_mixin, _helpers):
+            module.time = SimpleNamespace(time=self._time)  # type: ignore[attr-defined]
+        self._socket = _Socket(self._server, 0, client_class=redis.Redis)
+        self._copies = [_Copy({}, [])]
+        self._scripts: dict[bytes, bytes] = {}  # all that ever ran
+        self.has_replica = True
+        self.offset = 0.0
+        self._confirmed = 0  # commands since the last copy that the replica has
+
+    def _time(self) -> float:
+        return self._now() + self.offset if self._moment is None else self._moment
+
+    def call(self, *command: Any) -> Any:
+        """Run one command; return its reply, or its error."""
+        if len(self._copies[-1].commands) >= _KEPT_COMMANDS:
+            self._copies = [self._copies[-1], _Copy(copy.deepcopy(self._items), [])]
+            if self._confirmed == len(self._copies[0].commands):
+                self._copies.pop(0)
+            self._confirmed = 0
+        reply = self._socket.run(command)
+        if not isinstance(reply, redis.exceptions.NoScriptError):
+            self._copies[-1].commands.append(_Done(self._time(), self.is_full, command))
+        return reply
+
+    def look(self, *command: Any) -> Any:
+        """Run a command that only reads, outside of the simulation."""
+        is_full, self._socket.is_full = self._socket.is_full, False
+        try:
+            return self._socket.run(command)
+        finally:
+            self._socket.is_full = is_full
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the memory limit is reached."""
+        return self._socket.is_full
+
+    @is_full.setter
+    def is_full(self, is_full: bool) -> None:
+        self._socket.is_full = is_full
+
+    def confirm(self) -> int:
+        """Let the replica confirm all commands; return the number of replicas that have them."""
+        if not self.has_replica:
+            return 0
+        self._confirmed = len(self._copies[-1].commands)
+        return 1
+
+    def keep(self) -> None:
+        """Make what is stored now safe from every loss."""
+        self._copies = [_Copy(copy.deepcopy(self._items), [])]
+
+    def lose(self, n: int) -> int:
+        """Undo the last commands, as a restart after a power loss may; return how many were undone, at most n."""
+        if not self._confirmed and n >= len(self._copies[-1].commands) and len(self._copies) > 1:
+            n -= len(self._copies.pop().commands)
+        copied = self._copies[-1]
+        n = min(n, len(copied.commands) - self._confirmed)
+        kept = copied.commands[: len(copied.commands) - n]
+        self.forget_scripts()
+        self._server.script_cache.update(self._scripts)
+        data = self._server.dbs[0]
+        data._dict.clear()
+        data._expiry_heap.clear()
+        for key, item in copy.deepcopy(copied.items).items():
+            data[key] = item
+        is_full = self.is_full
+        for self._moment, self.is_full, command in kept:
+            self._socket.run(command)
+        self._moment, self.is_full = None, is_full
+        self._copies[-1] = copied._replace(commands=kept)
+        self.forget_scripts()
+        return n
+
+    def forget_scripts(self) -> None:
+        """Empty the cache of scripts, as a restart does."""
+        self._scripts.update(self._server.script_cache)
+        self._server.script_cache.clear()
+
+    @property
+    def _items(self) -> dict[bytes, Any]:
+        return self._server.dbs[0]._dict
+
+
+def _sha1hex(data: Any) -> bytes:
+    return hashlib.sha1(_argument(data), usedforsecurity=False).hexdigest().encode()
+
+
+def _argument(value: Any) -> bytes:
+    """Return an argument as bytes, like hiredis, and like Lua for numbers."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, float):
+        return (f"{value:.17g}" if value != int(value) else f"{value:.0f}").encode()
+    return str(value).encode()

@@ -1,0 +1,276 @@
+"""What must be true of one model, checked after every command of the server and after every turn of a worker.
+
+The truth is the log as the server appended it, entry after entry, and its sequential fold. Neither snapshots nor
+trimming touch it. If a fault lets the server lose commands, the truth loses the same rounds.
+"""
+
+import bisect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from service.models.model import Model
+from service.replicas.replica import Replica
+from service.store import keys
+from service.store.base import ChangeEntry, LogEntry
+from service.store.log_entries import mark_of
+from service.store.records.layout import EXPIRED, PENDING, ROUND
+from service.store.redis.codecs.entry_codec import decode_entry
+from service.store.stored_models import ModelKey
+from tests.simulation.log_rounds import Own, Position, Round, Stored, ViolationError, end_of, split
+from tests.simulation.redis_server import RedisServer
+from tests.simulation.reference_fold import ReferenceFold, bits_of
+from tests.simulation.whole_log import WholeLog
+
+_TOLERANCE = 1e-12
+
+
+class Truth:
+    """The truth about one model.
+
+    Args:
+        server: holds the model.
+        key: the model.
+        latest: returns the latest moment that any clock may have shown.
+        elapsed: returns the seconds since the simulation began.
+    """
+
+    def __init__(
+        self, server: RedisServer, key: ModelKey, latest: Callable[[], float], elapsed: Callable[[], float]
+    ) -> None:
+        self._server = server
+        self._elapsed = elapsed
+        self._latest = latest
+        self.key = key
+        self.entries: list[LogEntry | ChangeEntry] = []
+        self.change_count = 0
+        self.rounds: list[Round] = []
+        self.closed: dict[Own, int] = {}  # the number of its round
+        self.predictions: dict[Own, Stored] = {}
+        self.acknowledged: dict[Own, tuple[int | None, float]] = {}  # round, if known, and reward
+        self.losses = 0
+        self.newest = 0  # the newest acknowledged round
+        self._acknowledged_at = [(-math.inf, 0)]  # moments, and the newest acknowledged round since
+        self.never_active: set[Own] = set()
+        self._fold = ReferenceFold(WholeLog(server, self), key)
+        self._fold.learn(None)
+
+    @property
+    def position(self) -> Position:
+        """The rounds and changes of the log."""
+        return len(self.rounds), self.change_count
+
+    @property
+    def model(self) -> Model:
+        """The model after all changes of the log."""
+        return self._fold.model
+
+    def look(self) -> None:
+        """Take the entries that the server has appended.
+
+        Raises:
+            ViolationError: if they break a promise.
+        """
+        there = self._counters()
+        if there is None:
+            left = self._server.look("EXISTS", *keys.lasting(*self.key)[1:])
+            self._require(not left, f"{left} keys of {self.key} exist after its deletion")
+            return
+        if there == self.position:
+            return
+        last = f"({self.position[0]}-{self.position[1]}"
+        for number, fields in self._server.look("XRANGE", keys.log(*self.key), last, "+"):
+            self._take(decode_entry(number, fields))
+            self._fold.learn(self._mark)
+        self._require(there == self.position, f"the counters say {there}, the log {self.position}")
+
+    def _store_now(self) -> float:
+        seconds, microseconds = self._server.look("TIME")
+        return int(seconds) + int(microseconds) / 1e6
+
+    def _counters(self) -> Position | None:
+        """Return the counters of the model; None if it was deleted."""
+        own, rounds, changes = self._server.look("HMGET", keys.model(self.key.name), "incarnation", "rounds", "changes")
+        return (int(rounds), int(changes or 0)) if own == self.key.incarnation.encode() else None
+
+    @property
+    def exists(self) -> bool:
+        """Whether this incarnation of the model exists."""
+        return self._counters() is not None
+
+    def _require(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            raise ViolationError(f"model {self.key.name}: {otherwise}")
+
+    def _take(self, entry: LogEntry | ChangeEntry) -> None:
+        rounds, changes = self.position
+        self.entries.append(entry)
+        if isinstance(entry, ChangeEntry):
+            at = (entry.round_count, entry.change_count)
+            self._require(at == (rounds, changes + 1), f"change {at} follows {(rounds, changes)}")
+            self.change_count += 1
+            return
+        for record in split(entry.payload):
+            self._take_round(entry.block, np.frombuffer(record, ROUND.dtype(self.model.answers.form.dtype), 1)[0])
+        self._require(entry.last_round == len(self.rounds), f"entry {entry.last_round} ends with {len(self.rounds)}")
+
+    def _take_round(self, block: str, row: Any) -> None:
+        own, at = (block, int(row["token"])), int(row["round"])
+        stored = self.predictions.get(own)
+        self._require(at == len(self.rounds) + 1, f"round {at} has the wrong place")
+        self._require(own not in self.closed, f"{own} is closed by rounds {self.closed.get(own)} and {at}")
+        self._require(own not in self.never_active, f"{own} was never activated, and has a round")
+        same = stored and (stored.output, stored.propensity) == (row["output"].tobytes(), float(row["propensity"]))
+        self._require(bool(same), f"round {at} of {own} is not the stored prediction {stored}")
+        early = self.waits(own) and stored is not None and self._store_now() < stored.expires_at
+        self._require(not early, f"{own} is closed before the end of its window")
+        self.rounds.append(Round(own, float(row["reward"]), int(row["kind"]) == EXPIRED))
+        self.closed[own] = len(self.rounds)
+
+    @property
+    def _mark(self) -> bytes | None:
+        return mark_of(self.entries[-1]) if self.entries else None
+
+    def note_stored(self, block: str, record: bytes) -> None:
+        """Note a block of predictions that the server has stored.
+
+        Raises:
+            ViolationError: if a propensity is not that of the state after the rounds that the prediction has seen.
+        """
+        waiting = self.model.format.waiting(record)
+        assert waiting is not None
+        table, contexts, parts = waiting.rows
+        seen = int(table["rounds_seen"][0]), int(table["changes_seen"][0])
+        point = self._fold.points.get(seen)
+        if point is None:
+            raise ViolationError(f"model {self.key.name}: a prediction has seen {seen}, the log has {self.position}")
+        self._require(seen[1] == self.change_count, f"a prediction of {self.position} has seen {seen}")
+        decisions = point.model.learner.decide(point.state, point.model.prepared(contexts), parts.eligible)
+        for i, row in enumerate(table):
+            own, output = (block, int(row["token"])), row["output"]
+            true, drawn = float(decisions.distributions[i, int(output)]), float(row["propensity"])
+            self._require(abs(true - drawn) <= _TOLERANCE, f"{own} has the propensity {drawn}, and not {true}")
+            there = self.predictions.get(own)
+            self._require(there is None or there.expires_at < waiting.expires_at, f"{own} is stored twice")
+            self.predictions[own] = Stored(output.tobytes(), drawn, waiting.expires_at)
+
+    def acknowledge(self, own: Own, number: int | None, reward: float, losses: int) -> None:
+        """Note feedback that a worker acknowledges.
+
+        Args:
+            own: the prediction.
+            number: of its round, if known.
+            reward: as answered.
+            losses: of the server, when the worker got the feedback.
+
+        Raises:
+            ViolationError: if the log does not have the round.
+        """
+        if losses < self.losses and (number is None or self.closed.get(own) != number):
+            return  # the store has lost it since
+        if number is not None:
+            there = self.rounds[number - 1] if number <= len(self.rounds) else None
+            self._require(
+                there is not None and (there.own, there.reward) == (own, reward),
+                f"feedback {reward} for {own} is acknowledged as round {number}, which is {there}",
+            )
+        self.acknowledged[own] = (number, reward)
+        self.newest = max(self.newest, number or 0)
+        self._acknowledged_at.append((self._elapsed(), self.newest))
+
+    def newest_before(self, seconds: float) -> int:
+        """Return the newest round that was acknowledged more than some time ago."""
+        place = bisect.bisect_left(self._acknowledged_at, (self._elapsed() - seconds, 0)) - 1
+        return self._acknowledged_at[max(place, 0)][1]
+
+    def lose(self) -> list[Own]:
+        """Note that the server has lost its last commands; return the predictions whose acknowledged rounds it lost."""
+        self.losses += 1
+        if (counters := self._counters()) is None:
+            return []
+        rounds, changes = counters
+        self.newest = min(self.newest, rounds)
+        self._acknowledged_at = [(at, min(newest, rounds)) for at, newest in self._acknowledged_at]
+        undone = self.rounds[rounds:]
+        self.rounds, self.change_count = self.rounds[:rounds], changes
+        for each in undone:
+            del self.closed[each.own]
+        self.entries = [entry for entry in self.entries if end_of(entry) <= (rounds, changes)]
+        self.predictions = {own: stored for own, stored in self.predictions.items() if self._has(own)}
+        self._require(self.position == (rounds, changes), "a loss split an entry")
+        self._fold.cut((rounds, changes), self._mark)
+        gone = [own for own in self.acknowledged if own not in self.closed and not self._holds_feedback(own)]
+        for own in gone:
+            self.acknowledged.pop(own, None)
+        return gone
+
+    def _has(self, own: Own) -> bool:
+        return own in self.closed or bool(self._server.look("EXISTS", keys.block(*self.key, own[0])))
+
+    def waits(self, own: Own) -> bool:
+        """Whether feedback for a prediction may wait for the end of its window."""
+        return self.model.definition.learn == "at_window_close" and own not in self.closed
+
+    def may_have_expired(self, own: Own) -> bool:
+        """Whether the window of a prediction may have ended, by some clock."""
+        stored = self.predictions.get(own)
+        return stored is None or stored.expires_at < self._latest()
+
+    def _holds_feedback(self, own: Own) -> bool:
+        """Whether feedback for a prediction waits for the end of its window."""
+        return self._open_in(own[0]).get(own) == PENDING
+
+    def _open_in(self, block: str) -> dict[Own, int]:
+        """Return the predictions of a block that have no round, with the kinds of their outcomes."""
+        record = self._server.look("GET", keys.block(*self.key, block))
+        waiting = None if record is None else self.model.format.waiting(record)
+        if waiting is None:
+            return {}
+        tokens = waiting.rows.table["token"].tolist()
+        return {(block, token): kind for token, kind in zip(tokens, waiting.kinds, strict=True)}
+
+    def check_replica(self, replica: Replica) -> None:
+        """Check that a state of a worker is the fold.
+
+        Raises:
+            ViolationError: if not.
+        """
+        if replica.lock.locked() or replica.state is None or replica.model.key != self.key:
+            return
+        at = replica.round_count, replica.change_count
+        point, mark = self._fold.points.get(at), replica.seen.last_at
+        if point is None or mark != point.mark:  # the worker has not noticed a loss, or does not know the mark
+            self._require(self.losses > 0 or (point is not None and mark is None), f"a state at {at}, {mark!r}")
+            return
+        self._require(
+            bits_of(replica.model, replica.state) == point.bits,
+            f"the state of a worker after {at} is not the fold of the log",
+        )
+
+    def check_end(self, due: float) -> None:
+        """Check the model after all requests have ended.
+
+        Args:
+            due: the moment, by the store's clock, before which all windows must be closed.
+        """
+        self.look()
+        if not self.exists:
+            return
+        for own, (number, reward) in self.acknowledged.items():
+            closed_by = self.closed.get(own)
+            if number is not None or closed_by is not None:
+                there = None if closed_by is None else self.rounds[closed_by - 1]
+                self._require(there is not None and there.reward == reward, f"{own}: {number}, {reward} became {there}")
+        for own, stored in self.predictions.items():
+            name = keys.block(*self.key, own[0])
+            self._require(self._server.look("PTTL", name) != -1, f"{name} is never deleted")
+            is_due = bool(self.model.closing) and stored.expires_at < due
+            self._require(not (is_due and own in self._open_in(own[0])), f"{own} is open after its window")
+        late = self._server.look("ZRANGEBYSCORE", keys.deadlines(*self.key), "-inf", repr(due))
+        self._require(not late, f"{len(late)} blocks are not closed after their windows")
+        counted = self._server.look("HMGET", keys.model(self.key.name), "correct", "expired")
+        right, expired = (int(each or 0) for each in counted)
+        true = (sum(each.reward == 1 for each in self.rounds), sum(each.is_expired for each in self.rounds))
+        self._require((right, expired) == true, f"the counters say {(right, expired)}, the log {true}")

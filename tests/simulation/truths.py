@@ -1,0 +1,90 @@
+"""The truths about all models. A model that is deleted and created again has another incarnation, and another truth."""
+
+from collections.abc import Callable, Iterator
+
+from service.store import keys
+from service.store.stored_models import ModelKey
+from tests.simulation.log_rounds import Own, ViolationError
+from tests.simulation.redis_server import RedisServer
+from tests.simulation.truth import Truth
+
+
+class Truths:
+    """The truths about all incarnations of all models.
+
+    Args:
+        server: holds the models.
+        latest: returns the latest moment that any clock may have shown.
+        elapsed: returns the seconds since the simulation began.
+    """
+
+    def __init__(self, server: RedisServer, latest: Callable[[], float], elapsed: Callable[[], float]) -> None:
+        self._server = server
+        self._clocks = latest, elapsed
+        self._all: dict[ModelKey, Truth] = {}
+        self._now: dict[str, Truth] = {}
+
+    def __getitem__(self, name: str) -> Truth:
+        """Return the truth about the last incarnation of a model."""
+        return self._now[name]
+
+    def __iter__(self) -> Iterator[Truth]:
+        """Return the truths about the last incarnations."""
+        return iter(self._now.values())
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all models."""
+        return list(self._now)
+
+    @property
+    def round_count(self) -> int:
+        """The number of rounds of all incarnations."""
+        return sum(len(truth.rounds) for truth in self._all.values())
+
+    @property
+    def change_count(self) -> int:
+        """The number of changes of all incarnations."""
+        return sum(truth.change_count for truth in self._all.values())
+
+    def note(self, name: str) -> None:
+        """Note the incarnation of a model that the server has now."""
+        incarnation = self._server.look("HGET", keys.model(name), "incarnation")
+        if incarnation is None:
+            return
+        key = ModelKey(name, incarnation.decode())
+        if key not in self._all:
+            self._all[key] = Truth(self._server, key, *self._clocks)
+        before, self._now[name] = self._now.get(name), self._all[key]
+        if before is not None and before is not self._all[key]:
+            self._all[key].losses = max(before.losses, self._all[key].losses) + 1
+
+    def look(self) -> None:
+        """Take what the server has appended to any log; see `Truth.look`."""
+        for name in self.names:
+            if not self._now[name].exists:
+                self._now[name].look()
+                self._now[name].losses += 1  # answers on their way may be about what is gone
+                self.note(name)
+            self._now[name].look()
+
+    def note_stored(self, block_key: str, record: bytes) -> None:
+        """Note a stored block of predictions; see `Truth.note_stored`."""
+        model, _, block = block_key.partition(":p:")
+        name, incarnation = model.removeprefix("wager:{").split("}:")
+        truth = self._now[name]
+        if truth.key.incarnation != incarnation or not truth.exists:
+            raise ViolationError(
+                f"block {block} of {incarnation} of model {name} is stored; it has {truth.key.incarnation}"
+            )
+        truth.note_stored(block, record)
+
+    def lose(self) -> list[Own]:
+        """Note that the server has lost its last commands; see `Truth.lose`."""
+        gone = list[Own]()
+        for name in self.names:
+            self.note(name)
+            truth = self._now[name]
+            lost = truth.lose()
+            gone += lost if truth.exists else []
+        return gone

@@ -1,0 +1,143 @@
+"""One worker of a simulation: the real use cases, sessions, replicas and visits, without HTTP."""
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from service.catalogue.catalogue import Catalogue
+from service.catalogue.shadows import Shadows
+from service.compute import Compute
+from service.environment import Environment
+from service.lifecycle.copying import Copying
+from service.lifecycle.promoting import Promoting
+from service.lifecycle.replacing import Replacing
+from service.lifecycle.snapshots import Snapshots
+from service.lifecycle.use_cases import Lifecycle
+from service.models.model import Limits
+from service.rounds.session import ModelSession
+from service.rounds.session_cache import SessionCache
+from service.rounds.use_cases import RoundService
+from service.store.connections.connections import Connection
+from service.store.connections.replication import Confirmed
+from service.store.redis import snapshot_commands
+from service.store.redis.redis_store import RedisStore
+from service.visits.closer import Closer
+from service.visits.retention import Retention
+from service.visits.shadowing import Shadowing
+from tests.simulation.event_loop import Clock, VirtualLoop
+from tests.simulation.network import Network, SimulatedConnection
+
+_T = TypeVar("_T")
+
+LIMITS = Limits(2**30, 10**12, 2**30)
+_TIMEOUT = 2.0  # seconds to wait for the server
+_SESSION_BYTES = 2**20
+_LONGEST_COMPUTATION = 0.02  # seconds
+
+
+class InlineCompute(Compute):
+    """Runs what `Compute` runs in threads: after a random time, at once, and until a random time later.
+
+    Args:
+        rng: draws the times; None for no time at all.
+    """
+
+    def __init__(self, rng: np.random.Generator | None = None) -> None:
+        super().__init__(2)
+        self._rng = rng
+
+    async def run(self, _: str, function: Callable[..., _T], *args: Any) -> _T:
+        """See `Compute.run`."""
+        await self._pass()
+        result = function(*args)
+        await self._pass()
+        return result
+
+    async def _pass(self) -> None:
+        if self._rng is not None:
+            await asyncio.sleep(_LONGEST_COMPUTATION * self._rng.random())
+
+
+snapshot_commands._PART_BYTES = 64  # so that a snapshot has several parts, as large ones do
+
+
+class SimulatedStore(RedisStore):
+    """The store over a connection of the simulation."""
+
+    def __init__(self, connection: Connection, replicas: int) -> None:
+        self._connection = self._bulk = connection
+        self._confirmed = Confirmed(connection, replicas, _TIMEOUT / 2)
+        self._turn = asyncio.Semaphore(32)
+
+
+class SimulatedWorker:
+    """A process that can be killed between any two turns of its event loop.
+
+    Args:
+        name: identifies the process; a restarted worker is another process.
+        clock: the time of the simulation.
+        network: connects it with the server.
+        seed: of its random numbers.
+        replicas: the replicas that must have feedback before it is acknowledged.
+    """
+
+    def __init__(self, name: str, clock: Clock, network: Network, seed: list[int], replicas: int) -> None:
+        self.name = name
+        self.loop = VirtualLoop(clock)
+        self._clock = clock
+        self.wall_offset = 0.0  # seconds by which its clock is wrong
+        self.stopped_until = 0  # the step in which it continues
+        self._rng = np.random.default_rng(seed)
+        with self.loop.current():
+            connection = SimulatedConnection(network, self.loop, name, _TIMEOUT)
+            self.store = SimulatedStore(connection, replicas)
+            self._environment = Environment(
+                self.store, InlineCompute(self._rng), self._now, self._rng, self._new_id, self.loop.time
+            )
+            self.sessions = SessionCache(self._environment, _SESSION_BYTES)
+            self.rounds = RoundService(self.sessions, 100_000)
+            self.catalogue = Catalogue(self._environment, LIMITS, self.sessions.forget)
+            self.shadows = Shadows(self._environment, LIMITS)
+            self.lifecycle = _lifecycle(self._environment, self.sessions, self.catalogue)
+            self._start_visits()
+
+    @property
+    def loaded(self) -> list[ModelSession]:
+        """The sessions that the worker has."""
+        return list(self.sessions._sessions.values())
+
+    def _start_visits(self) -> None:
+        environment, sessions = self._environment, self.sessions
+        visits: list[Callable[[], Awaitable[None]]] = [
+            sessions.maintain,
+            Closer(environment, sessions).run,
+            Retention(environment, sessions).run,
+            Shadowing(environment).run,
+        ]
+        for visit in visits:
+            self.loop.spawn(_each_second(visit, self._rng.random()))
+
+    def _now(self) -> float:
+        return self._clock.now + self.wall_offset
+
+    def _new_id(self) -> str:
+        return base64.urlsafe_b64encode(self._rng.bytes(15)).decode()
+
+
+def _lifecycle(environment: Environment, sessions: SessionCache, catalogue: Catalogue) -> Lifecycle:
+    return Lifecycle(
+        snapshots=Snapshots(environment, sessions),
+        replacing=Replacing(environment, LIMITS, catalogue),
+        copying=Copying(environment, LIMITS, sessions),
+        promoting=Promoting(environment, LIMITS, catalogue),
+    )
+
+
+async def _each_second(visit: Callable[[], Awaitable[None]], first: float) -> None:
+    await asyncio.sleep(first)
+    while True:
+        await visit()
+        await asyncio.sleep(1.0)
