@@ -4,12 +4,17 @@ ARGS ?=
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --require-hashes
+PIP_INTO = $(PY) -m pip --disable-pip-version-check --python $(1) install --quiet --require-hashes
+# The environments of `make sbom`: what `make serve` installs, and the tool that lists it.
+RUNTIME := build/sbom/runtime
+LISTING := build/sbom/tool
 CODE := $(wildcard service learners tests benchmarks client/wager_client examples)
-LOCK := $(PY) -m uv pip compile pyproject.toml --no-config --universal --python-version 3.11 \
+LOCK := $(PY) -m uv pip compile --no-config --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --no-header --quiet
+LOCK_PROJECT := $(LOCK) pyproject.toml
 
 .DELETE_ON_ERROR:
-.PHONY: help install otel tools serve demo test mutations check chaos simulate bench image-test openapi lock clean
+.PHONY: help install otel tools serve demo test mutations check chaos simulate bench image-test openapi sbom lock clean
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
@@ -25,6 +30,7 @@ help:
 	@echo "make bench      run the benchmarks"
 	@echo "make image-test build the image and run docker-compose.yml, without Docker (root; see docker/test.sh)"
 	@echo "make openapi    regenerate openapi.md"
+	@echo "make sbom       list what the service installs, with licences (build/sbom/wager.cdx.json, docs/licences.md)"
 	@echo "make lock       regenerate requirements/ (ARGS=--upgrade for newer versions)"
 	@echo "make clean      remove .venv and caches; data stays"
 
@@ -60,13 +66,24 @@ image-test: $(VENV)/.dev
 openapi: $(VENV)/.serve
 	$(PY) -m service.commands.openapi_md > openapi.md.new
 	mv openapi.md.new openapi.md
+# The same lock gives the same file on machines of one kind: no times, no serial numbers, no paths.
+sbom: $(VENV)/.serve
+	$(PY) -m venv --clear --without-pip $(RUNTIME)
+	$(PY) -m venv --clear --without-pip $(LISTING)
+	$(call PIP_INTO,$(RUNTIME)) -r requirements/serve.txt
+	$(call PIP_INTO,$(LISTING)) -r requirements/sbom.txt
+	$(LISTING)/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+		--output-file build/sbom/wager.cdx.json $(RUNTIME)
+	$(PY) -P -m tests.supply.licences build/sbom/wager.cdx.json > docs/licences.md.new
+	mv docs/licences.md.new docs/licences.md
 lock: $(VENV)/.dev
-	$(LOCK) $(ARGS) --output-file requirements/serve.txt
-	$(LOCK) $(ARGS) --extra otel --constraints requirements/serve.txt --output-file requirements/otel.txt
-	$(LOCK) $(ARGS) --extra tools --constraints requirements/otel.txt --output-file requirements/tools.txt
-	$(LOCK) $(ARGS) --all-extras --group dev --constraints requirements/otel.txt --constraints requirements/tools.txt \
+	$(LOCK_PROJECT) $(ARGS) --output-file requirements/serve.txt
+	$(LOCK_PROJECT) $(ARGS) --extra otel --constraints requirements/serve.txt --output-file requirements/otel.txt
+	$(LOCK_PROJECT) $(ARGS) --extra tools --constraints requirements/otel.txt --output-file requirements/tools.txt
+	$(LOCK_PROJECT) $(ARGS) --all-extras --group dev --constraints requirements/otel.txt --constraints requirements/tools.txt \
 		--output-file requirements/dev.txt
-	$(LOCK) $(ARGS) --group bench --constraints requirements/dev.txt --output-file requirements/bench.txt
+	$(LOCK_PROJECT) $(ARGS) --group bench --constraints requirements/dev.txt --output-file requirements/bench.txt
+	$(LOCK) $(ARGS) --group sbom --output-file requirements/sbom.txt
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

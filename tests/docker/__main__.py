@@ -1,4 +1,4 @@
-"""`python -m tests.docker [SUITE...]`: starts docker-compose.yml, and checks what the documentation promises.
+"""`python -m tests.docker [SUITE...]`: checks the image, and what the documentation of docker-compose.yml promises.
 
 `docker/test.sh` builds the images and starts a substitute for a container engine. Each check prints one line.
 """
@@ -7,10 +7,10 @@ import sys
 
 import httpx2
 
-from tests.docker import cluster, monitoring, stack
+from tests.docker import cluster, image, monitoring, stack
 from tests.docker.engine import compose
 
-SUITES = {"stack": stack.CHECKS, "cluster": cluster.CHECKS, "monitoring": monitoring.CHECKS}
+SUITES = {"image": image.CHECKS, "stack": stack.CHECKS, "cluster": cluster.CHECKS, "monitoring": monitoring.CHECKS}
 
 
 def main(names: list[str]) -> int:

@@ -33,13 +33,13 @@ NAMING: dict[str, Any] = {
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers each request with the port of its server, and closes the connection."""
+    """Answers each request with the port of its server, or an upgrade with 400, and closes the connection."""
 
     def do_GET(self) -> None:
         """Answer."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         body = str(self.connection.getsockname()[1]).encode()
-        self.send_response(200)
+        self.send_response(400 if "Upgrade" in self.headers else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -114,6 +114,14 @@ def test_requests_without_a_model_go_to_all_workers(balanced: Balanced) -> None:
     assert len({client.get("/learners").text for _ in range(6)}) == 2
     body = {"context": [1.0] * 10_000, "model": "late"}
     assert len({client.post("/predict", json=body).text for _ in range(6)}) == 2
+
+
+def test_no_upgrade_reaches_a_worker(balanced: Balanced) -> None:
+    """A client that offers another protocol, as some do by default, is answered in HTTP/1.1."""
+    _, client = balanced
+    offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQAAP__"}
+    assert client.get("/learners", headers=offer).status_code == 200
+    assert client.post("/predict", json={"model": "m"}, headers=offer).status_code == 200
 
 
 def test_the_models_of_a_lost_worker_go_to_the_other(tmp_path: Path) -> None:

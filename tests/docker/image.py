@@ -1,0 +1,64 @@
+"""The files of the image: no program changes its user, no file is open to everybody, and its packages are listed."""
+
+import json
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.docker.engine import Check
+from tests.supply.licences import ROOT, canonical, pinned
+
+IMAGE = "wager:0.2.0.dev0"
+
+
+def risky_files(root: Path) -> Iterator[str]:
+    """Yield each file below a folder that is setuid, setgid, or writable by everybody, and why.
+
+    A folder with the sticky bit, such as /tmp, may be writable by everybody: nobody can replace the files of others in
+    it. A setgid folder only passes its group on to new files. The mode of a symbolic link has no effect.
+    """
+    for path in sorted(root.rglob("*")):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            continue
+        name = f"/{path.relative_to(root)}"
+        if not stat.S_ISDIR(mode) and mode & (stat.S_ISUID | stat.S_ISGID):
+            yield f"{name} is setuid or setgid"
+        if mode & stat.S_IWOTH and not (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
+            yield f"{name} is writable by everybody"
+
+
+@contextmanager
+def _mounted() -> Iterator[Path]:
+    """Mount the image with Podman, as root, while the block runs."""
+    done = subprocess.run(["podman", "image", "mount", IMAGE], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"podman image mount: {done.stderr[-2000:]}")
+    try:
+        yield Path(done.stdout.strip())
+    finally:
+        subprocess.run(["podman", "image", "unmount", IMAGE], capture_output=True, check=False)
+
+
+def _no_risky_files() -> str:
+    with _mounted() as root:
+        assert (root / "app" / "wager.cdx.json").exists(), f"{root} is not the root of the image"
+        assert list(risky_files(root)) == []
+        return f"{sum(1 for _ in root.rglob('*'))} files"
+
+
+def _listed_packages() -> str:
+    with _mounted() as root:
+        bom = json.loads((root / "app" / "wager.cdx.json").read_text())
+    listed = {(canonical(one["name"]), one["version"]) for one in bom["components"]}
+    assert "numpy" in {name for name, _ in listed}
+    assert listed <= pinned((ROOT / "requirements" / "serve.txt").read_text())
+    return f"{len(listed)} packages"
+
+
+CHECKS: dict[str, Check] = {
+    "no file is setuid, setgid or writable by everybody": _no_risky_files,
+    "the image lists its packages, all from the lock": _listed_packages,
+}
