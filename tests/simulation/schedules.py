@@ -201,7 +201,7 @@ class Schedule:
         """Check a schedule in which nothing can happen any more.
 
         Raises:
-            ViolationError: if an operation waits for ever, or a promise is broken.
+            ViolationError: if an operation does not end, or a promise is broken.
         """
         waiting = [name for name in self._operations if not self._is_done(name)]
         if waiting:

@@ -18,7 +18,7 @@ FEWEST_COMMANDS = 1_000
 
 
 def _run(module: str, *arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[str]:
-    """Run a module in a process of its own, because simulations change the modules of their libraries."""
+    """Run a module in a separate process, because simulations change the modules of their libraries."""
     environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": f"{ROOT}:{ROOT / 'client'}"}
     command = [sys.executable, "-m", module, *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
