@@ -54,12 +54,6 @@ PROTOCOL = (
             ),
             ("no check of the log at all", "", "if seen >= 0 and not is_of_this_log() then", "if false then"),
             ("no change counter", "is_of_this_log", "if changes_seen ~= changes then", "if false then"),
-            (
-                "no moment of the last round",
-                "is_of_this_log",
-                "return ARGV[4] == '' or (last_at",
-                "return true or (last_at",
-            ),
             ("no incarnation check", "", "there[1] ~= ARGV[1]", "not there[1]"),
             ("an id in use is overwritten", "", ", 'NX', 'GET')", ", 'GET')"),
             ("predictions have no deadline", "", "there[6] and note_deadline", "false and note_deadline"),

@@ -15,6 +15,7 @@ from service.errors import (
     NotActivatedError,
     PredictionExpiredError,
     PredictionNotFoundError,
+    StoreCorruptError,
     StoreError,
     WagerError,
 )
@@ -148,6 +149,7 @@ class Crowd:
     def _hear_prediction(self, known: Known, newest: int, losses: int, answer: Any) -> None:
         """Check an answer when a worker gives it."""
         if not isinstance(answer, PredictAnswer):
+            _check_soundness(known.truth, losses, answer)
             return
         self.predicted += 1
         own, truth = PredictionId.parse(answer.prediction_id), known.truth
@@ -191,7 +193,14 @@ class Crowd:
             if answer.reward != float(bool(feedback.correct)):
                 raise ViolationError(f"feedback {feedback.correct} for {own} is answered with {answer.reward}")
         elif isinstance(answer, WagerError) and losses == known.truth.losses:
+            _check_soundness(known.truth, losses, answer)
             _check_refusal(known.truth, own, bool(feedback.correct), answer)
+
+
+def _check_soundness(truth: Truth, losses: int, error: Any) -> None:
+    """Check that no worker finds damage. A loss between two reads of a worker may look like it."""
+    if isinstance(error, StoreCorruptError | NewerVersionError) and losses == truth.losses:
+        raise ViolationError(f"nothing is damaged, but a worker found: {error}")
 
 
 def _check_refusal(truth: Truth, own: Own, correct: bool, error: WagerError) -> None:

@@ -42,7 +42,7 @@ _SHARES = {
 _MOST_LOST = (3, 30)  # commands
 _FARTHEST = 5.0  # seconds of a jump, mostly; some are an hour
 _HOUR = 3600.0
-_LONGEST_PAUSE = 600  # steps
+_LONGEST_PAUSE = 1500  # steps
 _STEPS_BETWEEN = (40, 150, 600)  # mean steps between two faults
 _SHARE_OF_KINDS = 0.7
 """Share of the kinds of faults that a run has: some errors need a fault without the others (Groce et al., 2012)."""

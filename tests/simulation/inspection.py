@@ -5,6 +5,7 @@ from typing import Any
 
 from service.rounds.session import ModelSession
 from service.store.redis.redis_store import _ADD_PREDICTIONS
+from service.store.redis.snapshot_commands import _SAVE_SNAPSHOT
 from tests.simulation.log_rounds import ViolationError
 from tests.simulation.truths import Truths
 from tests.simulation.workers import SimulatedWorker
@@ -34,6 +35,8 @@ class Inspection:
         if not str(command[0]).startswith("EVAL") or not command[2]:
             return
         self._truths.look()
+        if command[1] in (_SAVE_SNAPSHOT.sha, _SAVE_SNAPSHOT.source):
+            self._truths.check_snapshot(str(command[3]))
         if command[1] in (_ADD_PREDICTIONS.sha, _ADD_PREDICTIONS.source) and isinstance(reply, list):
             total, stored = reply[:2]
             if total is None:

@@ -9,8 +9,8 @@ CHANGED, GUEST = "plain", "guest"
 """The model that a client changes, and the one that comes and goes."""
 
 MODELS: Mapping[str, Mapping[str, Any]] = {
-    CHANGED: {"learner": GAPTRON, "retain_rounds": 5, "window_seconds": 600.0},
-    "clicks": {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 3.0, "retain_rounds": 3},
+    CHANGED: {"learner": GAPTRON, "retain_rounds": 0, "window_seconds": 600.0},
+    "clicks": {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 3.0, "retain_rounds": 0},
     "closing": {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 2.0, "learn": "at_window_close"},
     "late": {
         "learner": GAPTRON,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from service.errors import NewerVersionError, StoreCorruptError, WagerError
+from service.errors import WagerError
 from tests.simulation.event_loop import VirtualLoop
 from tests.simulation.log_rounds import ViolationError
 from tests.simulation.workers import SimulatedWorker
@@ -63,9 +63,6 @@ class Post:
         try:
             answer = await letter.ask(worker)
             letter.heard(answer)
-        except (StoreCorruptError, NewerVersionError) as error:
-            self.violations.append(ViolationError(f"nothing is damaged, but a worker found: {error}"))
-            return
         except WagerError as error:
             answer = error
             self._hear(letter, error)

@@ -19,6 +19,7 @@ from service.store.log_entries import mark_of
 from service.store.records.layout import EXPIRED, PENDING, ROUND
 from service.store.redis.codecs.entry_codec import decode_entry
 from service.store.stored_models import ModelKey
+from tests.simulation.event_loop import run_now
 from tests.simulation.log_rounds import Own, Position, Round, Stored, ViolationError, end_of, split
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.reference_fold import ReferenceFold, bits_of
@@ -54,7 +55,9 @@ class Truth:
         self.newest = 0  # the newest acknowledged round
         self._acknowledged_at = [(-math.inf, 0)]  # moments, and the newest acknowledged round since
         self.never_active: set[Own] = set()
-        self._fold = ReferenceFold(WholeLog(server, self), key)
+        self._store = WholeLog(server, self)
+        self._snapshot_at: Position = (0, 0)
+        self._fold = ReferenceFold(self._store, key)
         self._fold.learn(None)
 
     @property
@@ -191,6 +194,7 @@ class Truth:
         if (counters := self._counters()) is None:
             return []
         rounds, changes = counters
+        self._snapshot_at = (0, 0)
         self.newest = min(self.newest, rounds)
         self._acknowledged_at = [(at, min(newest, rounds)) for at, newest in self._acknowledged_at]
         undone = self.rounds[rounds:]
@@ -248,6 +252,22 @@ class Truth:
             bits_of(replica.model, replica.state) == point.bits,
             f"the state of a worker after {at} is not the fold of the log",
         )
+
+    def check_snapshot(self) -> None:
+        """Check that the stored snapshot is the fold, and newer than the one before.
+
+        Raises:
+            ViolationError: if not.
+        """
+        snapshot = run_now(self._store.stored_snapshot(self.key))
+        if snapshot is None:
+            return
+        at = snapshot.round_count, snapshot.change_count
+        point = self._fold.points.get(at)
+        right = point is not None and bytes(snapshot.state) == point.bits
+        self._require(right, f"the snapshot of {at} is not the fold of the log")
+        self._require(at >= self._snapshot_at, f"the snapshot of {self._snapshot_at} is replaced by one of {at}")
+        self._snapshot_at = at
 
     def check_end(self, due: float) -> None:
         """Check the model after all requests have ended.

@@ -79,6 +79,12 @@ class Truths:
             )
         truth.note_stored(block, record)
 
+    def check_snapshot(self, model_key: str) -> None:
+        """Check the snapshot of a model; see `Truth.check_snapshot`."""
+        truth = self._now[model_key.removeprefix("wager:{").partition("}")[0]]
+        if truth.exists:
+            truth.check_snapshot()
+
     def lose(self) -> list[Own]:
         """Note that the server has lost its last commands; see `Truth.lose`."""
         gone = list[Own]()

@@ -78,6 +78,10 @@ class WholeLog(SimulatedStore):
         """Return None: the fold begins with the first round."""
         return None
 
+    async def stored_snapshot(self, key: ModelKey) -> Snapshot | None:
+        """Return the snapshot that the server has."""
+        return await super().load_snapshot(key)
+
     async def read_damage(self, _: ModelKey) -> DamageRecord:
         """Return no damage: the simulation damages nothing."""
         return DamageRecord(0, [])
