@@ -90,12 +90,12 @@ class _Noted(TimedProtocol):
 
 
 @asynccontextmanager
-async def serving(app: ASGIApp, deadlines: Deadlines = PATIENT) -> AsyncIterator[Server]:
-    """Serve an application on a free port, for at most 20 seconds."""
+async def serving(app: ASGIApp, deadlines: Deadlines = PATIENT, limit: float = 20.0) -> AsyncIterator[Server]:
+    """Serve an application on a free port, for at most `limit` seconds."""
     made = Server(app, deadlines)
     server = await asyncio.get_running_loop().create_server(made.protocol, "127.0.0.1", 0)
     made.port = server.sockets[0].getsockname()[1]
-    async with server, asyncio.timeout(20.0):
+    async with server, asyncio.timeout(limit):
         yield made
         for each in made.protocols:
             each.transport.abort()

@@ -284,4 +284,4 @@ async def test_a_lingering_connection_closes_in_time() -> None:
     await stopped.send(5.0, START + b"connection: close\r\ncontent-length: 999\r\n\r\n", answer=True)
     stopped.clock.advance(6.0)
     stopped.protocol.shutdown()
-    assert stopped.pipe.closed_at == 6.0
+    assert stopped.pipe.is_closing()
