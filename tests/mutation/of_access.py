@@ -121,6 +121,21 @@ ACCESS = (
         errors=(("bodies are not searched", "check_text", "check_pairs(body)", ""),),
     ),
     Errors(
+        concept="older statistics",
+        home="decode_statistics",
+        laws=("test_older_statistics_have_no_details", "test_damaged_statistics_have_one_error"),
+        errors=(
+            ("details of another version", "_details", "NO_CURVE", "fields.get('curve', NO_CURVE)"),
+            ("numbers overflow", "decode_statistics", "OverflowError", "KeyError"),
+        ),
+    ),
+    Errors(
+        concept="half surrogate pairs",
+        home="json_of",
+        laws=("test_damaged_bytes_are_read_or_refused",),
+        errors=(("files are not searched", "json_of", "check_pairs(text.encode())", "pass"),),
+    ),
+    Errors(
         concept="half surrogate pairs",
         home="StrictRoute",
         laws=("test_half_a_pair_anywhere_is_refused",),

@@ -1,4 +1,4 @@
-"""The law of half surrogate pairs: JSON that escapes one is no JSON, wherever it stands and whoever reads it."""
+"""The law of half surrogate pairs: JSON that escapes one is no JSON, in any place and for any reader."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Requests whose end two servers may see at different places, with another request hidden behind one of them."""
+"""Requests whose end two servers may see at different places, with another request hidden after one of them."""
 
 from collections.abc import Iterator
 

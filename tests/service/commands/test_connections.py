@@ -44,7 +44,7 @@ def test_an_upgrade_is_ignored(loop: str, protocol: str, body: str) -> None:
 
 @each_loop
 def test_a_tunnel_is_refused(loop: str) -> None:
-    """CONNECT is answered with 400, and nothing behind it is read."""
+    """CONNECT is answered with 400, and nothing after it is read."""
 
     async def main() -> None:
         async with serving(echo) as server:

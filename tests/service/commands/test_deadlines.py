@@ -73,6 +73,10 @@ class Pipe:
     aborted_at: float | None
     ended_at: float | None
 
+    def ends(self) -> tuple[float | None, float | None]:
+        """Return when the connection was closed and aborted."""
+        return self.closed_at, self.aborted_at
+
     def abort(self) -> None:
         """See `asyncio.Transport`."""
         self.aborted_at = self._clock.now
@@ -263,10 +267,9 @@ async def test_a_reader_that_stops_loses_a_closed_connection(idle: bool) -> None
     for i in range(5):
         connection.clock.advance(closed_at + i * HEAD + 1.0)
         connection.pipe.unread -= 100
-    assert connection.pipe.closed_at == closed_at
-    assert connection.pipe.aborted_at is None
+    assert connection.pipe.ends() == (closed_at, None)
     connection.clock.advance(closed_at + 1000.0)
-    assert connection.pipe.aborted_at == closed_at + 6 * HEAD
+    assert connection.pipe.ends() == (closed_at, closed_at + 6 * HEAD)
     connection.protocol.connection_lost(None)
 
 

@@ -1,4 +1,4 @@
-"""The law of request smuggling: no request hides another, directly and behind HAProxy."""
+"""The law of request smuggling: no request hides another, directly and through HAProxy."""
 
 import asyncio
 from pathlib import Path
