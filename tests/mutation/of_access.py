@@ -132,7 +132,7 @@ ACCESS = (
     Errors(
         concept="half surrogate pairs",
         home="json_of",
-        laws=("test_damaged_bytes_are_read_or_refused",),
+        laws=("test_readers::test_half_a_surrogate_pair_is_refused",),
         errors=(("files are not searched", "json_of", "check_pairs(text.encode())", "pass"),),
     ),
     Errors(
