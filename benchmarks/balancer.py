@@ -22,19 +22,21 @@ def installed() -> bool:
 
 
 @contextmanager
-def balancing(folder: Path, workers: Sequence[int], balance: str) -> Iterator[int]:
+def balancing(folder: Path, workers: Sequence[int], balance: str, *defaults: str) -> Iterator[int]:
     """Run HAProxy in front of workers; yield its port when it answers.
 
     Args:
         folder: for its configuration.
         workers: ports of the workers.
         balance: `WAGER_BALANCE`.
+        defaults: lines to add to the section of this name.
 
     Raises:
         RuntimeError: if it does not start.
     """
     port, file = _free_port(), folder / "haproxy.cfg"
-    file.write_text(_local_config(port, workers, _CONFIG.read_text()))
+    text = _CONFIG.read_text().replace("\ndefaults\n", "\n    ".join(["\ndefaults", *defaults]) + "\n")
+    file.write_text(_local_config(port, workers, text))
     environment = os.environ | {"WAGER_BALANCE": balance}
     process = subprocess.Popen(["haproxy", "-q", "-db", "-f", str(file)], env=environment, stdout=subprocess.DEVNULL)
     try:

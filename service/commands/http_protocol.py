@@ -1,19 +1,24 @@
 """Uvicorn's HTTP protocol with a deadline for every stage in which a client may block a connection.
 
 Uvicorn limits only idle time between requests, and `body_limit` only bodies that the application reads. This protocol
-adds limits on the head of a request, on the rest of a body after an early response, and on slow readers.
+adds limits on the head of a request, on the rest of a body after an early response, and on slow readers. It answers
+requests with `Upgrade`, and those of clients that have closed their direction of the connection, like all others.
 """
 
 import asyncio
-import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.middleware.exchange import ONE_WRITE
+from service.commands.closing import ClosingTransport
+from service.commands.deadline import Deadline
+from service.commands.one_write import CycleWrite
 
 _MOST_HEAD_BYTES = 65_536
+"""Maximum bytes of a head, and of everything else between two parts of a body."""
+
 _MOST_HEADERS = 10_000
 """Maximum headers of a request, with the trailers of its body."""
 
@@ -32,82 +37,6 @@ class Deadlines(NamedTuple):
     min_rate: float  # minimum bytes a second of a reader
 
 
-class _OneWrite:
-    """Writes a response to one request in one piece. Uvicorn writes the head and the body separately."""
-
-    __slots__ = ("_cycle",)
-
-    def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
-
-    @property
-    def body_has_arrived(self) -> bool:
-        """See `OneWrite`."""
-        return not self._cycle.more_body
-
-    def write(self, head: bytes, body: bytes) -> bool:
-        """See `OneWrite`."""
-        cycle = self._cycle
-        if cycle.disconnected or cycle.response_started or cycle.flow.write_paused or cycle.access_log:
-            return False
-        cycle.response_started = cycle.response_complete = True
-        cycle.waiting_for_100_continue = False
-        lines = [b"%b: %b\r\n" % header for header in cycle.default_headers]
-        if not cycle.keep_alive:
-            lines.append(b"connection: close\r\n")
-        cycle.transport.write(b"%b%b\r\n%b" % (head, b"".join(lines), body))
-        cycle.message_event.set()
-        if not cycle.keep_alive:
-            cycle.transport.close()
-        cycle.on_response()
-        return True
-
-
-def _nothing() -> None:
-    """Do nothing."""
-
-
-class _Watch:
-    """A deadline that moves with each request.
-
-    Setting a timer costs more than most of a request's handling, so a move only stores the moment. The timer fires at
-    least every `tick`, and is then set again.
-
-    Args:
-        loop: the event loop.
-        tick: seconds; at most the shortest time to a deadline.
-        expire: called after the deadline.
-    """
-
-    __slots__ = ("_at", "_expire", "_loop", "_tick", "_timer")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, tick: float, expire: Callable[[], None]) -> None:
-        self._loop, self._tick, self._expire = loop, tick, expire
-        self._at = math.inf
-        self._timer: asyncio.TimerHandle | None = None
-
-    def expect(self, seconds: float) -> None:
-        """Set the deadline, in seconds from now."""
-        self._at = self._loop.time() + seconds
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._tick, self._look)
-
-    def end(self) -> None:
-        """Remove the deadline and the timer, and forget the connection: it must be freed without garbage collection."""
-        self._at, self._expire = math.inf, _nothing
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _look(self) -> None:
-        now, self._timer = self._loop.time(), None
-        if now >= self._at:
-            self._at = math.inf
-            self._expire()
-        elif self._at < math.inf:
-            self._timer = self._loop.call_at(min(self._at, now + self._tick), self._look)
-
-
 class TimedProtocol(HttpToolsProtocol):
     """One connection.
 
@@ -116,46 +45,157 @@ class TimedProtocol(HttpToolsProtocol):
         settings: arguments of uvicorn's protocol.
     """
 
+    transport: ClosingTransport  # type: ignore[assignment]
+
     def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:
         super().__init__(**settings)
         self._deadlines = deadlines
         tick = min(deadlines.head, deadlines.unread_body, self.timeout_keep_alive)
-        self._watch = _Watch(self.loop, tick, self._expire)
+        self._deadline = Deadline(self.loop, tick, self._expire)
         self._reader_timer: asyncio.TimerHandle | None = None
-        self._split_head: int | None = None  # bytes of an incomplete head, without those of its first packet
+        self._in_parts = False  # the head arrives in several packets
+        self._silent_bytes = 0  # of packets without the end of a head and without a part of a body
+        self._most_of_head = 0  # bytes of the packets of a head, with what is before it in its first packet
         self._has_unread_body = False  # the response was complete before the body
+        self._has_eof = self._ignores_input = self._is_stopping = False
+        self._refusal = b""  # in the place of uvicorn's status 400
 
-    # --- the head, the rest of a body after an early response, and the time between two requests
+    # --- what the client sends
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
-        super().connection_made(transport)
-        self._watch.expect(self._deadlines.head)
+        closing: Any = ClosingTransport(transport, self._close)
+        super().connection_made(closing)
+        self._deadline.expect(self._deadlines.head)
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
-        super().data_received(data)
-        if self._in_head:
-            self._note_part_of_head(len(data))
+        if self.transport.is_closing() or self._ignores_input:
+            if self.transport.lingers and not self.transport.drop(data):
+                self._finish()
+            return
+        self._silent_bytes += len(data)
+        self._most_of_head += len(data)
+        self._parse(data)
+        if not (in_head := self._in_head):
+            self._most_of_head = 0
+        elif not self._silent_bytes:  # it begins in this packet, after something else
+            self._most_of_head = len(data)
+        if in_head and not self._in_parts:
+            self._in_parts = True
+            if self.cycle is not None:
+                self._deadline.expect(self._deadlines.head)
+        if self._silent_bytes > _MOST_HEAD_BYTES:  # a long head, long trailers or long extensions of chunks
+            self._refuse(_TOO_LONG)
         if self.headers is not None and len(self.headers) > _MOST_HEADERS:  # trailers count too
-            self._end(b"")
+            self._finish()
+
+    def _parse(self, data: bytes) -> None:
+        """Parse a packet. `Upgrade` is ignored (RFC 9110, section 7.8), so the head is parsed again without it.
+
+        Nothing else makes the parser of httptools read a body after such a head.
+        """
+        while data:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                data = self._head_without_upgrade() + data[upgrade.args[0] :]
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            except httptools.HttpParserError:
+                self._refuse(self._refusal)
+                return
+
+    def _head_without_upgrade(self) -> bytes:
+        line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        rest = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
+        return b"".join([line, *rest, b"\r\n"])
+
+    def _refuse(self, response: bytes) -> None:
+        """Answer input that is no request, and read no further. Earlier requests are answered first, and nothing else.
+
+        Args:
+            response: empty for uvicorn's, with status 400.
+        """
+        if self.transport.is_closing():
+            return
+        self._ignores_input = True
+        if len(self.pipeline) > _MOST_PIPELINED:
+            self._finish()
+        elif self._owes_answer:
+            return  # `on_response_complete` closes
+        elif self.cycle is not None and self.cycle.response_started and not self._in_head:
+            self.transport.close()
+        elif response:
+            self.transport.write(response)
+            self.transport.close()
+        else:
+            self.send_400_response("Invalid HTTP request received.")
 
     def on_headers_complete(self) -> None:
         """See `httptools`."""
-        self._split_head = None
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":
+                raise ValueError("no proxy")  # ends the parser
+            return
+        if self._most_of_head > _MOST_HEAD_BYTES and self._head_bytes > _MOST_HEAD_BYTES:
+            self._refusal = _TOO_LONG
+            raise ValueError("too long")
+        self._in_parts, self._silent_bytes = False, 0
         super().on_headers_complete()
         if len(self.pipeline) > _MOST_PIPELINED:
-            raise ValueError("too many pipelined requests")  # ends the parser: uvicorn answers 400
-        if not self._in_head:  # as it is for a WebSocket
-            extensions: Any = {ONE_WRITE: _OneWrite(self.cycle)}
-            self.scope["extensions"] = extensions
+            raise ValueError("too many pipelined requests")
+        extensions: Any = {ONE_WRITE: CycleWrite(self.cycle)}
+        self.scope["extensions"] = extensions
+
+    def on_body(self, body: bytes) -> None:
+        """See `httptools`."""
+        self._silent_bytes = 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """See `httptools`."""
+        if self.parser.should_upgrade():
+            return
         super().on_message_complete()
         if self._has_unread_body:
             self._has_unread_body = False
-            self._watch.expect(self.timeout_keep_alive)
+            self._deadline.expect(self.timeout_keep_alive)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Close the connection, after the answers to all complete requests. See `asyncio.Protocol`."""
+        self._has_eof = True
+        with_tls = self.scheme == "https"  # which closes both directions at once
+        if self.transport.is_closing():
+            self._finish()
+        elif with_tls or not self._owes_answer:
+            self.transport.close()
+        return not with_tls
+
+    @property
+    def _in_head(self) -> bool:
+        """Whether the head of a request has begun and is incomplete."""
+        scope, cycle = self.scope, self.cycle
+        return scope is not None and (cycle is None or cycle.scope is not scope)
+
+    @property
+    def _in_body(self) -> bool:
+        """Whether the head of a request is complete, but not its body."""
+        return self.cycle is not None and self.cycle.more_body and not self._in_head
+
+    @property
+    def _owes_answer(self) -> bool:
+        """Whether there is a complete request without an answer."""
+        cycle = self.cycle
+        return bool(self.pipeline) or (cycle is not None and not (cycle.response_complete or cycle.more_body))
+
+    @property
+    def _head_bytes(self) -> int:
+        """Bytes of a head, about."""
+        return len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
+
+    # --- deadlines of what the client sends
 
     def on_response_complete(self) -> None:
         """Start the next request, or expect one. Uvicorn's method would set a timer for each request."""
@@ -165,54 +205,74 @@ class TimedProtocol(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
+        if self._has_eof or self._ignores_input:
+            self.transport.close()
+            return
         self.flow.resume_reading()
         self._has_unread_body = self.cycle.more_body
-        if self._split_head is None:
-            self._watch.expect(self._deadlines.unread_body if self._has_unread_body else self.timeout_keep_alive)
-
-    @property
-    def _in_head(self) -> bool:
-        """Whether the head of a request has begun and is incomplete."""
-        scope, cycle = self.scope, self.cycle
-        return scope is not None and (cycle is None or cycle.scope is not scope)
-
-    def _note_part_of_head(self, size: int) -> None:
-        """Limit the time and the size of a head that does not arrive at once."""
-        if self._split_head is None:
-            self._split_head = 0
-            if self.cycle is not None:
-                self._watch.expect(self._deadlines.head)
-        else:
-            self._split_head += size
-            if self._split_head > _MOST_HEAD_BYTES:
-                self._end(_TOO_LONG)
+        if not self._in_parts:
+            self._deadline.expect(self._deadlines.unread_body if self._has_unread_body else self.timeout_keep_alive)
 
     def _expire(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
-            self._end(_TOO_LATE if self._in_head else b"")
-        elif self._split_head is not None:  # a pipelined head, during another request
-            self._watch.expect(self._deadlines.head)
+        if self.transport.is_closing():
+            self._finish()
+        elif self.cycle is None or self.cycle.response_complete:
+            if self._in_head:
+                self.transport.write(_TOO_LATE)
+            self._finish()
+        elif self._in_parts:  # a pipelined head, during another request
+            self._deadline.expect(self._deadlines.head)
 
-    def _end(self, response: bytes) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(response)
-            self.transport.close()
+    # --- the end
+
+    def shutdown(self) -> None:
+        """Close the connection, after the current response. See uvicorn."""
+        self._is_stopping = True
+        if self.transport.lingers:
+            self._finish()
+        super().shutdown()
+
+    def _close(self) -> None:
+        """Close the transport; first let a client that is still sending read the last response."""
+        if self._has_eof or self._is_stopping or not (self._ignores_input or self._in_head or self._in_body):
+            self._finish()
+        else:
+            self.transport.linger()
+            self._deadline.expect(self._deadlines.unread_body)
+
+    def _finish(self) -> None:
+        """Close the transport, at the latest when its reader stops reading."""
+        self.transport.end()
+        if self._reader_timer is None:
+            self._look_at_reader(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        self._deadline.end()
+        self.pipeline.clear()
+        super().connection_lost(exc)
+        self.transport.forget()
+        self._leave_reader()
 
     # --- the reader of a response
 
     def pause_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().pause_writing()
-        self._look_at_reader(None)
+        if self._reader_timer is None:
+            self._look_at_reader(None)
 
     def resume_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().resume_writing()
-        self._leave_reader()
+        if not self.transport.is_closing():
+            self._leave_reader()
 
     def _look_at_reader(self, unread_before: int | None) -> None:
         """Abort the connection if its reader took less than `min_rate` since the last check."""
-        unread = self.transport.get_write_buffer_size()
+        unread, self._reader_timer = self.transport.get_write_buffer_size(), None
+        if not unread:
+            return
         if unread_before is not None and unread_before - unread < self._deadlines.min_rate * self._deadlines.head:
             self.transport.abort()
             return
@@ -222,10 +282,3 @@ class TimedProtocol(HttpToolsProtocol):
         if self._reader_timer is not None:
             self._reader_timer.cancel()
             self._reader_timer = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
-        self._watch.end()
-        self.pipeline.clear()
-        super().connection_lost(exc)
-        self._leave_reader()

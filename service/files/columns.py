@@ -15,6 +15,7 @@ from service.files.rows import (
     checked_number,
     checked_propensity,
     context_of,
+    json_of,
     outcome_of,
 )
 
@@ -210,7 +211,7 @@ def _json(value: Any, field: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return json.loads(value)
+        return json_of(value)
     except (ValueError, RecursionError) as error:
         raise RowError(f"{field}: is not JSON: {error}") from None
 

@@ -17,6 +17,7 @@ from service.files.rows import (
     checked_moment,
     checked_number,
     checked_propensity,
+    json_of,
     outcome_of,
 )
 
@@ -104,7 +105,7 @@ class DsjsonReader:
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
-        line = json.loads(text)
+        line = json_of(text)
     except (ValueError, RecursionError) as error:
         raise RowError(f"is not JSON: {error}") from None
     if not isinstance(line, dict):

@@ -1,6 +1,5 @@
 """Reads the log of a model as `GET /models/{name}/rounds` answers it: one round per line."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from service.files.columns import Chosen, find_columns, round_of
 from service.files.errors import FileError
 from service.files.lines import read_lines
-from service.files.rows import Row, RowError, Shape
+from service.files.rows import Row, RowError, Shape, json_of
 
 
 class NdjsonReader:
@@ -38,7 +37,7 @@ class NdjsonReader:
 
 def _round(text: str, shape: Shape | None) -> dict[str, Any]:
     try:
-        line = json.loads(text)
+        line = json_of(text)
     except (ValueError, RecursionError) as error:
         raise RowError(f"is not JSON: {error}") from None
     if not isinstance(line, dict) or "context" not in line:

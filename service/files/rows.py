@@ -1,5 +1,6 @@
 """Rounds in files: the form in which every reader yields them, and the checks that all share."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from service.wording.limits import LEAST_PROPENSITY, MOST_DEPTH, MOST_NAME, MOST_TEXT
+from service.wording.surrogates import check_pairs
 
 _LARGEST = 2**1000
 """Integers below it are finite as doubles."""
@@ -34,6 +36,18 @@ class Shape(NamedTuple):
 
 class RowError(ValueError):
     """A row does not contain a round; the message names the field."""
+
+
+def json_of(text: str) -> Any:
+    """Return the value of JSON whose strings are Unicode, as requests need them.
+
+    Raises:
+        ValueError: if it is not such JSON.
+        RecursionError: if it is nested too deeply.
+    """
+    if "\\u" in text:
+        check_pairs(text.encode())
+    return json.loads(text)
 
 
 def shape_of(model: Mapping[str, Any]) -> Shape:

@@ -19,6 +19,7 @@ from service.schemas.models import ModelName
 from service.store.import_store import MOST_SOURCES
 from service.strict_body import Body
 from service.wording.json_schemas import root_of
+from service.wording.surrogates import check_pairs
 from service.wording.validation import explain
 from service.wording.values import shown
 
@@ -150,9 +151,10 @@ def _model(text: str) -> ExportedModel:
 
 def _json(text: bytes, what: str) -> Any:
     try:
+        check_pairs(text)
         return json.loads(text, object_pairs_hook=_different, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{what} is not JSON, is nested too deeply, or names a member twice") from error
+        raise ModelFileError(f"{what} is not JSON in UTF-8, is nested too deeply, or names a member twice") from error
 
 
 def _different(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

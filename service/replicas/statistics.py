@@ -98,9 +98,10 @@ def decode_statistics(statistics: bytes) -> RoundStatistics:
         if version == 1:
             fields |= {"reward": float(fields["correct"]), "reward_weights": fields["correct_weights"]}
         counts = RoundStatistics(**fields | _details(fields, version))
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        buckets = len(counts.delays), len(counts.propensities)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"invalid statistics: {error}") from error
-    if len(counts.delays) != len(DELAY_BOUNDS) + 1 or len(counts.propensities) != len(PROPENSITY_BOUNDS) + 1:
+    if buckets != (len(DELAY_BOUNDS) + 1, len(PROPENSITY_BOUNDS) + 1):
         raise ValueError("invalid statistics: wrong number of buckets")
     return counts
 
@@ -108,7 +109,8 @@ def decode_statistics(statistics: bytes) -> RoundStatistics:
 def _details(fields: dict[str, Any], version: int) -> dict[str, Any]:
     """Return the details among decoded fields; of statistics without details, those that begin at the next round."""
     if version < 3:
-        return {"details_after": fields.get("rounds", 0) + fields.get("uncounted", 0)}
+        begin = fields.get("rounds", 0) + fields.get("uncounted", 0)
+        return {"details_after": begin, "by_label": NO_LABEL_SUMS, "curve": NO_CURVE, "latest": NO_LATEST}
     readers = {"by_label": read_label_sums, "curve": read_curve, "latest": read_latest}
     return {name: read(fields[name]) for name, read in readers.items()}
 

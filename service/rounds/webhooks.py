@@ -18,6 +18,7 @@ from service.errors import SignatureError
 from service.input_errors import InvalidInputError
 from service.schemas.rounds import FeedbackRequest
 from service.wording.bad_json import syntax_error, unreadable
+from service.wording.surrogates import HalfPairError, check_pairs
 from service.wording.values import shown
 
 TOLERANCE_SECONDS = 300
@@ -114,6 +115,10 @@ def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
         InvalidInputError: if the webhook has none of these forms.
         pydantic.ValidationError: if the feedback is invalid.
     """
+    try:
+        check_pairs(body)
+    except HalfPairError as error:
+        raise InvalidInputError(f"the body is not JSON: {unreadable(error)}") from None
     if any(name.startswith("ce-") for name in headers) or _media_type(headers) == _CLOUDEVENT:
         return _as_feedback(_event_data(headers, body))
     try:

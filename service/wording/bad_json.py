@@ -1,5 +1,7 @@
 """Why a body is not JSON, in words."""
 
+from service.wording.surrogates import HalfPairError
+
 _EXPECTED = {
     "Expecting value": "expected a value",
     "Expecting property name enclosed in double quotes": "expected a member's name in double quotes",
@@ -39,6 +41,8 @@ def unreadable(error: BaseException | None) -> str:
             if bytes(error.object[:2]) == _GZIP:
                 return "it is compressed with gzip; send it uncompressed"
             return f"it is not UTF-8: byte 0x{error.object[error.start]:02x} at position {error.start}"
+        case HalfPairError():
+            return f"a \\u escape is half of a surrogate pair at character {error.position}"
         case RecursionError():
             return "its lists and objects are nested too deeply"
         case ValueError():

@@ -189,7 +189,7 @@ LIBRARIES: dict[str, str] = {
     "structlog": "service.observability.log_format",
     "opentelemetry": "service.observability.tracing service.store.redis.traced",
     "pydantic_settings": "service.settings",
-    "uvicorn": "service.commands.serve service.commands.http_protocol",
+    "uvicorn": "service.commands.serve service.commands.http_protocol service.commands.one_write",
     "httptools": "service.commands.http_protocol service.load.http",
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",

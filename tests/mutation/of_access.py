@@ -107,12 +107,54 @@ ACCESS = (
     ),
     Errors(
         concept="encoding",
-        home="check_utf8",
+        home="check_text",
         laws=("test_only_utf_8_is_read", "test_null_bytes_are_not_utf_8"),
         errors=(
-            ("null bytes pass", "check_utf8", "null >= 0", "False"),
-            ("undecodable bytes pass", "check_utf8", "body.decode()", "body.decode(errors='replace')"),
+            ("null bytes pass", "check_text", "null >= 0", "False"),
+            ("undecodable bytes pass", "check_text", "body.decode()", "body.decode(errors='replace')"),
         ),
+    ),
+    Errors(
+        concept="half surrogate pairs",
+        home="check_text",
+        laws=("test_half_a_pair_anywhere_is_refused",),
+        errors=(("bodies are not searched", "check_text", "check_pairs(body)", ""),),
+    ),
+    Errors(
+        concept="older statistics",
+        home="decode_statistics",
+        laws=("test_older_statistics_have_no_details", "test_damaged_statistics_have_one_error"),
+        errors=(
+            ("details of another version", "_details", "NO_CURVE", "fields.get('curve', NO_CURVE)"),
+            ("numbers overflow", "decode_statistics", "OverflowError", "KeyError"),
+        ),
+    ),
+    Errors(
+        concept="half surrogate pairs",
+        home="json_of",
+        laws=("test_readers::test_half_a_surrogate_pair_is_refused",),
+        errors=(("files are not searched", "json_of", "check_pairs(text.encode())", "pass"),),
+    ),
+    Errors(
+        concept="half surrogate pairs",
+        home="StrictRoute",
+        laws=("test_half_a_pair_anywhere_is_refused",),
+        errors=(("FastAPI's way is open", "get_route_handler", "body is None", "True"),),
+    ),
+    Errors(
+        concept="half surrogate pairs",
+        home="check_pairs",
+        laws=("test_the_position_is_that_of_python", "test_whole_pairs_pass"),
+        errors=(
+            ("upper case is not seen", "check_pairs", "b'\\\\uD' not in body", "True"),
+            ("bytes are counted", "check_pairs", "len(body[:half].decode())", "half"),
+        ),
+    ),
+    Errors(
+        concept="half surrogate pairs",
+        home="read_feedback",
+        laws=("test_half_a_pair_in_a_webhook_is_refused",),
+        errors=(("webhooks are not searched", "read_feedback", "check_pairs(body)", "pass"),),
     ),
     Errors(
         concept="refused requests",

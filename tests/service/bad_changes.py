@@ -87,7 +87,7 @@ LIFECYCLE = [
     _lifecycle("id with a blank", "snapshots", "invalid-name", "id", {"id": "a b"}),
     _lifecycle("id too long", "snapshots", "invalid-name", "id", {"id": "a" * 65}),
     _lifecycle("long note", "snapshots", "out-of-range", "note", {"note": "n" * 1001}),
-    _lifecycle("half a pair", "snapshots", "invalid-request", "note", {"note": "\ud800"}),
+    _lifecycle("half a pair", "snapshots", "invalid-json", None, {"note": "\ud800"}, 400),
     _lifecycle("unknown field", "snapshots", "unknown-field", "colour", {"colour": 1}),
     _lifecycle("no snapshot", "rollback", "missing-field", "snapshot", {}),
     _lifecycle("a path", "rollback", "invalid-name", "snapshot", {"snapshot": "../a"}),

@@ -40,7 +40,7 @@ CREATIONS = [
     _create("window too short", "out-of-range", "window_seconds", window_seconds=0.0),
     _create("window too long", "out-of-range", "window_seconds", window_seconds=1e12),
     _create("window of 400 digits", "out-of-range", "window_seconds", window_seconds=int(LONG)),
-    _create("label with half a surrogate pair", "invalid-request", "labels.1", labels=["a", "\ud800"]),
+    _create("label with half a surrogate pair", "invalid-json", None, status=400, labels=["a", "\ud800"]),
     _create("holdout of an unknown label", "unknown-label", "holdout.policy.label", holdout=_HOLDOUT),
     _create("features as text", "wrong-type", "features", features="named"),
     _create(

@@ -72,7 +72,7 @@ PREDICTIONS = [
     _predict("no eligible label", "out-of-range", "eligible", eligible=[]),
     _predict("eligible label unknown", "unknown-label", "eligible.1", eligible=["red", "purple"]),
     _predict("eligible label twice", "duplicate-labels", "eligible", eligible=["red", "red"]),
-    _predict("eligible label with half a pair", "invalid-request", "eligible.0", eligible=["\ud800"]),
+    _predict("eligible label with half a pair", "invalid-json", None, status=400, eligible=["\ud800"]),
     _predict("eligible label as number", "wrong-type", "eligible.0", eligible=[1]),
     _predict("eligible as text", "wrong-type", "eligible", eligible="red"),
     _predict("eligible labels of rankings", "eligible-unsupported", "eligible", model=RANKING, eligible=["red"]),
@@ -93,7 +93,7 @@ PREDICTIONS = [
     _predict("policy with zero", "out-of-range", "policy.red", policy={"red": 0.0, "blue": 1.0}),
     _predict("policy with an empty label", "out-of-range", "policy", policy={"": 1.0}),
     _predict("policy with a long label", "out-of-range", "policy", policy={"x" * 257: 1.0}),
-    _predict("policy with half a surrogate pair", "invalid-request", "policy", policy={"\ud800": 1.0}),
+    _predict("policy with half a surrogate pair", "invalid-json", None, status=400, policy={"\ud800": 1.0}),
     _predict("policy of 400 digits", "out-of-range", "policy.red", policy={"red": int(LONG)}),
     _predict("policy with text", "wrong-type", "policy.red", policy={"red": "1"}),
     _post(

@@ -25,6 +25,7 @@ from service.input_errors import InvalidInputError
 from service.schemas.models import ChangeList, ModelAnswer
 from service.schemas.reports.explanations import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
+from service.wording.surrogates import HalfPairError, check_pairs
 from service.wording.values import quoted
 
 LARGE = 2**15
@@ -78,8 +79,10 @@ def check_charset(content_type: bytes) -> None:
         raise HTTPException(415, f"the body must be UTF-8, but Content-Type declares the charset {quoted(charset)}")
 
 
-def check_utf8(body: bytes) -> None:
-    """Refuse a body in another encoding than UTF-8. Python's parser would accept UTF-16, UTF-32 and lone surrogates.
+def check_text(body: bytes) -> None:
+    """Refuse a body that is not UTF-8, or whose strings UTF-8 cannot encode.
+
+    Python's parser would accept UTF-16, UTF-32 and halves of surrogate pairs, also as escapes.
 
     Raises:
         HTTPException: with status 400.
@@ -89,7 +92,8 @@ def check_utf8(body: bytes) -> None:
         null = body.find(b"\0")  # every character of JSON's syntax has one in UTF-16 and UTF-32
         if null >= 0:
             raise UnicodeDecodeError("utf-8", body, null, null + 1, "null byte")
-    except UnicodeDecodeError as error:
+        check_pairs(body)
+    except (UnicodeDecodeError, HalfPairError) as error:
         raise HTTPException(400) from error
 
 
@@ -135,7 +139,7 @@ def _check_parts(parts: int) -> None:
 
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     """Read an invalid body with Python's parser, so that its errors are the same as for a small body."""
-    check_utf8(body)
+    check_text(body)
     try:
         value = json.loads(body)
     except json.JSONDecodeError as error:

@@ -12,7 +12,7 @@ from service.api.responses.bodies import (
     LARGE,
     answer_with,
     check_charset,
-    check_utf8,
+    check_text,
     compute_of,
     is_json,
     read_large,
@@ -56,7 +56,7 @@ class DirectRoute(StrictRoute):
             except ClientDisconnect:
                 return await general(request)
             except ValidationError:
-                check_utf8(body)
+                check_text(body)
                 return await general(request)
             named = {each.name: each.validate(request.path_params[each.alias], loc=("path",)) for each in paths}
             if any(wrong for _, wrong in named.values()):

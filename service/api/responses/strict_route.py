@@ -1,4 +1,4 @@
-"""Routes that refuse a query string with parameters they do not have."""
+"""Routes that refuse a query string with parameters they do not have, and bodies that only Python's parser accepts."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -9,6 +9,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
+from service.api.responses.bodies import check_text
 from service.api.responses.problem_types import OF_QUERY
 from service.api.responses.problems import MOST_FIELDS, documented
 from service.wording.values import choices
@@ -20,20 +21,33 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
 }
 
 
+class _Request(Request):
+    """A request whose JSON is UTF-8."""
+
+    async def json(self) -> Any:
+        """See `Request.json`. Raises HTTPException with status 400 for other text."""
+        check_text(await self.body())
+        return await super().json()
+
+
 class StrictRoute(APIRoute):
-    """A route that responds with 400 to unknown and repeated query parameters, before it reads the body."""
+    """A route that responds with 400 to unknown and repeated query parameters, before it reads the body.
+
+    It reads JSON in UTF-8 only.
+    """
 
     def __init__(self, *args: Any, responses: dict[int | str, dict[str, Any]] | None = None, **settings: Any) -> None:
         super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
 
     def get_route_handler(self) -> Handler:
         """See `APIRoute.get_route_handler`."""
-        answer, names = self.answer_handler(), [field.alias for field in self.dependant.query_params]
+        answer, body = self.answer_handler(), self.body_field
+        names = [field.alias for field in self.dependant.query_params]
 
         async def strict(request: Request) -> Response:
             if request.scope["query_string"]:
                 check_query(request, names)
-            return await answer(request)
+            return await answer(request if body is None else _Request(request.scope, request.receive))
 
         return strict
 

@@ -66,9 +66,32 @@ class Pipe:
     """A transport that keeps what it writes, and when it closes."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock, self.written, self.closed_at = clock, b"", None
+        self._clock, self.written, self.closed_at, self.aborted_at, self.ended_at = clock, b"", None, None, None
+        self.unread = 0  # bytes that the client has not read
 
     closed_at: float | None
+    aborted_at: float | None
+    ended_at: float | None
+
+    def ends(self) -> tuple[float | None, float | None]:
+        """Return when the connection was closed and aborted."""
+        return self.closed_at, self.aborted_at
+
+    def abort(self) -> None:
+        """See `asyncio.Transport`."""
+        self.aborted_at = self._clock.now
+
+    def can_write_eof(self) -> bool:
+        """See `asyncio.Transport`."""
+        return True
+
+    def write_eof(self) -> None:
+        """See `asyncio.Transport`."""
+        self.ended_at = self._clock.now
+
+    def get_write_buffer_size(self) -> int:
+        """See `asyncio.Transport`."""
+        return self.unread
 
     def write(self, data: bytes) -> None:
         """See `asyncio.Transport`."""
@@ -154,7 +177,7 @@ SCENARIOS: dict[str, tuple[list[Sent], float | None, bytes]] = {
         5.0 + HEAD,
         b"408",
     ),
-    "a huge head": ([Sent(4.0, START)] + [Sent(4.0, b"x: " + b"y" * 30_000 + b"\r\n")] * 3, 4.0, b"431"),
+    "a huge head": ([Sent(4.0, START)] + [Sent(4.0, b"x: " + b"y" * 30_000 + b"\r\n")] * 3, 4.0 + UNREAD, b"431"),
 }
 
 
@@ -232,3 +255,36 @@ async def test_requests_set_no_timers() -> None:
     for k in range(20):
         await connection.send(k / 10.0, REQUEST, answer=True)
     assert len(connection.clock.timers) == 1
+
+
+@pytest.mark.parametrize("idle", [False, True], ids=["asked to close", "idle"])
+async def test_a_reader_that_stops_loses_a_closed_connection(idle: bool) -> None:
+    """Closing waits for the reader while it reads, however slowly; if it stops, the connection is aborted."""
+    connection, close = Connection(), b"" if idle else b"connection: close\r\n"
+    connection.pipe.unread = 1000
+    await connection.send(5.0, START + close + REST + BODY, answer=True)
+    closed_at = 5.0 + KEEP_ALIVE if idle else 5.0
+    for i in range(5):
+        connection.clock.advance(closed_at + i * HEAD + 1.0)
+        connection.pipe.unread -= 100
+    assert connection.pipe.ends() == (closed_at, None)
+    connection.clock.advance(closed_at + 1000.0)
+    assert connection.pipe.ends() == (closed_at, closed_at + 6 * HEAD)
+    connection.protocol.connection_lost(None)
+
+
+async def test_a_lingering_connection_closes_in_time() -> None:
+    """A refused body is dropped for a limited time and up to a limited size; a shutdown ends it at once."""
+    for size, ends_at in ((0, 5.0 + UNREAD), (2**27, 6.0)):
+        connection = Connection()
+        await connection.send(5.0, START + b"connection: close\r\ncontent-length: 999999999\r\n\r\n", answer=True)
+        assert (connection.pipe.ended_at, connection.pipe.closed_at) == (5.0, None)
+        await connection.send(6.0, b"x" * size)
+        connection.clock.advance(1000.0)
+        assert connection.pipe.closed_at == ends_at
+        assert connection.pipe.written.count(b"HTTP/1.1") == 1
+    stopped = Connection()
+    await stopped.send(5.0, START + b"connection: close\r\ncontent-length: 999\r\n\r\n", answer=True)
+    stopped.clock.advance(6.0)
+    stopped.protocol.shutdown()
+    assert stopped.pipe.is_closing()

@@ -279,3 +279,18 @@ def test_errors_pass_between_processes(tmp_path: Path) -> None:
     """A copy of an error says the same: joblib and Dask pass it to the command."""
     error = copy.copy(FileError(tmp_path, "line 3", "is wrong"))
     assert (str(error), error.place) == (f"{tmp_path}: line 3: is wrong", "line 3")
+
+
+HALF = {
+    "dsjson": json.dumps(DSJSON | {"c": {"a": "b", "_multi": [{"i": "\ud800"}, {"i": "x"}]}}),
+    "ndjson": '{"label": "a", "propensity": 0.5, "correct": true, "context": {"a\\udc00": 1}, "rounds_seen": 0}',
+    "csv": 'context,label\n"{""a"": ""\\ud800""}",a',
+}
+
+
+@pytest.mark.parametrize("kind", HALF)
+def test_half_a_surrogate_pair_is_refused(tmp_path: Path, kind: str) -> None:
+    """The error names the line; the service would refuse the whole part with it."""
+    path = written(tmp_path, HALF[kind] + "\n")
+    with pytest.raises(FileError, match=r"(line|row) [12].*half of a surrogate pair at character"):
+        list(open_reader(path, kind, Chosen()).rows(None))

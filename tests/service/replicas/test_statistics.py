@@ -230,3 +230,20 @@ def test_later_statistics_have_a_version(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.undo()
     with pytest.raises(NewerVersionError):
         decode_statistics(newer)
+
+
+@pytest.mark.parametrize("fields", [{"curve": [1, 1]}, {"by_label": 1}, {"latest": []}], ids=str)
+@pytest.mark.parametrize("version", [1, 2])
+def test_older_statistics_have_no_details(version: int, fields: dict[str, Any]) -> None:
+    """Details that an older version cannot have written are not read."""
+    older = json.loads(RoundStatistics(rounds=3).encode()) | {"version": version} | fields
+    found = decode_statistics(json.dumps(older).encode())
+    assert found == RoundStatistics(rounds=3, details_after=3)
+
+
+@pytest.mark.parametrize("fields", [{"delays": 1}, {"propensities": 0.5}, {"correct": 10**400, "version": 1}], ids=str)
+def test_damaged_statistics_have_one_error(fields: dict[str, Any]) -> None:
+    """Values of other types or sizes make them invalid."""
+    damaged = json.loads(RoundStatistics().encode()) | fields
+    with pytest.raises(ValueError, match="invalid statistics"):
+        decode_statistics(json.dumps(damaged).encode())

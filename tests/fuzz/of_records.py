@@ -1,0 +1,159 @@
+"""Stored records: blocks of predictions, rounds of the log, snapshots, statistics and files of models."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Callable
+
+import numpy as np
+
+from learners.base import InvalidStateError, Problem
+from learners.codec import encode_state
+from learners.registry import ALL_LEARNERS
+from service.errors import NewerVersionError, StoreError
+from service.input_errors import ModelFileError, NewerFileError
+from service.lifecycle.foreign import checked_statistics
+from service.lifecycle.model_file import ExportedImport, ExportedModel, file_of, read_file
+from service.prediction_id import tokens_of
+from service.replicas.folding.snapshot_state import read_state
+from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, RoundStatistics, decode_statistics
+from service.store.records.context_codec import DenseCodec
+from service.store.records.layout import CHECK, HEAD, PREDICTION, ROUND, VERSION
+from tests.fuzz.target import Target
+from tests.service.sample_models import definition
+from tests.service.store.format_3 import encode_blocks_3
+from tests.service.store.samples import (
+    FORMAT,
+    as_round,
+    check_bytes,
+    resealed,
+    sample_block,
+    sample_made,
+    without_bodies,
+)
+
+_ANSWER = FORMAT.answers.dtype.itemsize
+_LEARNERS = [ALL_LEARNERS[name](problem=Problem(3, 4, 1.0)) for name in ("banditron", "soba", "gaptron", "folklore")]
+
+
+_FIRST = {
+    "rounds": 5, "correct": 2, "correct_weights": 2.5, "delays": [0] * (len(DELAY_BOUNDS) + 1),
+    "propensities": [1] * (len(PROPENSITY_BOUNDS) + 1), "recent": [[1, 2]],
+}  # fmt: skip
+"""Statistics of version 1."""
+
+
+def _block(record: bytes) -> bool:
+    """Read a block in every way."""
+    found = 0
+    for read in (FORMAT.decode_stored, FORMAT.check_block, FORMAT.waiting):
+        try:
+            read(record)
+        except StoreError:
+            continue
+        found += 1
+    return found > 0
+
+
+def _sealed_block(record: bytes) -> bool:
+    """Read a block whose check fits."""
+    if len(record) > HEAD.size:
+        n, answer = HEAD.struct().unpack_from(record)[1], record[HEAD.place("answer_bytes")]
+        at = HEAD.size + n * (PREDICTION.size + answer)
+        record = (
+            bytes([VERSION]) + record[1:at] + check_bytes(bytes([VERSION]) + record[1:at]) + record[at + CHECK.size :]
+        )
+    return _block(record)
+
+
+def _entry(payload: bytes) -> bool:
+    """Read an entry of the log, of this version and of version 3."""
+    found = 0
+    for version in (3, VERSION):
+        reader = FORMAT.reader(version)
+        try:
+            reader.bounds(payload)
+            rounds = FORMAT.rounds_of(FORMAT.joined([reader.read([payload])]))
+        except StoreError:
+            continue
+        assert np.isfinite(rounds.contexts.values).all()
+        found += 1
+    return found > 0
+
+
+def _sealed_entry(payload: bytes) -> bool:
+    """Read an entry of one round whose checks fit."""
+    if len(payload) > ROUND.size + _ANSWER:
+        payload = resealed(len(payload).to_bytes(4, "little") + payload[4:], _ANSWER)
+    return _entry(payload)
+
+
+def _state(data: bytes) -> bool:
+    """Read a snapshot as one of each learner."""
+    found = 0
+    for learner in _LEARNERS:
+        try:
+            state = read_state(learner, data)
+        except (InvalidStateError, NewerVersionError):
+            continue
+        assert len(state) == len(learner.init())
+        found += 1
+    return found > 0
+
+
+def _statistics(data: bytes) -> bool:
+    """Read statistics; what is read can be written and read again."""
+    with contextlib.suppress(ModelFileError, NewerFileError):
+        assert decode_statistics(checked_statistics(data, 5)).rounds <= 5
+    try:
+        found = decode_statistics(data)
+    except (ValueError, NewerVersionError):
+        return False
+    assert decode_statistics(found.encode()).encode() == found.encode()
+    return True
+
+
+def _file(data: bytes) -> bool:
+    """Read the file of a model, without its arrays."""
+    try:
+        found = read_file(memoryview(data))
+    except (ModelFileError, NewerFileError):
+        return False
+    assert found.model.model_dump_json().encode()
+    _statistics(found.statistics)
+    _state(bytes(found.data))
+    return True
+
+
+def _older(n: int) -> bytes:
+    """Return a block of version 3."""
+    made = sample_made(n)
+    return encode_blocks_3(FORMAT.answers, DenseCodec(3), made, [0, n], tokens_of([0, n], "b"), [bytes(16)])[0]
+
+
+def targets() -> list[Target]:
+    """Return the targets of stored data."""
+    blocks = [sample_block("b", n).record for n in (1, 3)]
+    blocks += [without_bodies(each) for each in blocks] + [_older(2)]
+    rounds = [as_round(blocks[1], i, (i == 1, 1.8e9 + i, i + 1), None) for i in range(3)]
+    states = [bytes(encode_state(each, each.init())) for each in _LEARNERS]
+    counts = [RoundStatistics(labels=3).encode(), dataclasses.replace(RoundStatistics(), rounds=5, correct=2).encode()]
+    counts += [json.dumps(_FIRST).encode(), json.dumps(_FIRST | {"version": 2, "reward": 1.0}).encode()]
+    model = ExportedModel(
+        name="m", definition=definition("m"), changes=[{"a": 1}], rounds=3, created_at=1.0,
+        imports=[ExportedImport(source="s", position=3, at=1.0)],
+    )  # fmt: skip
+    files = [b"".join(file_of(model, counts[0], memoryview(each), "1")) for each in states]
+
+    def of(name: str, intact: list[bytes], check: Callable[[bytes], bool]) -> Target:
+        return Target(name, intact, check)
+
+    return [
+        of("block", blocks, _block),
+        of("block-sealed", blocks, _sealed_block),
+        of("entry", [*rounds, b"".join(rounds)], _entry),
+        of("entry-sealed", rounds, _sealed_entry),
+        of("snapshot", states, _state),
+        of("statistics", counts, _statistics),
+        of("model-file", files, _file),
+    ]
