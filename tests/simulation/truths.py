@@ -85,6 +85,17 @@ class Truths:
         if truth.exists:
             truth.check_snapshot()
 
+    def check_gone(self) -> None:
+        """Check that nothing but predictions is left of deleted incarnations.
+
+        Raises:
+            ViolationError: if something is left.
+        """
+        for key, truth in self._all.items():
+            left = 0 if truth.exists else self._server.look("EXISTS", *keys.lasting(*key)[1:])
+            if left:
+                raise ViolationError(f"{left} keys of {key} exist after its deletion")
+
     def lose(self) -> list[Own]:
         """Note that the server has lost its last commands; see `Truth.lose`."""
         gone = list[Own]()

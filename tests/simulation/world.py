@@ -139,6 +139,7 @@ class World:
             self._step()
         for truth in self.truths:
             truth.check_end(self.clock.now + self.server.offset - _LATEST_CLOSING)
+        self.truths.check_gone()
         for name in self.truths.names:
             self._predict_once(name)
 
