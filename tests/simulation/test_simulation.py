@@ -13,7 +13,7 @@ from tests.mutation.symbols import ROOT
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.shrinking import smallest
 
-TOTAL = 50_000
+TOTAL = 30_000
 FEWEST_COMMANDS = 1_000
 
 
