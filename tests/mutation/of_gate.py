@@ -146,7 +146,7 @@ GATE = (
             ("half-closed is closed", "eof_received", "not self._owes_answer", "True"),
             ("half-closed stays open", "on_response_complete", "self._has_eof or self._ignores_input", "False"),
             ("a refused body resets", "_close", "self._in_body", "False"),
-            ("lingers for ever", "_close", "self._deadline.expect(self._deadlines.unread_body)", "pass"),
+            ("never stops lingering", "_close", "self._deadline.expect(self._deadlines.unread_body)", "pass"),
             ("closed without a reader", "_finish", "self._look_at_reader(None)", "pass"),
             ("a shutdown waits for refused bodies", "shutdown", "self._finish()", "pass"),
         ),

@@ -80,8 +80,6 @@ PROTOCOL = (
         errors=(
             ("no parts count", "", "or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6])", ""),
             ("an older snapshot is kept", "is_ahead", "there.rounds < rounds", "there.rounds ~= rounds"),
-            ("a snapshot of another log is kept", "is_of_this_log", "if ARGV[5] == '' then", "if true then"),
-            ("no incarnation check", "", "model[1] ~= ARGV[1]", "false"),
             (
                 "the log is trimmed after the snapshot",
                 "",
@@ -94,12 +92,7 @@ PROTOCOL = (
     Errors(
         concept="protocol, changes",
         laws=_LAWS,
-        errors=(
-            ("a lost answer makes a change twice", "change_model.lua:", "if changes ~= ARGV[2] then", "if false then"),
-            ("a name is given twice", "create_model.lua:", "if there then", "if false then"),
-            ("the log of a deleted model stays", "delete_model.lua:", "unpack(KEYS)", "KEYS[1], KEYS[3]"),
-            ("no incarnation check", "change_model.lua:", "there[1] ~= ARGV[1]", "false"),
-        ),
+        errors=(("the log of a deleted model stays", "delete_model.lua:", "unpack(KEYS)", "KEYS[1], KEYS[3]"),),
     ),
     Errors(
         concept="protocol, workers",
@@ -111,19 +104,6 @@ PROTOCOL = (
                 "there is not None and there != self._last_at",
                 "False",
             ),
-            (
-                "a shorter log is not noticed",
-                "tails.has_diverged",
-                "tail.round_count < seen.round_count or tail.change_count < seen.change_count",
-                "False",
-            ),
-            (
-                "a gap in the log is not noticed",
-                "tails.has_gap",
-                "begin_of(form, entries[0], after) != seen.round_count + 1",
-                "False",
-            ),
-            ("unconfirmed writes are acknowledged", "Confirmed.call", "replicas < self._replicas", "False"),
             (
                 "a late state counts as new",
                 "Replica.is_newer_than",
