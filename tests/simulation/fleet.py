@@ -24,6 +24,10 @@ class Fleet:
         for _ in range(n):
             self.start()
 
+    def running(self, step: int) -> list[SimulatedWorker]:
+        """Return the workers that are not stopped in a step."""
+        return [worker for worker in self.workers if worker.stopped_until <= step]
+
     def start(self) -> SimulatedWorker:
         """Start another worker."""
         number = len(self.workers) + len(self._dead) + 1

@@ -12,7 +12,7 @@ _CODE = re.compile(r"[a-zA-Z]\d*")
 def _compiled(form: bytes) -> tuple[struct.Struct, tuple[bool, ...]]:
     """Return the format, and which of its values are floats."""
     codes = _CODE.findall(form.decode().removeprefix("<").replace(" ", ""))
-    return struct.Struct("<" + "".join(map(_translated, codes))), tuple(code == "d" for code in codes if code[0] != "x")
+    return struct.Struct("<" + "".join(map(_translated, codes))), tuple(code == "d" for code in codes)
 
 
 def _translated(code: str) -> str:

@@ -175,7 +175,7 @@ class World:
 
     def _choices(self) -> list[Callable[[], None]]:
         """Return what can happen now."""
-        post, running = self.post, [worker for worker in self.fleet.workers if worker.stopped_until <= self.steps]
+        post, running = self.post, self.fleet.running(self.steps)
         found: list[Callable[[], None]] = [
             partial(self._run_turn, worker) for worker in running if worker.loop.is_ready
         ]
@@ -222,8 +222,7 @@ class World:
         self.post.give_back(index)
 
     def _let_time_pass(self, *, hurry: bool) -> None:
-        running = [worker for worker in self.fleet.workers if worker.stopped_until <= self.steps]
-        loops = [self._outside, *(worker.loop for worker in running)]
+        loops = [self._outside, *(worker.loop for worker in self.fleet.running(self.steps))]
         timers = [timer for loop in loops if (timer := loop.next_timer) is not None]
         now = self.clock.elapsed
         least = max(min(timers, default=now), now)
