@@ -24,6 +24,7 @@ from benchmarks.measurements import (
 )
 from benchmarks.peers import contest
 from benchmarks.report import Row
+from benchmarks.soak import soak
 
 Rows = Callable[[], Sequence[Row]]
 
@@ -61,5 +62,8 @@ SECTIONS = {
         long=partial(history.rows, lengths=history.LONG),
     ),
     "capacity": Section("What a load needs", capacity.rows, partial(capacity.rows, n=2_000)),
+    "soak": Section(
+        "Soak", soak.rows, long=partial(soak.rows, seconds=3_600.0 + soak.WARM_UP_SECONDS, warm_up=soak.WARM_UP_SECONDS)
+    ),
     "durability": Section("The cost of durability", durability.rows),
 }

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from service.store.embedded.server import AppendFsync, EmbeddedServer
 _QUIET_SECONDS, _QUIET_SHARE, _QUIET_WITHIN = 0.5, 0.1, 180.0
 
 _SNAPSHOT_AGE = "BENCH_SNAPSHOT_AGE"
+_LAUNCHER = ("benchmarks.launch", "benchmarks.server:app_under_test")
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -66,7 +67,10 @@ class Server(NamedTuple):
 
 @contextlib.contextmanager
 def running(
-    workers: int = 1, appendfsync: AppendFsync = "everysec", snapshot_age: float | None = None
+    workers: int = 1,
+    appendfsync: AppendFsync = "everysec",
+    snapshot_age: float | None = None,
+    launcher: Sequence[str] = _LAUNCHER,
 ) -> Iterator[Server]:
     """Run workers on a fresh embedded store; stop all of them at the end.
 
@@ -74,6 +78,7 @@ def running(
         workers: number of workers, each on its own port.
         appendfsync: setting of the store.
         snapshot_age: `SNAPSHOT_AGE` of the workers; None keeps the service's.
+        launcher: module that runs a worker, and its arguments before the port.
     """
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -81,9 +86,7 @@ def running(
         environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url, "WAGER_HOST": "127.0.0.1"}
         if snapshot_age is not None:
             environment[_SNAPSHOT_AGE] = str(snapshot_age)
-        started = [
-            stack.enter_context(_launched("benchmarks.server:app_under_test", environment)) for _ in range(workers)
-        ]
+        started = [stack.enter_context(_launched(launcher, environment)) for _ in range(workers)]
         for port, process in started:
             _wait_for(port, process)
         ports, processes = zip(*started, strict=True)
@@ -93,17 +96,18 @@ def running(
 @contextlib.contextmanager
 def running_baseline(factory: str) -> Iterator[Server]:
     """Run one worker of an application of `benchmarks.baselines`, without a store."""
-    with _launched(f"benchmarks.baselines:{factory}", os.environ | _ONE_THREAD) as (port, process):
+    launcher = ("benchmarks.launch", f"benchmarks.baselines:{factory}")
+    with _launched(launcher, os.environ | _ONE_THREAD) as (port, process):
         _wait_for(port, process)
         yield Server((port,), (process.pid,), "", 0)
 
 
 @contextlib.contextmanager
-def _launched(application: str, environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+def _launched(launcher: Sequence[str], environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
-    command = [sys.executable, "-m", "benchmarks.launch", application, str(port)]
+    command = [sys.executable, "-m", *launcher, str(port)]
     process = subprocess.Popen(command, env=environment)
     try:
         yield port, process

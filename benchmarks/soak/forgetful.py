@@ -1,0 +1,34 @@
+"""Runs a worker that forgets predictions a minute after their window: `python -m benchmarks.soak.forgetful PORT`.
+
+The service keeps them for an hour, to tell late feedback from unknown ids. Then the store's memory would grow during
+the first hour, and flat memory would show only in a second one. Nothing else differs from `benchmarks.launch`.
+"""
+
+import sys
+
+from service.models import model
+from service.store import scripts
+
+FORGET_AFTER = 60
+_CONSTANT = b"local FORGET_AFTER = 3600"
+
+
+def forget_sooner() -> None:
+    """Replace the constant of the scripts and of the models.
+
+    Raises:
+        RuntimeError: if the scripts have no such constant, or if they are loaded already.
+    """
+    source = scripts._source  # noqa: SLF001  the scripts have no setting for this
+    if _CONSTANT not in source(("blocks",)) or "service.store.redis.redis_store" in sys.modules:
+        raise RuntimeError("the scripts cannot be changed")
+    changed = _CONSTANT.replace(b"3600", str(FORGET_AFTER).encode())
+    scripts._source = lambda names: source(names).replace(_CONSTANT, changed)  # noqa: SLF001
+    model.FORGET_AFTER = float(FORGET_AFTER)
+
+
+if __name__ == "__main__":
+    forget_sooner()
+    from benchmarks.launch import main
+
+    main("benchmarks.server:app_under_test", int(sys.argv[1]))
