@@ -7,6 +7,7 @@ shows what the machine does.
 
 import asyncio
 import itertools
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -53,6 +54,7 @@ class Soak(NamedTuple):
 
     rate: float  # predictions per second
     requests: int
+    refused: int  # or unanswered
     samples: Sequence[Sample]
 
 
@@ -68,8 +70,8 @@ async def play(server: Server, plain: Server, seconds: float, n: int) -> Soak:
     service, baseline = (Client(Target.parse(f"http://127.0.0.1:{each.port}"), CONNECTIONS) for each in (server, plain))
     async with service, baseline:
         rate = SHARE * await capacity(service, n)
-        load, samples, requests, began = Load(service, rate, SLICE_SECONDS), list[Sample](), 0, time.monotonic()
-        before = read_usage(server)
+        load, samples, began = Load(service, rate, SLICE_SECONDS), list[Sample](), time.monotonic()
+        before, requests, refused = read_usage(server), 0, 0
         while time.monotonic() < began + seconds:
             taken, p99 = await asyncio.gather(load.take_slice(len(samples)), _baseline_p99(baseline, len(samples)))
             answered, usage = (
@@ -80,7 +82,8 @@ async def play(server: Server, plain: Server, seconds: float, n: int) -> Soak:
             predict, feedback = (1e3 * each.latency.percentile(99) for each in taken)
             samples.append(Sample((time.monotonic() - began) / 3600, usage, spent, predict, feedback, p99))
             requests, before = requests + answered, usage
-    return Soak(rate, requests, samples)
+            refused += sum(each.refused + each.no_answer + each.not_sent for each in taken)
+    return Soak(rate, requests, refused, samples)
 
 
 async def _baseline_p99(baseline: Client, seed: int) -> float:
@@ -120,7 +123,8 @@ def rows_of(soak: Soak, warm_up: float) -> list[Row]:
     times = np.array([each.at for each in kept])
     rows = [_row(each, trend(times, np.array([each.of(sample) for sample in kept]))) for each in _MEASURES]
     load = f"{soak.rate:,.0f} predictions/s, {len(STEADY)} models and {GUESTS} that come and go"
-    return [seen(f"load: {load}", f"{soak.requests:,} requests, none refused", f"{len(kept)} samples"), *rows]
+    figure = f"{soak.requests:,} requests, {soak.refused:,} refused or unanswered"
+    return [Row(f"load: {load}", figure, f"{len(kept)} samples", math.nan, "0 refused", not soak.refused), *rows]
 
 
 def _row(measure: _Measure, found: Trend) -> Row:

@@ -1,4 +1,4 @@
-"""A client that changes models: labels, kept snapshots, rollbacks and resets; one model comes and goes."""
+"""A client that changes models: labels, snapshots, rollbacks, resets, shadows; one model comes and goes."""
 
 import asyncio
 import random
@@ -7,14 +7,17 @@ from typing import Any
 
 from service.schemas.changes import ModelPatch
 from service.schemas.lifecycle import SnapshotRequest
-from service.schemas.models import ModelDefinition
-from tests.service.sample_models import LABELS, definition
+from service.schemas.models import LearnerChoice, ModelDefinition
+from tests.service.sample_models import GAPTRON, LABELS, definition
 from tests.simulation.clients import Crowd
 from tests.simulation.models import CHANGED, GUEST, MODELS
 from tests.simulation.workers import SimulatedWorker
 
-_PAUSE = 0.3  # mean seconds between two changes
+_PAUSE = 0.1  # mean seconds between two changes
 _ANY = ("*",)
+_SHADOWS = ("left", "right")
+_LEARNERS: tuple[dict[str, Any], ...] = (GAPTRON, {"algorithm": "gaptron", "loss": "hinge"}, {"algorithm": "banditron"})
+"""Learners of shadows. Those of models with such small states are simulated quickly."""
 
 
 class Changer:
@@ -37,7 +40,7 @@ class Changer:
         while not self._crowd.is_over:
             await asyncio.sleep(self._random.expovariate(1 / _PAUSE))
             self._number += 1
-            changes = [self._change_labels, self._change_labels, self._keep, self._replace, self._delete]
+            changes = [self._change_labels, self._keep, self._replace, self._delete, self._shadow, self._promote]
             change = self._random.choice(changes)
             await self._crowd.ask(change(), lambda _: None)
             if change == self._delete:
@@ -59,6 +62,18 @@ class Changer:
             snapshot = self._random.choice(self._kept)
             return lambda worker: worker.lifecycle.replacing.roll_back(CHANGED, snapshot, _ANY, None)
         return lambda worker: worker.lifecycle.replacing.reset(CHANGED, _ANY, None)
+
+    def _shadow(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        """Add a shadow, or replace or remove one."""
+        name = self._random.choice(_SHADOWS)
+        if self._random.random() < 0.2:
+            return lambda worker: worker.shadows.drop(CHANGED, name)
+        learner = LearnerChoice(**self._random.choice(_LEARNERS))
+        return lambda worker: worker.shadows.put(CHANGED, name, learner, None)
+
+    def _promote(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
+        name = self._random.choice(_SHADOWS)
+        return lambda worker: worker.lifecycle.promoting.promote(CHANGED, name, _ANY, None)
 
     def _delete(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         return lambda worker: worker.catalogue.delete(GUEST)

@@ -33,6 +33,7 @@ from tests.simulation.truths import Truths
 _THINKING = 0.02  # mean seconds between two actions of a client
 _REMEMBERED = 40  # predictions of a model that clients give feedback on
 _TRIES = 4
+_POPULARITIES = (1.0, 1.0, 20.0)  # of a model, in comparison with the others
 _CONTRADICTIONS, _REPETITIONS, _BATCHES, _INACTIVE = 0.1, 0.25, 0.15, 0.1  # shares
 
 
@@ -74,6 +75,7 @@ class Crowd:
         self._post = post
         self.known = [Known(truths, name) for name in truths.names]
         self._random = random.Random(seed)
+        self._weights = [self._random.choice(_POPULARITIES) for _ in self.known]
         self._names = 0
         self.is_over = False
         self.acknowledged = self.predicted = 0
@@ -82,7 +84,7 @@ class Crowd:
         """Act until it is over."""
         while not self.is_over:
             await asyncio.sleep(self._random.expovariate(1 / _THINKING))
-            known = self._random.choice(self.known)
+            (known,) = self._random.choices(self.known, self._weights)
             if not known.recent or self._random.random() < 0.4:
                 await self._predict(known)
             else:

@@ -13,12 +13,14 @@ class Kind(StrEnum):
     LOSE_ANSWER = "lose an answer to a client"
     RESTART = "restart the store"
     LOSE_COMMANDS = "restart the store without its last commands"
+    LOSE_ROUNDS = "restart the store without its last rounds, and what came after them"
     FULL = "fill the store's memory"
     FREE = "free the store's memory"
     WORKER_CLOCK = "let a worker's clock jump"
     STORE_CLOCK = "let the store's clock jump"
     SLEEP = "let time pass"
     PAUSE = "stop a worker for some steps"
+    AVOID = "send a worker no requests for some steps"
     NO_REPLICA = "disconnect the replica"
     REPLICA = "connect the replica"
 
@@ -29,17 +31,20 @@ _SHARES = {
     Kind.LOSE_ANSWER: 12,
     Kind.RESTART: 2,
     Kind.LOSE_COMMANDS: 4,
+    Kind.LOSE_ROUNDS: 4,
     Kind.FULL: 1,
     Kind.FREE: 3,
     Kind.WORKER_CLOCK: 2,
     Kind.STORE_CLOCK: 1,
     Kind.SLEEP: 2,
     Kind.PAUSE: 4,
+    Kind.AVOID: 6,
     Kind.NO_REPLICA: 1,
     Kind.REPLICA: 3,
 }
 
 _MOST_LOST = (3, 30)  # commands
+_MOST_LOST_ROUNDS = 4
 _FARTHEST = 5.0  # seconds of a jump, mostly; some are an hour
 _HOUR = 3600.0
 _LONGEST_PAUSE = 1500  # steps
@@ -48,13 +53,17 @@ _SHARE_OF_KINDS = 0.7
 """Share of the kinds of faults that a run has: some errors need a fault without the others (Groce et al., 2012)."""
 
 
+_FAVOURED = 8
+"""How much more often one kind occurs in a run than its share says."""
+
+
 class Fault(NamedTuple):
     """A fault before some step."""
 
     step: int
     kind: Kind
     choice: float  # in [0, 1): which worker, or which answer
-    size: float  # seconds, commands or steps
+    size: float  # seconds, commands, rounds or steps
 
     def __str__(self) -> str:
         """Return a line of a schedule."""
@@ -66,8 +75,10 @@ def plan(seed: int, steps: int) -> list[Fault]:
     rng, found, step = random.Random(f"faults {seed}"), list[Fault](), 0
     mean = rng.choice(_STEPS_BETWEEN)
     kinds = [kind for kind in _SHARES if kind in (Kind.FREE, Kind.REPLICA) or rng.random() < _SHARE_OF_KINDS]
+    favourite = rng.choice(kinds)
+    weights = [_SHARES[kind] * (_FAVOURED if kind == favourite else 1) for kind in kinds]
     while (step := step + 1 + int(rng.expovariate(1 / mean))) < steps:
-        (kind,) = rng.choices(kinds, [_SHARES[kind] for kind in kinds])
+        (kind,) = rng.choices(kinds, weights)
         found.append(Fault(step, kind, rng.random(), _size(rng, kind)))
     return found
 
@@ -76,12 +87,14 @@ def _size(rng: random.Random, kind: Kind) -> float:
     match kind:
         case Kind.LOSE_COMMANDS:
             return float(rng.randrange(1, rng.choice(_MOST_LOST)))
+        case Kind.LOSE_ROUNDS:
+            return float(rng.randrange(1, _MOST_LOST_ROUNDS + 1))
         case Kind.WORKER_CLOCK | Kind.STORE_CLOCK:
             farthest = _HOUR if rng.random() < 0.05 else _FARTHEST
             return rng.uniform(-farthest, farthest)
         case Kind.SLEEP:
             return rng.expovariate(1 / 10)
-        case Kind.PAUSE:
+        case Kind.PAUSE | Kind.AVOID:
             return float(rng.randrange(_LONGEST_PAUSE))
         case _:
             return 0.0

@@ -28,6 +28,10 @@ class Fleet:
         """Return the workers that are not stopped in a step."""
         return [worker for worker in self.workers if worker.stopped_until <= step]
 
+    def receiving(self, step: int) -> list[SimulatedWorker]:
+        """Return the workers that get requests in a step: all if none does."""
+        return [worker for worker in self.workers if worker.avoided_until <= step] or self.workers
+
     def start(self) -> SimulatedWorker:
         """Start another worker."""
         number = len(self.workers) + len(self._dead) + 1

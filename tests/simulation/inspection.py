@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from service.rounds.session import ModelSession
+from service.store.redis.model_commands import _CHANGE_MODEL
 from service.store.redis.redis_store import _ADD_PREDICTIONS
+from service.store.redis.shadow_commands import _PUT, _SAVE
 from service.store.redis.snapshot_commands import _SAVE_SNAPSHOT
 from tests.simulation.log_rounds import ViolationError
 from tests.simulation.truths import Truths
@@ -12,6 +14,9 @@ from tests.simulation.workers import SimulatedWorker
 
 _BEFORE_BLOCKS, _BEFORE_RECORDS = 3, 8
 """Keys and arguments of the script that stores predictions before those of its blocks."""
+
+_OF_SHADOWS = {part for script in (_PUT, _SAVE, _CHANGE_MODEL) for part in script}
+"""The scripts that concern shadows, by their digests and sources."""
 
 
 class Inspection:
@@ -37,6 +42,8 @@ class Inspection:
         self._truths.look()
         if command[1] in (_SAVE_SNAPSHOT.sha, _SAVE_SNAPSHOT.source):
             self._truths.check_snapshot(str(command[3]))
+        if command[1] in _OF_SHADOWS:
+            self._truths.check_shadows(str(command[3]))
         if command[1] in (_ADD_PREDICTIONS.sha, _ADD_PREDICTIONS.source) and isinstance(reply, list):
             total, stored = reply[:2]
             if total is None:

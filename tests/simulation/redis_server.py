@@ -158,7 +158,7 @@ class RedisServer:
     def call(self, *command: Any) -> Any:
         """Run one command; return its reply, or its error."""
         if len(self._copies[-1].commands) >= _KEPT_COMMANDS:
-            self._copies = [self._copies[-1], _Copy(copy.deepcopy(self._items), [], self._done)]
+            self._copies = [self._copies[-1], _Copy(copy.deepcopy(self._items), [], self.done)]
         reply = self._socket.run(command)
         if not isinstance(reply, redis.exceptions.NoScriptError):
             self._copies[-1].commands.append(_Done(self._time(), self.is_full, command))
@@ -185,12 +185,12 @@ class RedisServer:
         """Let the replica confirm all commands; return the number of replicas that have them."""
         if not self.has_replica:
             return 0
-        self._confirmed = self._done
+        self._confirmed = self.done
         return 1
 
     def keep(self) -> None:
         """Make what is stored now safe from every loss."""
-        self._copies = [_Copy(copy.deepcopy(self._items), [], self._done)]
+        self._copies = [_Copy(copy.deepcopy(self._items), [], self.done)]
 
     def digest(self) -> str:
         """Return a digest of all data."""
@@ -203,8 +203,8 @@ class RedisServer:
 
     def lose(self, n: int) -> int:
         """Undo the last commands, as a restart after a power loss may; return how many were undone, at most n."""
-        n = min(n, self._done - max(self._confirmed, self._copies[0].begin))
-        end = self._done - n
+        n = min(n, self.done - max(self._confirmed, self._copies[0].begin))
+        end = self.done - n
         while self._copies[-1].begin > end:
             self._copies.pop()
         copied = self._copies[-1]
@@ -233,7 +233,7 @@ class RedisServer:
         self._server.script_cache.clear()
 
     @property
-    def _done(self) -> int:
+    def done(self) -> int:
         """The number of commands that were run, and are not lost."""
         return self._copies[-1].begin + len(self._copies[-1].commands)
 

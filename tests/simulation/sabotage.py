@@ -1,6 +1,7 @@
 """Makes the planned faults."""
 
 import random
+from collections import deque
 from collections.abc import Callable
 
 from tests.simulation.event_loop import Clock
@@ -11,6 +12,9 @@ from tests.simulation.network import Line, Network
 from tests.simulation.post import Post
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.truths import Truths
+
+_REMEMBERED = 10
+"""Commands that appended rounds."""
 
 
 class Sabotage:
@@ -39,6 +43,22 @@ class Sabotage:
         self._fleet, self._network, self._post, self._server = fleet, network, post, server
         self._truths, self._execute, self._random = truths, execute, rng
         self.lost = 0  # acknowledged rounds
+        self._commands_before: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)  # rounds, and commands before them
+
+    def note_rounds(self) -> None:
+        """Note a command that may have appended rounds."""
+        rounds = self._truths.round_count
+        while self._commands_before and self._commands_before[-1][0] > rounds:  # the store has lost them
+            self._commands_before.pop()
+        if not self._commands_before or rounds > self._commands_before[-1][0]:
+            self._commands_before.append((rounds, self._server.done - 1))
+
+    def _commands_since(self, rounds: int) -> int:
+        """Return the number of commands since those that appended the last rounds, with the first of them."""
+        kept = self._truths.round_count - rounds
+        return self._server.done - min(
+            (commands for after, commands in self._commands_before if after > kept), default=self._server.done
+        )
 
     def make(self, fault: Fault, clock: Clock) -> None:
         """Make a fault.
@@ -56,10 +76,14 @@ class Sabotage:
                 self._post.give_back(int(fault.choice * len(self._post.returning)), lost=True)
             case Kind.RESTART | Kind.LOSE_COMMANDS:
                 self._restart_store(int(fault.size))
+            case Kind.LOSE_ROUNDS:
+                self._restart_store(self._commands_since(int(fault.size)))
             case Kind.WORKER_CLOCK:
                 worker.wall_offset += fault.size
             case Kind.PAUSE:
                 worker.stopped_until = fault.step + int(fault.size)
+            case Kind.AVOID:
+                worker.avoided_until = fault.step + int(fault.size)
             case Kind.SLEEP:
                 clock.elapsed += fault.size
             case _:

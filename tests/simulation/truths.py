@@ -6,6 +6,7 @@ from service.store import keys
 from service.store.stored_models import ModelKey
 from tests.simulation.log_rounds import Own, ViolationError
 from tests.simulation.redis_server import RedisServer
+from tests.simulation.shadow_truth import ShadowTruth
 from tests.simulation.truth import Truth
 
 
@@ -23,6 +24,7 @@ class Truths:
         self._clocks = latest, elapsed
         self._all: dict[ModelKey, Truth] = {}
         self._now: dict[str, Truth] = {}
+        self._shadows: dict[ModelKey, ShadowTruth] = {}
 
     def __getitem__(self, name: str) -> Truth:
         """Return the truth about the last incarnation of a model."""
@@ -55,6 +57,7 @@ class Truths:
         key = ModelKey(name, incarnation.decode())
         if key not in self._all:
             self._all[key] = Truth(self._server, key, *self._clocks)
+            self._shadows[key] = ShadowTruth(self._server, self._all[key])
         before, self._now[name] = self._now.get(name), self._all[key]
         if before is not None and before is not self._all[key]:
             self._all[key].losses = max(before.losses, self._all[key].losses) + 1
@@ -81,9 +84,18 @@ class Truths:
 
     def check_snapshot(self, model_key: str) -> None:
         """Check the snapshot of a model; see `Truth.check_snapshot`."""
-        truth = self._now[model_key.removeprefix("wager:{").partition("}")[0]]
+        truth = self._truth_of(model_key)
         if truth.exists:
             truth.check_snapshot()
+
+    def check_shadows(self, model_key: str) -> None:
+        """Check the shadows of a model; see `ShadowTruth.check`."""
+        truth = self._truth_of(model_key)
+        if truth.exists:
+            self._shadows[truth.key].check()
+
+    def _truth_of(self, model_key: str) -> Truth:
+        return self._now[model_key.removeprefix("wager:{").partition("}")[0]]
 
     def check_gone(self) -> None:
         """Check that nothing but predictions is left of deleted incarnations.

@@ -93,6 +93,7 @@ class SimulatedWorker:
         self._clock = clock
         self.wall_offset = 0.0  # seconds by which its clock is wrong
         self.stopped_until = 0  # the step in which it continues
+        self.avoided_until = 0  # the step from which it gets requests again
         self.rng = np.random.default_rng(seed)
         with self.loop.current():
             connection = SimulatedConnection(network, self.loop, name, _TIMEOUT)

@@ -207,13 +207,14 @@ class World:
         command, reply = line.execute(self.server)
         self._note("execute", line.owner, _shown(command), _digest_of(reply))
         self._inspection.look(command, reply)
+        self._sabotage.note_rounds()
 
     def _deliver_reply(self, line: Line) -> None:
         self._note("reply", line.owner)
         line.deliver()
 
     def _deliver_request(self, index: int) -> None:
-        worker = self._random.choice(self.fleet.workers)
+        worker = self._random.choice(self.fleet.receiving(self.steps))
         self._note("request", worker.name)
         self.post.deliver(index, worker)
 
