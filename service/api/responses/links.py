@@ -36,13 +36,14 @@ _OF_MODEL = (
     *(_to(operation, _NAME | _ETAG) for operation in _CONDITIONAL),
     *(_to(operation, body={"model": "$response.body#/name"}) for operation in ("predict", "predict_batch")),
 )
+_OF_COPY = (_to("get_model", _NAME), _to("delete_model", _NAME), _to("predict", body={"model": "$response.body#/name"}))
 _OF_CHANGE = tuple(_to(operation, _SAME_NAME | _ETAG) for operation in _CONDITIONAL)
 _OF_SHADOW = _SAME_NAME | {"path.shadow": "$request.path.shadow"}
 
 _LINKS: dict[tuple[str, str], tuple[dict[str, Any], ...]] = {
     ("create_model", "201"): _OF_MODEL,
-    ("clone_model", "201"): _OF_MODEL,
-    ("import_model", "201"): _OF_MODEL,
+    ("clone_model", "201"): _OF_COPY,
+    ("import_model", "201"): _OF_COPY,
     ("get_model", "200"): _OF_CHANGE,
     ("change_model", "200"): _OF_CHANGE,
     ("predict", "200"): (_to("feedback", body=_PREDICTION), _to("activate", body=_PREDICTION)),

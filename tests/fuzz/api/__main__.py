@@ -28,8 +28,10 @@ def main() -> int:
     asked, failures = _asked(), 0
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
-    for keys in (False, True):
-        began, (found, kinds) = time.monotonic(), fuzz(asked.cases // 2, keys, asked.seed, asked.seconds / 2)
+    halves = [keys for keys, name in ((False, "off"), (True, "required")) if asked.auth in (name, "both")]
+    for keys in halves:
+        began, share = time.monotonic(), len(halves)
+        found, kinds = fuzz(asked.cases // share, keys, asked.seed, asked.seconds / share)
         counts = found.counts
         print(f"{'with keys' if keys else 'without keys'}: {counts.cases:,} cases in {time.monotonic() - began:.0f} s")
         print(f"    {', '.join(f'{kind} {n:,}' for kind, n in kinds.items())}; seed {asked.seed}")
@@ -44,6 +46,7 @@ def main() -> int:
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.api", description=__doc__)
     parser.add_argument("--cases", type=int, default=50_000, help="at least, in total")
+    parser.add_argument("--auth", choices=("off", "required", "both"), default="both", help="which workers")
     parser.add_argument("--seconds", type=float, default=math.inf, help="at most, in total")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()

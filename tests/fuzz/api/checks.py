@@ -37,7 +37,7 @@ class Exchange(NamedTuple):
     @property
     def is_supported(self) -> bool:
         """Check whether the request has the operation's method."""
-        return self.method == self.operation.method.upper()
+        return bool(self.method == self.operation.method.upper())
 
 
 def _no_failure(exchange: Exchange) -> None:

@@ -1,4 +1,4 @@
-"""The laws of damaged key records in the store: their keys are refused, all others work, and the log says what is wrong."""
+"""The laws of damaged key records: their keys are refused, all others work, and the log says what is wrong."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ def site(store_url: str, runner: asyncio.Runner) -> Iterator[Site]:
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 async def test_a_damaged_record_stops_its_key_only(
-    site: Site, damage: Damage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, store_url: str
+    site: Site, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The key gets 401 like an unknown one, others work; log and list name the key, but nothing of the record."""
     broken, sound = [await site.keys.create("x", ["read"]) for _ in range(2)]
@@ -115,6 +115,7 @@ async def test_keys_in_a_value_of_another_type_are_unavailable(
     key = await site.keys.create("x", ["read"])
     with raw(store_url) as store:
         saved = store.dump(keys.API_KEYS)
+        assert saved is not None
         store.set(keys.API_KEYS, "of another type")
         try:
             with caplog.at_level(logging.ERROR):

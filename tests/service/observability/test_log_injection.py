@@ -109,9 +109,7 @@ def places(text: str) -> list[tuple[str, str, list[tuple[bytes, bytes]], bytes]]
 
 
 @each_format
-async def test_a_hostile_request_is_one_plain_line(
-    store_url: str, formatter: Callable[[], logging.Formatter]
-) -> None:
+async def test_a_hostile_request_is_one_plain_line(store_url: str, formatter: Callable[[], logging.Formatter]) -> None:
     """Whatever a request contains, and wherever, it adds one short line, without its control characters."""
     async with worker(store_url, log_requests_per_second=10_000) as client:
         app = client._transport.app  # type: ignore[attr-defined]
