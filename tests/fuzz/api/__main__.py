@@ -53,7 +53,7 @@ def _asked() -> argparse.Namespace:
 
 
 def fuzz(cases: int, keys: bool, seed: int, seconds: float = math.inf) -> tuple[Attack, Counter[str]]:
-    """Send at least so many requests to one worker; return what was found, and the number of requests of each kind."""
+    """Send this number of requests, or a few more, to one worker; return its attack, and the requests of each kind."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedServer(Path(folder)) as server, asyncio.Runner() as runner:
         context = attack(server.url, keys, seed)
         built = runner.run(context.__aenter__())
@@ -64,7 +64,7 @@ def fuzz(cases: int, keys: bool, seed: int, seconds: float = math.inf) -> tuple[
 
 
 class _Until(NamedTuple):
-    """When to stop: after so many cases, or at a time of the monotonic clock."""
+    """When to stop: after a number of cases, or at a time of the monotonic clock."""
 
     cases: int
     ends: float

@@ -17,7 +17,7 @@ SECONDS = st.integers(0, 40).map(lambda quarters: quarters / 4)
 
 
 class Table(MemoryTable):
-    """A table behind a network: a lookup takes time on the clock, and it may be unreachable."""
+    """A table in a network: a lookup takes time on the clock, and it may be unreachable."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()

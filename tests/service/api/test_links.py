@@ -89,13 +89,16 @@ def expected(source: str, link: dict[str, Any]) -> range:
     return range(200, 300)
 
 
-@pytest.mark.parametrize(
-    ("source", "status", "link"), LINKS, ids=[f"{source}-{link['operationId']}" for source, _, link in LINKS]
-)
-async def test_a_link_leads_to_what_it_names(
-    client: httpx2.AsyncClient, source: str, status: str, link: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("source", sorted({source for source, _, _ in LINKS}))
+async def test_a_link_leads_to_what_it_names(client: httpx2.AsyncClient, source: str) -> None:
     """A request that is built from an answer and its link finds the model, prediction, snapshot or shadow."""
+    for of_source, status, link in LINKS:
+        if of_source == source:
+            await check_link(client, source, status, link)
+
+
+async def check_link(client: httpx2.AsyncClient, source: str, status: str, link: dict[str, Any]) -> None:
+    """Get an answer and follow one of its links."""
     answer, body = await answered(client, source)
     assert str(answer.status_code) == status, answer.text
     path, headers = dict(PATHS), dict[str, str]()
@@ -105,7 +108,7 @@ async def test_a_link_leads_to_what_it_names(
     target = link["operationId"]
     given = {key: value_of(expression, answer, PATHS, body) for key, expression in link.get("requestBody", {}).items()}
     response = await ask(client, target, path, headers, BODIES.get(target, dict)() | given)
-    assert response.status_code in expected(source, link), response.text
+    assert response.status_code in expected(source, link), (link, response.text)
 
 
 def test_links_name_parameters_of_their_targets() -> None:
