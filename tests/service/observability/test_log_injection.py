@@ -145,6 +145,15 @@ def test_any_text_is_one_plain_line(
 
 
 @each_format
+def test_a_long_text_is_shortened(formatter: Callable[[], logging.Formatter]) -> None:
+    """Of a text of any length, only the beginning is written."""
+    with logged(formatter) as log:
+        logging.getLogger("test").warning("%s", "x" * 50_000, extra={"model": "y" * 50_000})
+    (line,) = check_plain(log.getvalue())
+    assert len(line) < 15_000
+
+
+@each_format
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_no_message_of_an_error_looks_like_an_event(formatter: Callable[[], logging.Formatter], hostile: str) -> None:
     """In text, all lines of a traceback are indented, and as plain as the others; in JSON it is one line."""
