@@ -158,17 +158,18 @@ class Gatekeeper:
         now, key_id = self._now(), shape[1]
         until, caller = self._cache.get(key_id, (0.0, None))
         if not now < until <= now + self._cache_seconds:  # the clock may have been set back
-            caller = await self._look_up(key_id)
+            caller = await self._look_up(key_id, now + self._cache_seconds)
         if caller is None or not hmac.compare_digest(hashlib.sha256(key.encode()).digest(), caller.digest):
             raise UnauthenticatedError(_REFUSED)
         if caller.record.expires_at is not None and caller.record.expires_at <= now:
             raise UnauthenticatedError(_REFUSED)
         return caller
 
-    async def _look_up(self, key_id: str) -> Caller | None:
+    async def _look_up(self, key_id: str, until: float) -> Caller | None:
+        """Read and cache a record until a time that counts from before the lookup: a slow one must not extend it."""
         record = read_record(key_id, await self._table.get(key_id))
         caller = None if record is None else Caller(key_id, record)
-        self._cache[key_id] = self._now() + self._cache_seconds, caller
+        self._cache[key_id] = until, caller
         self._cache.move_to_end(key_id)
         if len(self._cache) > _MOST_CACHED:
             self._cache.popitem(last=False)
@@ -186,6 +187,13 @@ def read_record(key_id: str, stored: bytes | None) -> KeyRecord | None:
         return None
     try:
         return KeyRecord.model_validate_json(stored)
-    except ValidationError:
-        _log.error("the record of API key %r is unreadable, so the key is refused", key_id)
+    except ValidationError as error:
+        _log.error("the record of API key %s is unreadable, so the key is refused: %s", quoted(key_id), _reason(error))
         return None
+
+
+def _reason(error: ValidationError) -> str:
+    """Return what is wrong with a record, without anything of its content but the name of the field."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{quoted(place)}: {first['type']}" if place else first["type"]

@@ -27,6 +27,7 @@ from service.api.resources import (
 from service.api.resources.lifecycle import copies, shadows, snapshots
 from service.api.responses import problems
 from service.api.responses.direct_route import DirectRoute
+from service.api.responses.links import add_links
 from service.api.responses.operation import Operation
 from service.api.responses.shared_schemas import share_schemas
 from service.api.tracing import tracing_configuration
@@ -102,6 +103,7 @@ def build_application(
     app.include_router(docs.router())
     app.include_router(dashboard.router())
     share_schemas(app)
+    add_links(app)
     describe_access(app)
     operations = {} if guard.telemetry.tracing else _operations(routers)  # FastAPI makes the spans of its routes
     app.gate = lambda rest: Gate(rest, operations, guard, environment.compute, environment.monotonic)

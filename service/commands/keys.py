@@ -49,7 +49,7 @@ def create(
 def list_keys() -> None:
     """List the keys without their secrets."""
     keys = _administer(lambda admin: admin.all())
-    rows = [_HEADS, *(_row(key_id, record) for key_id, record in keys.items())]
+    rows = [_HEADS, *(tuple(map(_plain, _row(key_id, record))) for key_id, record in keys.items())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -78,8 +78,19 @@ def _print_issued(issued: "IssuedKey") -> None:
 def _row(key_id: str, record: "KeyRecord | None") -> tuple[str, ...]:
     if record is None:
         return (key_id, "(unreadable: always refused)", "", "", "", "")
-    ends = "" if record.expires_at is None else f"{datetime.fromtimestamp(record.expires_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return (key_id, record.name, ",".join(record.scopes), record.models, record.limit or "", ends)
+    return (key_id, record.name, ",".join(record.scopes), record.models, record.limit or "", _moment(record.expires_at))
+
+
+def _moment(seconds: float | None) -> str:
+    try:
+        return "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, ValueError, OSError):  # a damaged record
+        return "after the year 9999"
+
+
+def _plain(text: str) -> str:
+    """Return a text of the store without characters that control a terminal."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def _administer(work: Callable[["KeyAdmin"], Awaitable[_T]]) -> _T:

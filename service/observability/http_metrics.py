@@ -19,7 +19,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _NUMBERS = len(_LATENCIES) + 2  # one bucket for each bound, one without a bound, and the sum
-_METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
+METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
 
 
 class WorkerMetrics:
@@ -46,7 +46,7 @@ class WorkerMetrics:
             status: status of the response.
             seconds: duration.
         """
-        numbers = self._gathered[method if method in _METHODS else "other", route, status]
+        numbers = self._gathered[method if method in METHODS else "other", route, status]
         numbers[bisect_left(_LATENCIES, seconds)] += 1
         numbers[-1] += seconds
 

@@ -1,8 +1,9 @@
 """Log formats: JSON lines, or text for a terminal."""
 
+import io
 import logging
 import sys
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import structlog
 
@@ -10,11 +11,14 @@ from service import request_context
 
 LogFormat = Literal["auto", "json", "console"]
 
+_MOST_CHARACTERS = 4000
+"""Maximum length of a text in an event."""
+
 
 def configuration(log_format: LogFormat) -> dict[str, Any]:
     """Return a configuration for `logging.config.dictConfig`, in plain values that worker processes can receive.
 
-    Everything is logged to standard error, one event per line, including exceptions.
+    Everything is logged to standard error, one event per line. In text, the lines of a traceback follow, indented.
 
     Args:
         log_format: "auto" means "console" if standard error is a terminal, else "json".
@@ -37,8 +41,7 @@ def json_formatter() -> logging.Formatter:
 
 def console_formatter() -> logging.Formatter:
     """Return a formatter of aligned, coloured text, with Python's tracebacks."""
-    plain = structlog.dev.plain_traceback
-    return _formatter(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain))
+    return _formatter(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_write_traceback))
 
 
 def _formatter(*last: Any) -> logging.Formatter:
@@ -50,7 +53,29 @@ def _formatter(*last: Any) -> logging.Formatter:
         _with_request,
     ]
     remove_meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[remove_meta, *last])
+    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[remove_meta, _plain, *last])
+
+
+def _plain(_: Any, __: str, event: Any) -> Any:
+    """Escape what would end a line or control a terminal, and shorten long texts: clients choose parts of them."""
+    return {name: _printable(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
+def _printable(text: str) -> str:
+    if len(text) > _MOST_CHARACTERS:
+        text = f"{text[:_MOST_CHARACTERS]}… ({len(text)} characters)"
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
+def _write_traceback(to: TextIO, error: Any) -> None:
+    """Write a traceback with every line indented, so that no message of an error looks like another event."""
+    written = io.StringIO()
+    structlog.dev.plain_traceback(written, error)
+    to.write("\n  ".join(map(_printable, written.getvalue().split("\n"))))
 
 
 def _with_request(_: Any, __: str, event: Any) -> Any:

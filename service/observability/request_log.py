@@ -2,6 +2,7 @@
 
 import logging
 
+from service.observability.http_metrics import METHODS
 from service.request_context import RequestContext
 
 _log = logging.getLogger("wager.requests")
@@ -38,7 +39,7 @@ class RequestLog:
     def write(self, method: str, route: str, status: int, seconds: float, notes: RequestContext) -> None:
         """Log a request."""
         fields = {
-            "method": method,
+            "method": method if method in METHODS else "other",
             "route": route,
             "status": status,
             "seconds": round(seconds, 6),

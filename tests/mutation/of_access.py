@@ -12,6 +12,9 @@ ACCESS = (
             "test_both_keys_work_during_a_rotation",
             "test_a_glob_matches_letters_and_stars",
             "test_a_scope_opens_its_own_operations_only",
+            "test_a_rotation_has_no_gap",
+            "test_a_revoked_key_stops_within_the_delay",
+            "test_a_key_is_valid_until_its_expiry",
         ),
         errors=(
             (
@@ -19,6 +22,12 @@ ACCESS = (
                 "identify",
                 "hmac.compare_digest(hashlib.sha256(key.encode()).digest(), caller.digest)",
                 "True",
+            ),
+            (
+                "a slow lookup prolongs a revoked key",
+                "_look_up",
+                "self._cache[key_id] = (until, caller)",
+                "self._cache[key_id] = (self._now() + self._cache_seconds, caller)",
             ),
             ("valid after its expiry", "identify", "caller.record.expires_at <= now", "False"),
             ("cached without limit", "identify", "now < until <= now + self._cache_seconds", "until"),
@@ -38,6 +47,30 @@ ACCESS = (
                 "now + overlap_seconds",
             ),
             ("survives a revocation", "rotate", "await self._table.remove(issued.id)", ""),
+        ),
+    ),
+    Errors(
+        concept="damaged key",
+        laws=("test_a_damaged_record_stops_its_key_only", "test_keys_in_a_value_of_another_type_are_unavailable"),
+        errors=(
+            ("the log shows the record", "read_record", "_reason(error)", "error"),
+            ("damage is answered with 500", "Access.admit", "StoreCorruptError", "ZeroDivisionError"),
+        ),
+    ),
+    Errors(
+        concept="log line",
+        laws=(
+            "test_a_hostile_request_is_one_plain_line",
+            "test_any_text_is_one_plain_line",
+            "test_a_long_text_is_shortened",
+            "test_no_message_of_an_error_looks_like_an_event",
+        ),
+        errors=(
+            ("control characters are written", "_printable", "text.isprintable()", "True"),
+            ("long texts are written", "_printable", "len(text) > _MOST_CHARACTERS", "False"),
+            ("tracebacks are not indented", "_write_traceback", "'\\n  '", "'\\n'"),
+            ("any name in a path is written", "Observer.end", "_is_name(scope['path_params'].get('name', ''))", "True"),
+            ("any method is written", "RequestLog.write", "method if method in METHODS else 'other'", "method"),
         ),
     ),
     Errors(

@@ -5,6 +5,7 @@ for other methods, and a key for all models, so a new route stays restricted unt
 checks the model in a path; handlers check models in a body, with `check_model`.
 """
 
+import logging
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -12,8 +13,16 @@ from service.access import keys
 from service.access.access_control import AccessControl
 from service.access.keys import Caller, Names
 from service.api.middleware.exchange import Exchange, Header
-from service.errors import RateLimitedError, UnauthenticatedError, WrongKeysError
+from service.errors import (
+    RateLimitedError,
+    StoreCorruptError,
+    StoreUnavailableError,
+    UnauthenticatedError,
+    WrongKeysError,
+)
 from service.store.access.tables import RequestCount
+
+_log = logging.getLogger(__name__)
 
 
 class Need(NamedTuple):
@@ -110,16 +119,23 @@ class Access:
         Raises:
             AccessError: if the key is missing, wrong, insufficient, or has made too many requests.
             ModelNotFoundError: if it does not allow the model in the path.
-            StoreError: if the key cannot be looked up or counted.
+            StoreError: if the key cannot be looked up or counted; never `StoreCorruptError`.
         """
-        caller = await self._identify(exchange)
+        try:
+            caller = await self._identify(exchange)
+            await self._count(caller, exchange)
+        except StoreCorruptError as error:
+            _log.error("the API keys in the store cannot be read: %s", error.detail)
+            raise StoreUnavailableError("the API keys cannot be read; the log of the service has the cause") from None
+        exchange.notes.key_id = caller.key_id
+        _check(caller, need, exchange.scope["path"])
+        _caller.set(caller)
+
+    async def _count(self, caller: Caller, exchange: Exchange) -> None:
         if caller.limit is not None:
             counted = await self._counter.count(caller.key_id, caller.limit)
             exchange.more_headers += _limit_headers(counted)
             _check_count(counted)
-        exchange.notes.key_id = caller.key_id
-        _check(caller, need, exchange.scope["path"])
-        _caller.set(caller)
 
     async def _identify(self, exchange: Exchange) -> Caller:
         key = presented_key(exchange)

@@ -1,5 +1,6 @@
 """Observes every request: its id and trace, one log line, one count."""
 
+import re
 from collections.abc import Callable
 
 from starlette.types import Receive, Scope, Send
@@ -9,12 +10,13 @@ from service.api.middleware.exchange import Exchange
 from service.observability.request_id import accepted_request_id, trace_id
 from service.observability.telemetry import Telemetry
 from service.request_context import RequestContext
+from service.wording.patterns import NAME
 
 _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
 """Routes that are polled every few seconds: only failures are logged."""
 
-_UNCHECKED_NAME = (400, 422)
-"""Statuses of requests that are refused before the name in their path is checked, or because of it."""
+_is_name = re.compile(NAME).fullmatch
+"""Checks the name in a path: a request may be refused before its name is, or because of it."""
 
 
 class Observer:
@@ -53,6 +55,6 @@ class Observer:
         self._metrics.count_request(method, route, status, seconds)
         if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
             return
-        if notes.model is None and route.startswith("/models/") and status not in _UNCHECKED_NAME:
-            notes.model = scope["path_params"].get("name")
+        if notes.model is None and route.startswith("/models/") and _is_name(scope["path_params"].get("name", "")):
+            notes.model = scope["path_params"]["name"]
         self._log.write(method, route, status, seconds, notes)

@@ -5,13 +5,10 @@ No answer is 5xx, every answer matches the description, and protected operations
 
 import asyncio
 import copy
-import json
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 import httpx2
-import jsonschema_rs
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -23,9 +20,9 @@ from service.api.middleware.access import need_of
 from service.store.access.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.api_description import api_description
+from tests.service.described import check_described
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
-from tests.service.wording.plain_words import check_problem
 from tests.service.workers import worker
 
 SCHEMA = schemathesis.openapi.from_dict(copy.deepcopy(api_description()))
@@ -37,9 +34,6 @@ FUZZ = settings(
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-COMPONENTS = api_description()["components"]
-# Problem types for a generated path that is not the operation's path.
-OFF_PATH = {"urn:wager:problem:no-such-path", "urn:wager:problem:method-not-allowed"}
 MODEL = "schema-fuzz"
 
 
@@ -83,34 +77,6 @@ def refutable(operation: Any) -> bool:
     """Check whether a request of the operation can be invalid."""
     raw = operation.definition.raw
     return bool(raw.get("parameters") or raw.get("requestBody"))
-
-
-def check_described(described: dict[str, Any], response: httpx2.Response) -> None:
-    """Check that the operation describes the answer's status, type and schema, and names its problem."""
-    media_type = response.headers.get("content-type", "").partition(";")[0]
-    if media_type == "application/problem+json" and response.json()["type"] in OFF_PATH:
-        described = {str(response.status_code): {"description": "", "content": {media_type: {"schema": PROBLEM}}}}
-    answer = described[str(response.status_code)]
-    if response.status_code == 204:
-        return
-    schema = answer["content"][media_type]["schema"]
-    if media_type.endswith("json") and media_type != "application/x-ndjson":
-        validator_of(json.dumps(schema)).validate(response.json())
-    if response.status_code >= 400:
-        problem = response.json()
-        assert problem["status"] == response.status_code
-        check_problem(problem)
-        slug = problem["type"].removeprefix("urn:wager:problem:")
-        assert response.status_code == 422 or problem["type"] in OFF_PATH or f"`{slug}`" in answer["description"]
-
-
-PROBLEM = {"$ref": "#/components/schemas/Problem"}
-
-
-@cache
-def validator_of(schema: str) -> Any:
-    """Return a validator for a schema of the document."""
-    return jsonschema_rs.validator_for(json.loads(schema) | {"components": COMPONENTS})
 
 
 MODES = [
