@@ -8,7 +8,8 @@ import httpx2
 import numpy as np
 
 from service.store.kept_store import MOST_KEPT
-from tests.chaos.clients import Clients, post
+from tests.chaos.clients import Clients, connect, post
+from tests.chaos.logged import PAGE
 from tests.service.sample_models import GAPTRON, LABELS, SIZE
 
 MODEL = "shelf"
@@ -45,7 +46,7 @@ class Alterations(Clients):
         await asyncio.gather(self._change(), super().play())
 
     async def _change(self) -> None:
-        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
+        async with connect(self._url) as client:
             while not self.over:
                 await self._replace(client)
                 added, active = f"new-{self._changes}", len(self._labels) - len(self._retired)
@@ -124,7 +125,7 @@ async def _labels_of_rounds(client: httpx2.AsyncClient) -> list[tuple[str, str]]
     """Return the prediction and the label of each round, sorted."""
     found, after = list[tuple[str, str]](), 0
     while True:
-        text = (await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": 1000})).text
+        text = (await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": PAGE})).text
         lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
         if not lines:
             return sorted(found)
@@ -134,6 +135,6 @@ async def _labels_of_rounds(client: httpx2.AsyncClient) -> list[tuple[str, str]]
 
 async def _distribution(url: str, model: str) -> str:
     """Return the distribution for a context, as text, from whichever worker accepts a new connection."""
-    async with httpx2.AsyncClient(base_url=url, timeout=30.0) as client:
+    async with connect(url, timeout=30.0) as client:
         body = {"model": model, "context": [1.0] * SIZE, "include_distribution": True}
         return json.dumps((await post(client, "/predict", body))["distribution"])
