@@ -18,8 +18,12 @@ from tests.chaos.alterations import Alterations
 from tests.chaos.clients import connect
 from tests.chaos.faults import Fault, Faults, FaultyProxy
 from tests.chaos.history import Loss
+from tests.chaos.hooks import SECRET, Hooks
 from tests.chaos.keyring import issue_keys
+from tests.chaos.metered import Metered
+from tests.chaos.offers import Offers
 from tests.chaos.silence import Silence
+from tests.chaos.strangers import Strangers
 from tests.chaos.world import Crowd, Report, judge
 from tests.fleets import SentinelStore, Server, sentinels
 from tests.servers import wait_until
@@ -27,7 +31,7 @@ from tests.service.wager import Wager, clients_of_each, serve
 
 WORKERS = 2
 PATIENCE = {"WAGER_STORE_TIMEOUT_SECONDS": "0.5"}
-GUARDED = {"WAGER_AUTH": "required", "WAGER_MAX_REQUESTS_IN_FLIGHT": "200"}
+GUARDED = {"WAGER_AUTH": "required", "WAGER_MAX_REQUESTS_IN_FLIGHT": "200", "WAGER_WEBHOOK_SECRETS": SECRET}
 """Keys are required, and places are few but enough for the crowd."""
 
 
@@ -121,7 +125,7 @@ async def _play_silent(
     wager: Wager, faults: Mapping[str, Fault], seconds: float, seed: int
 ) -> tuple[Report, Counter[str]]:
     """Play with two more models: predictions of one mostly expire, and the other is changed. Check all."""
-    others = (Silence(wager.url, seed), Alterations(wager.url, seed))
+    others = tuple(kind(wager.url, seed) for kind in (Silence, Alterations, Offers, Hooks, Metered, Strangers))
     for each in others:
         await each.create_model()
     playing = [asyncio.create_task(each.play()) for each in others]

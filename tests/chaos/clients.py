@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -16,6 +17,10 @@ ALL_ROUNDS = 10**9
 
 NEVER = frozenset({401, 403, 429, 500})
 """Statuses that no client with a good key and a large limit may get."""
+
+
+LOOKS = 12
+"""Predictions, each over a new connection, that compare the workers' states."""
 
 
 class Clients(ABC):
@@ -60,9 +65,9 @@ class Clients(ABC):
         """Make one or more predictions, whose ids begin with `own`, and judge some of them."""
 
 
-def connect(url: str, timeout: float = 5.0, key: str = CROWD) -> httpx2.AsyncClient:
-    """Return a client that presents a key. It keeps its connections."""
-    headers = {"X-API-Key": key, "Content-Type": "application/json"}
+def connect(url: str, timeout: float = 5.0, key: str | None = CROWD) -> httpx2.AsyncClient:
+    """Return a client that presents a key, or none. It keeps its connections."""
+    headers = {"Content-Type": "application/json"} | ({} if key is None else {"X-API-Key": key})
     return httpx2.AsyncClient(base_url=url, timeout=timeout, headers=headers, verify=False)
 
 
@@ -83,3 +88,21 @@ async def post(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> d
                 answer: dict[str, Any] = response.json()
                 return answer
             await asyncio.sleep(0.02)
+
+
+async def state_violations(url: str, body: dict[str, Any]) -> list[str]:
+    """Return a sentence if workers answer a request with different distributions.
+
+    Each request uses a new connection, so that every worker answers some.
+    """
+    seen = {json.dumps(await distribution(url, body)) for _ in range(LOOKS)}
+    return [] if len(seen) == 1 else [f"workers have different states of {body['model']}: {seen}"]
+
+
+async def distribution(url: str, body: dict[str, Any]) -> dict[str, float]:
+    """Return the distribution for a request from whichever worker accepts a new connection."""
+    async with connect(url, timeout=30.0) as client:
+        found: dict[str, float] = (await post(client, "/predict", body | {"include_distribution": True}))[
+            "distribution"
+        ]
+        return found

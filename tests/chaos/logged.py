@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import httpx2
@@ -41,13 +41,17 @@ async def read(client: httpx2.AsyncClient, path: str, **parameters: int) -> http
 
 async def read_log(client: httpx2.AsyncClient, model: str) -> list[Line]:
     """Read all rounds of a model, the oldest first."""
-    lines: list[Line] = []
-    while True:
-        after = lines[-1].round if lines else 0
-        text = (await read(client, f"/models/{model}/rounds", after=after, limit=PAGE)).text
-        if not text:
-            return lines
-        lines += [_line(json.loads(line), len(model) + 1) for line in text.splitlines()]
+    return [_line(line, len(model) + 1) async for line in lines_of(client, model)]
+
+
+async def lines_of(client: httpx2.AsyncClient, model: str) -> AsyncIterator[dict[str, Any]]:
+    """Yield all rounds of a model as the service answers them, the oldest first."""
+    after = 0
+    while text := (await read(client, f"/models/{model}/rounds", after=after, limit=PAGE)).text:
+        for line in text.splitlines():
+            read_line: dict[str, Any] = json.loads(line)
+            yield read_line
+        after = read_line["round"]
 
 
 def _line(line: Mapping[str, Any], prefix: int) -> Line:
@@ -90,3 +94,17 @@ def replies_of(logged: Mapping[str, Line]) -> Callable[[str], Iterator[Operation
             yield Operation(own, line.reward, now, now, Verdict("duplicate", line.reward, line.round))
 
     return replies
+
+
+async def record_violations(recorder: Recorder, client: httpx2.AsyncClient, fewest: int = 1) -> list[str]:
+    """Compare the log and the counts of a model with its clients' records; return sentences.
+
+    Args:
+        recorder: clients that have finished.
+        client: a client with a key.
+        fewest: rounds that there must be.
+    """
+    lines = await read_log(client, recorder.model)
+    model = (await read(client, f"/models/{recorder.model}")).json()
+    few = [] if len(lines) >= fewest else [f"{recorder.model} has only {len(lines)} rounds"]
+    return few + count_violations(model, lines) + history_violations(recorder, lines)

@@ -62,21 +62,29 @@ class Recorder(Clients):
 
     async def _send(self, client: httpx2.AsyncClient, sending: Sending) -> bool:
         """Send a request once, and record it; return whether every outcome is known."""
-        begun, replies = time.monotonic(), list[Answer | Verdict | None]([None]) * len(sending.about)
-        try:
-            response = await client.post(sending.path, content=sending.content, headers=sending.headers)
-        except httpx2.TransportError as error:
-            outcome = type(error).__name__
-        else:
-            outcome, replies = str(response.status_code), replies_in(response, len(sending.about))
-        self.requests[outcome] += 1
+        begun = time.monotonic()
+        return self._record(sending, begun, await attempt(client, sending))
+
+    def _record(self, sending: Sending, begun: float, response: httpx2.Response | str) -> bool:
+        """Record a request that began then, and its response or error; return whether every outcome is known."""
+        n = len(sending.about)
+        replies = [None] * n if isinstance(response, str) else replies_in(response, n)
+        self.requests[response if isinstance(response, str) else str(response.status_code)] += 1
         ended = time.monotonic()
         for (own, correct), reply in zip(sending.about, replies, strict=True):
             self.history.append(Operation(own, correct, begun, ended, reply))
         return None not in replies
 
 
-def replies_in(response: httpx2.Response, n: int) -> list[Answer | Verdict | None]:
+async def attempt(client: httpx2.AsyncClient, sending: Sending) -> httpx2.Response | str:
+    """Send a request once; return the response, or the name of the error."""
+    try:
+        return await client.post(sending.path, content=sending.content, headers=sending.headers)
+    except httpx2.TransportError as error:
+        return type(error).__name__
+
+
+def replies_in(response: httpx2.Response, n: int) -> Sequence[Answer | Verdict | None]:
     """Return the reply to each of the n items of a request; a problem of the whole request concerns all of them.
 
     Raises:
