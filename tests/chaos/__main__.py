@@ -22,6 +22,7 @@ from tests.chaos.hooks import SECRET, Hooks
 from tests.chaos.keyring import issue_keys
 from tests.chaos.metered import Metered
 from tests.chaos.offers import Offers
+from tests.chaos.rivals import Rivals
 from tests.chaos.silence import Silence
 from tests.chaos.strangers import Strangers
 from tests.chaos.world import Crowd, Report, judge
@@ -125,7 +126,7 @@ async def _play_silent(
     wager: Wager, faults: Mapping[str, Fault], seconds: float, seed: int
 ) -> tuple[Report, Counter[str]]:
     """Play with two more models: predictions of one mostly expire, and the other is changed. Check all."""
-    others = tuple(kind(wager.url, seed) for kind in (Silence, Alterations, Offers, Hooks, Metered, Strangers))
+    others = tuple(kind(wager.url, seed) for kind in (Silence, Alterations, Offers, Hooks, Metered, Strangers, Rivals))
     for each in others:
         await each.create_model()
     playing = [asyncio.create_task(each.play()) for each in others]
