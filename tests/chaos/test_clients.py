@@ -157,7 +157,14 @@ def test_a_shadow_with_other_numbers_is_found() -> None:
     lines = _played()
     truth, n = Shadowing(MODEL, lines), len(lines)
     comparison = {"served": sum(line.reward for line in lines) / n, "ips": truth.ips}
-    counts = {"rounds_seen": n, "compared_rounds": n, "skipped_rounds": 0, "restarts": 0, "since_round": 1, "lag": 0}
+    counts: dict[str, Any] = {
+        "rounds_seen": n,
+        "compared_rounds": n,
+        "skipped_rounds": 0,
+        "restarts": 0,
+        "since_round": 1,
+        "lag": 0,
+    }
     shadow = counts | {"comparison": comparison}
     assert shadow_violations(shadow, truth, lines) == []
     assert all(shadow_violations(shadow | {name: number + 1}, truth, lines) for name, number in counts.items())
