@@ -165,7 +165,7 @@ def test_a_shadow_with_other_numbers_is_found() -> None:
         "since_round": 1,
         "lag": 0,
     }
-    shadow = counts | {"comparison": comparison}
+    shadow: dict[str, Any] = {**counts, "comparison": comparison}
     assert shadow_violations(shadow, truth, lines) == []
     assert all(shadow_violations(shadow | {name: number + 1}, truth, lines) for name, number in counts.items())
     for name, number in comparison.items():
