@@ -122,7 +122,13 @@ def test_a_logged_action_that_was_not_offered_is_found() -> None:
     offers = Offers(URL, 1)
     offers._offered["p"] = ["a", "b"]
     actions = [{"id": "a", "probability": 0.25}, {"id": "b", "probability": 0.75}]
-    line = {"prediction_id": "offers:p", "label": "b", "propensity": 0.75, "action_count": 2, "actions": actions}
+    line: dict[str, Any] = {
+        "prediction_id": "offers:p",
+        "label": "b",
+        "propensity": 0.75,
+        "action_count": 2,
+        "actions": actions,
+    }
     assert offers.line_violations(line) == []
     others = [{"propensity": 0.25}, {"label": "a"}, {"action_count": 3}, {"actions": actions[::-1]}]
     assert all(offers.line_violations(line | each) for each in others)
