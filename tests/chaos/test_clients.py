@@ -130,7 +130,12 @@ def test_a_logged_action_that_was_not_offered_is_found() -> None:
         "actions": actions,
     }
     assert offers.line_violations(line) == []
-    others = [{"propensity": 0.25}, {"label": "a"}, {"action_count": 3}, {"actions": actions[::-1]}]
+    others: list[dict[str, Any]] = [
+        {"propensity": 0.25},
+        {"label": "a"},
+        {"action_count": 3},
+        {"actions": actions[::-1]},
+    ]
     assert all(offers.line_violations(line | each) for each in others)
 
 
