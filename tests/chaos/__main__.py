@@ -14,12 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx2
-
 from tests.chaos.alterations import Alterations
+from tests.chaos.clients import connect
 from tests.chaos.faults import Fault, Faults, FaultyProxy
 from tests.chaos.history import Loss
+from tests.chaos.hooks import SECRET, Hooks
+from tests.chaos.keyring import issue_keys
+from tests.chaos.metered import Metered
+from tests.chaos.offers import Offers
+from tests.chaos.rivals import Rivals
 from tests.chaos.silence import Silence
+from tests.chaos.strangers import Strangers
 from tests.chaos.world import Crowd, Report, judge
 from tests.fleets import SentinelStore, Server, sentinels
 from tests.servers import wait_until
@@ -27,6 +32,8 @@ from tests.service.wager import Wager, clients_of_each, serve
 
 WORKERS = 2
 PATIENCE = {"WAGER_STORE_TIMEOUT_SECONDS": "0.5"}
+GUARDED = {"WAGER_AUTH": "required", "WAGER_MAX_REQUESTS_IN_FLIGHT": "200", "WAGER_WEBHOOK_SECRETS": SECRET}
+"""Keys are required, and places are few but enough for the crowd."""
 
 
 @asynccontextmanager
@@ -53,7 +60,8 @@ async def run(folder: Path, seconds: float, seed: int, only: Sequence[str] = ())
     with store.ended():
         await asyncio.to_thread(wait_until, store.answers)
         async with FaultyProxy(store.port) as proxy:
-            environment = PATIENCE | {"WAGER_STORE_URL": proxy.url}
+            await issue_keys(proxy.url)
+            environment = PATIENCE | GUARDED | {"WAGER_STORE_URL": proxy.url}
             async with served(folder, **environment) as wager:
                 faults = Faults(wager, store, proxy).all()
                 chosen = {name: fault for name, fault in faults.items() if not only or name in only}
@@ -118,7 +126,7 @@ async def _play_silent(
     wager: Wager, faults: Mapping[str, Fault], seconds: float, seed: int
 ) -> tuple[Report, Counter[str]]:
     """Play with two more models: predictions of one mostly expire, and the other is changed. Check all."""
-    others = (Silence(wager.url, seed), Alterations(wager.url, seed))
+    others = tuple(kind(wager.url, seed) for kind in (Silence, Alterations, Offers, Hooks, Metered, Strangers, Rivals))
     for each in others:
         await each.create_model()
     playing = [asyncio.create_task(each.play()) for each in others]
@@ -128,7 +136,7 @@ async def _play_silent(
         for each in others:
             each.over = True
         await asyncio.gather(*playing)
-    async with httpx2.AsyncClient(base_url=wager.url, timeout=10.0) as client:
+    async with connect(wager.url, timeout=10.0) as client:
         wrong = [line for each in others for line in await each.violations(client)]
     return report._replace(wrong=[*report.wrong, *wrong]), injected
 

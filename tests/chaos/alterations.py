@@ -8,7 +8,9 @@ import httpx2
 import numpy as np
 
 from service.store.kept_store import MOST_KEPT
-from tests.chaos.clients import Clients, post
+from tests.chaos.changes import confirm
+from tests.chaos.clients import Clients, connect, post, state_violations
+from tests.chaos.logged import PAGE
 from tests.service.sample_models import GAPTRON, LABELS, SIZE
 
 MODEL = "shelf"
@@ -20,9 +22,6 @@ FEWEST = 1
 
 MOST_COPIES = 5
 """Clones of the model."""
-
-LOOKS = 12
-"""Predictions, each over a new connection, that compare the workers' states."""
 
 
 class Alterations(Clients):
@@ -45,7 +44,7 @@ class Alterations(Clients):
         await asyncio.gather(self._change(), super().play())
 
     async def _change(self) -> None:
-        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
+        async with connect(self._url) as client:
             while not self.over:
                 await self._replace(client)
                 added, active = f"new-{self._changes}", len(self._labels) - len(self._retired)
@@ -75,23 +74,7 @@ class Alterations(Clients):
                 self._changes += 1
 
     async def _make(self, client: httpx2.AsyncClient, method: str, what: str, body: dict[str, Any]) -> None:
-        """Make one change, with the version that preceded it, until the service confirms it."""
-        version = None
-        async with asyncio.timeout(120.0):
-            while True:
-                try:
-                    if version is None:
-                        version = (await client.get(f"/models/{MODEL}")).headers.get("etag")
-                    headers = {"If-Match": version or "none"}
-                    answer = await client.request(method, f"/models/{MODEL}{what}", json=body, headers=headers)
-                except httpx2.TransportError:
-                    continue
-                if answer.status_code == 200:
-                    return
-                if answer.status_code not in {503, 507} and version is not None:
-                    self._wrong.append(f"the change {what} {body} got {answer.status_code}: {answer.text}")
-                    return
-                await asyncio.sleep(0.02)
+        self._wrong += await confirm(client, MODEL, method, what, body)
 
     async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
         gone, context = set(self._retired), rng.normal(size=SIZE).tolist()
@@ -115,8 +98,7 @@ class Alterations(Clients):
         if logged != sorted(self._answers.items()):
             wrong.append(f"the log has {len(logged)} rounds, not the {len(self._answers)} that were confirmed")
         for each in (MODEL, *self._copies):
-            seen = {await _distribution(self._url, each) for _ in range(LOOKS)}
-            wrong += [] if len(seen) == 1 else [f"workers have different states of {each}: {seen}"]
+            wrong += await state_violations(self._url, {"model": each, "context": [1.0] * SIZE})
         return wrong
 
 
@@ -124,16 +106,9 @@ async def _labels_of_rounds(client: httpx2.AsyncClient) -> list[tuple[str, str]]
     """Return the prediction and the label of each round, sorted."""
     found, after = list[tuple[str, str]](), 0
     while True:
-        text = (await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": 1000})).text
+        text = (await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": PAGE})).text
         lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
         if not lines:
             return sorted(found)
         found += [(line["prediction_id"].removeprefix(f"{MODEL}:"), line["label"]) for line in lines]
         after = lines[-1]["round"]
-
-
-async def _distribution(url: str, model: str) -> str:
-    """Return the distribution for a context, as text, from whichever worker accepts a new connection."""
-    async with httpx2.AsyncClient(base_url=url, timeout=30.0) as client:
-        body = {"model": model, "context": [1.0] * SIZE, "include_distribution": True}
-        return json.dumps((await post(client, "/predict", body))["distribution"])
