@@ -36,18 +36,18 @@ each_format = pytest.mark.parametrize("formatter", FORMATS.values(), ids=FORMATS
 
 @contextmanager
 def logged(formatter: Callable[[], logging.Formatter]) -> Iterator[io.StringIO]:
-    """Write everything that is logged to a text."""
+    """Write everything that is logged to a text, and nowhere else: pytest cannot send surrogates in its reports."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)
     handler.setFormatter(formatter())
     root = logging.getLogger()
-    level = root.level
-    root.addHandler(handler)
+    level, others = root.level, root.handlers
+    root.handlers = [handler]
     root.setLevel(logging.INFO)
     try:
         yield text
     finally:
-        root.removeHandler(handler)
+        root.handlers = others
         root.setLevel(level)
 
 
