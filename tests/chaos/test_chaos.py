@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.__main__ import Death, fail_over, run
+from tests.chaos.faults.fail_overs import Death
+from tests.chaos.playing import Length
+from tests.chaos.runs import fail_over, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes and connections in /proc")
 
 
 async def test_faults_lose_and_duplicate_nothing(tmp_path: Path) -> None:
     """With every fault in turn, the log has exactly the acknowledged feedback, and all replies are consistent."""
-    report, injected = await run(tmp_path, seconds=6.0, seed=1)
+    report, injected = await run(tmp_path, Length(6.0, 1))
     assert (report.wrong, report.lost, report.renewed) == ([], [], [])
     assert report.rounds == report.acknowledged > 0
     assert len(injected) >= 3  # all seven on an idle machine
@@ -23,7 +25,7 @@ async def test_faults_lose_and_duplicate_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_a_longer_run_loses_and_duplicates_nothing(tmp_path: Path) -> None:
     """A longer run with every fault loses and duplicates nothing."""
-    report, injected = await run(tmp_path, seconds=40.0, seed=2)
+    report, injected = await run(tmp_path, Length(40.0, 2))
     assert (report.wrong, report.lost, report.renewed) == ([], [], [])
     assert report.rounds == report.acknowledged > 0
     assert len(injected) == 7
@@ -32,7 +34,7 @@ async def test_a_longer_run_loses_and_duplicates_nothing(tmp_path: Path) -> None
 @pytest.mark.slow
 async def test_a_fail_over_loses_only_what_the_replica_lacks(tmp_path: Path) -> None:
     """If a primary is killed under load, losses at that time explain all replies, and something survives."""
-    report, injected = await fail_over(tmp_path, seconds=15.0, seed=1)
+    report, injected = await fail_over(tmp_path, Length(15.0, 1))
     assert report.wrong == []
     assert len(report.lost) < report.acknowledged
     assert injected["killed primary"] >= 1
@@ -41,7 +43,7 @@ async def test_a_fail_over_loses_only_what_the_replica_lacks(tmp_path: Path) -> 
 @pytest.mark.slow
 async def test_rounds_confirmed_by_a_replica_survive_the_primary(tmp_path: Path) -> None:
     """If a replica confirms each feedback, nothing acknowledged is lost, however early the primary is killed."""
-    report, injected = await fail_over(tmp_path, seconds=5.0, seed=1, death=Death.HASTY, wait_replicas=1)
+    report, injected = await fail_over(tmp_path, Length(5.0, 1), [Death.HASTY], wait_replicas=1)
     assert (report.wrong, report.lost, report.renewed) == ([], [], [])
     assert report.rounds == report.acknowledged > 0
     assert injected["hasty primary"] >= 1
@@ -51,7 +53,7 @@ async def test_rounds_confirmed_by_a_replica_survive_the_primary(tmp_path: Path)
 async def test_a_cut_off_primary_refuses_writes(tmp_path: Path) -> None:
     """With `min-replicas-to-write` a cut-off primary soon refuses writes, so less than half of the feedback is lost."""
     options: dict[str, Any] = {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"}
-    report, injected = await fail_over(tmp_path, seconds=5.0, seed=1, death=Death.CUT_OFF, **options)
+    report, injected = await fail_over(tmp_path, Length(5.0, 1), [Death.CUT_OFF], **options)
     assert report.wrong == []
     assert len(report.lost) < report.acknowledged / 2
     assert injected["cut-off primary"] >= 1

@@ -1,0 +1,34 @@
+"""The clients that use the service beside the crowd."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+import httpx2
+
+from tests.chaos.alterations import Alterations
+from tests.chaos.silence import Silence
+
+
+class Judged(Protocol):
+    """Clients of one model that tell at the end what is wrong with it."""
+
+    model: ClassVar[str]
+    over: bool
+
+    def __init__(self, url: str, seed: int) -> None: ...
+
+    async def create_model(self) -> None:
+        """Create the model that all clients use."""
+
+    async def play(self) -> None:
+        """Run all clients until `over` is set."""
+
+    async def violations(self, client: httpx2.AsyncClient) -> list[str]:
+        """Return what is wrong, as sentences."""
+
+
+OTHERS: Sequence[type[Judged]] = (Silence, Alterations)
+"""Classes of the clients of an ordinary run, each with a model of its own."""
+
+TIMELESS: Sequence[type[Judged]] = (Alterations,)
+"""Those whose expectations hold if clocks jump: a prediction with a short window then expires an hour early or late."""
