@@ -27,13 +27,17 @@ class ClusterFaults:
         models: names of models whose slots move.
         losses: list to which the time spans of killed primaries are appended.
         seed: seed of the choices.
+        strays: how often a fault concerns any other slot, as a probability.
     """
 
-    def __init__(self, fleet: Cluster, models: Sequence[str], losses: list[Loss], seed: int) -> None:
+    def __init__(
+        self, fleet: Cluster, models: Sequence[str], losses: list[Loss], seed: int, strays: float = 0.2
+    ) -> None:
         self._fleet = fleet
         self._models = models
         self._losses = losses
         self._chance = random.Random(seed)
+        self._strays = strays
 
     def planned(self) -> dict[str, Fault]:
         """Return the changes that an operator makes, and that lose nothing, by name."""
@@ -84,7 +88,7 @@ class ClusterFaults:
         await self._is_whole()
 
     def _slot(self) -> int:
-        if self._chance.random() < 0.2:
+        if self._chance.random() < self._strays:
             return self._chance.randrange(SLOTS)
         return self._fleet.slot(keys.model(self._chance.choice(self._models)))
 
