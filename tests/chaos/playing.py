@@ -93,7 +93,7 @@ async def _play_crowd(
     await crowd.create_model()
     playing = asyncio.create_task(crowd.play())
     try:
-        await _inject(faults, length, injected)
+        await inject(faults, length, injected)
     finally:
         crowd.over = True
         await playing
@@ -106,7 +106,7 @@ async def _play_crowd(
     return report, injected
 
 
-async def _inject(faults: Mapping[str, Fault], length: Length, injected: Counter[str]) -> None:
+async def inject(faults: Mapping[str, Fault], length: Length, injected: Counter[str]) -> None:
     """Inject every fault in turn, in a new random order each time, with pauses in between."""
     chance, end = random.Random(length.seed), time.monotonic() + length.seconds
     while True:

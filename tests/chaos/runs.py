@@ -25,6 +25,7 @@ from tests.store_servers import Server
 
 _FAULT = 0.7  # seconds that a fault lasts
 _DISK_FAULT = 1.5  # long enough for a flush each second
+_JUMP = 2.5  # libfaketime reads the offset once a second
 _CLUSTER_TIMEOUT = 600  # milliseconds until a cluster declares a primary dead
 
 
@@ -69,7 +70,7 @@ async def run(
             if clocks:
                 faults |= Flood(wager.url, store, clock["the store"], wrong).faults()
                 for each in clock.values():
-                    faults |= each.faults(_DISK_FAULT, length.seed)
+                    faults |= each.faults(_JUMP, length.seed)
             chosen = {name: fault for name, fault in faults.items() if not only or name in only}
             report, injected = await play(wager, chosen, length, TIMELESS if clocks else OTHERS)
     clear_shared_memory()

@@ -38,8 +38,15 @@ class FakeClock:
         if refused_clocks():
             return others
         libraries = ":".join([*filter(None, [others.get("LD_PRELOAD")]), str(_LIBRARIES[0])])
-        control = {"FAKETIME_TIMESTAMP_FILE": str(self._file), "FAKETIME_NO_CACHE": "1"}
-        return {**others, **control, "LD_PRELOAD": libraries, "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_RESET": "1"}
+        control = {"FAKETIME_TIMESTAMP_FILE": str(self._file), "FAKETIME_CACHE_DURATION": "1"}
+        return {
+            **others,
+            **control,
+            "LD_PRELOAD": libraries,
+            "DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_DONT_RESET": "1",
+            "NO_FAKE_STAT": "1",
+        }
 
     def turn(self, seconds: int) -> None:
         """Set how far the clock is ahead."""
