@@ -71,39 +71,33 @@ async def play(
     Returns:
         The report, and how often each fault was injected.
     """
+    crowd, injected = Crowd(wager.url, length.seed), Counter[str]()
     beside = [each(wager.url, length.seed) for each in others]
-    for each in beside:
+    everyone: list[Judged | Crowd] = [crowd, *beside]
+    for each in everyone:
         await each.create_model()
-    playing = [asyncio.create_task(each.play()) for each in beside]
+    playing = [asyncio.create_task(each.play()) for each in everyone]
     try:
-        report, injected = await _play_crowd(wager, faults, length, losses)
+        await inject(faults, length, injected)
     finally:
-        for each in beside:
+        for each in everyone:
             each.over = True
         await asyncio.gather(*playing)
-    async with httpx2.AsyncClient(base_url=wager.url, timeout=10.0) as client:
+    report = await _judge_crowd(wager, crowd, length, losses)
+    async with httpx2.AsyncClient(base_url=wager.url, timeout=60.0) as client:
         wrong = [line for each in beside for line in await each.violations(client)]
     return report._replace(wrong=[*report.wrong, *wrong]), injected
 
 
-async def _play_crowd(
-    wager: Wager, faults: Mapping[str, Fault], length: Length, losses: Sequence[Loss]
-) -> tuple[Report, Counter[str]]:
-    crowd, injected = Crowd(wager.url, length.seed), Counter[str]()
-    await crowd.create_model()
-    playing = asyncio.create_task(crowd.play())
-    try:
-        await inject(faults, length, injected)
-    finally:
-        crowd.over = True
-        await playing
+async def _judge_crowd(wager: Wager, crowd: Crowd, length: Length, losses: Sequence[Loss]) -> Report:
+    """Wait until every worker serves, and check what the crowd has seen."""
     await asyncio.to_thread(wait_until, lambda: len(wager.worker_pids()) == length.workers, RETURN)
-    await asyncio.to_thread(wait_until, wager.is_ready)
+    await asyncio.to_thread(wait_until, wager.is_ready, RETURN)
     async with clients_of_each(wager, length.workers, patience=RETURN) as clients:  # a worker compiles when it starts
         report = await judge(crowd, clients, losses)
     if report.wrong and length.keep is not None:
         _keep(crowd, report, losses, length.keep / f"unexplained-{length.seed}.json")
-    return report, injected
+    return report
 
 
 async def inject(faults: Mapping[str, Fault], length: Length, injected: Counter[str]) -> None:

@@ -2,10 +2,11 @@
 
 import shutil
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import cache
+from typing import Any
 
-Fault = Callable[[], Awaitable[None]]
+Fault = Callable[[], Coroutine[Any, Any, None]]
 """Injects a fault, and returns after the fault is over."""
 
 
