@@ -8,7 +8,8 @@ import httpx2
 import numpy as np
 
 from service.store.kept_store import MOST_KEPT
-from tests.chaos.clients import Clients, post
+from tests.chaos.clients import Clients, connect, post, state_violations
+from tests.chaos.logged import PAGE
 from tests.service.sample_models import GAPTRON, LABELS, SIZE
 
 MODEL = "shelf"
@@ -20,9 +21,6 @@ FEWEST = 1
 
 MOST_COPIES = 5
 """Clones of the model."""
-
-LOOKS = 12
-"""Predictions, each over a new connection, that compare the workers' states."""
 
 
 class Alterations(Clients):
@@ -45,7 +43,7 @@ class Alterations(Clients):
         await asyncio.gather(self._change(), super().play())
 
     async def _change(self) -> None:
-        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
+        async with connect(self._url) as client:
             while not self.over:
                 await self._replace(client)
                 added, active = f"new-{self._changes}", len(self._labels) - len(self._retired)
@@ -115,8 +113,7 @@ class Alterations(Clients):
         if logged != sorted(self._answers.items()):
             wrong.append(f"the log has {len(logged)} rounds, not the {len(self._answers)} that were confirmed")
         for each in (MODEL, *self._copies):
-            seen = {await _distribution(self._url, each) for _ in range(LOOKS)}
-            wrong += [] if len(seen) == 1 else [f"workers have different states of {each}: {seen}"]
+            wrong += await state_violations(self._url, {"model": each, "context": [1.0] * SIZE})
         return wrong
 
 
@@ -124,16 +121,9 @@ async def _labels_of_rounds(client: httpx2.AsyncClient) -> list[tuple[str, str]]
     """Return the prediction and the label of each round, sorted."""
     found, after = list[tuple[str, str]](), 0
     while True:
-        text = (await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": 1000})).text
+        text = (await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": PAGE})).text
         lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
         if not lines:
             return sorted(found)
         found += [(line["prediction_id"].removeprefix(f"{MODEL}:"), line["label"]) for line in lines]
         after = lines[-1]["round"]
-
-
-async def _distribution(url: str, model: str) -> str:
-    """Return the distribution for a context, as text, from whichever worker accepts a new connection."""
-    async with httpx2.AsyncClient(base_url=url, timeout=30.0) as client:
-        body = {"model": model, "context": [1.0] * SIZE, "include_distribution": True}
-        return json.dumps((await post(client, "/predict", body))["distribution"])

@@ -2,13 +2,25 @@
 
 import asyncio
 import itertools
+import json
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import httpx2
 import numpy as np
 
+from tests.chaos.keyring import CROWD
 from tests.service.sample_models import definition
+
+ALL_ROUNDS = 10**9
+"""`retain_rounds` of every model: the checks read the whole log."""
+
+NEVER = frozenset({401, 403, 429, 500})
+"""Statuses that no client with a good key and a large limit may get."""
+
+
+LOOKS = 12
+"""Predictions, each over a new connection, that compare the workers' states."""
 
 
 class Clients(ABC):
@@ -30,15 +42,19 @@ class Clients(ABC):
 
     async def create_model(self) -> None:
         """Create the model that all clients use."""
-        async with httpx2.AsyncClient(base_url=self._url, timeout=10.0) as client:
-            (await client.post("/models", json=definition(self.model, **self.policies))).raise_for_status()
+        async with connect(self._url, timeout=10.0) as client:
+            (await client.post("/models", json=self.definition())).raise_for_status()
+
+    def definition(self) -> dict[str, Any]:
+        """Return the definition of the model."""
+        return definition(self.model, retain_rounds=ALL_ROUNDS, **self.policies)
 
     async def play(self) -> None:
         """Run all clients until `over` is set."""
         await asyncio.gather(*(self._play_one(number) for number in range(self.count)))
 
     async def _play_one(self, number: int) -> None:
-        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
+        async with connect(self._url) as client:
             for turn in itertools.count():
                 if self.over:
                     return
@@ -49,8 +65,18 @@ class Clients(ABC):
         """Make one or more predictions, whose ids begin with `own`, and judge some of them."""
 
 
+def connect(url: str, timeout: float = 5.0, key: str | None = CROWD) -> httpx2.AsyncClient:
+    """Return a client that presents a key, or none. It keeps its connections."""
+    headers = {"Content-Type": "application/json"} | ({} if key is None else {"X-API-Key": key})
+    return httpx2.AsyncClient(base_url=url, timeout=timeout, headers=headers, verify=False)
+
+
 async def post(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Send a request until its effect is known; return the answer or the problem."""
+    """Send a request until its effect is known; return the answer or the problem.
+
+    Raises:
+        AssertionError: if the service refuses the key, asks to send less, or has an internal error.
+    """
     async with asyncio.timeout(120.0):
         while True:
             try:
@@ -58,6 +84,25 @@ async def post(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> d
             except httpx2.TransportError:
                 response = None
             if response is not None and response.status_code not in {503, 507}:
+                assert response.status_code not in NEVER, f"{path} got {response.status_code}: {response.text}"
                 answer: dict[str, Any] = response.json()
                 return answer
             await asyncio.sleep(0.02)
+
+
+async def state_violations(url: str, body: dict[str, Any]) -> list[str]:
+    """Return a sentence if workers answer a request with different distributions.
+
+    Each request uses a new connection, so that every worker answers some.
+    """
+    seen = {json.dumps(await distribution(url, body)) for _ in range(LOOKS)}
+    return [] if len(seen) == 1 else [f"workers have different states of {body['model']}: {seen}"]
+
+
+async def distribution(url: str, body: dict[str, Any]) -> dict[str, float]:
+    """Return the distribution for a request from whichever worker accepts a new connection."""
+    async with connect(url, timeout=30.0) as client:
+        found: dict[str, float] = (await post(client, "/predict", body | {"include_distribution": True}))[
+            "distribution"
+        ]
+        return found

@@ -1,6 +1,5 @@
 """The clients' requests and replies, with their times."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -15,7 +14,7 @@ class Verdict(NamedTuple):
     """The reply to feedback: recorded, duplicate, conflict or not-found; a round if recorded or duplicate."""
 
     status: str
-    correct: bool | None = None
+    correct: float | None = None  # the reward
     round: int | None = None
 
 
@@ -34,22 +33,15 @@ class Loss(NamedTuple):
     split: bool = False
 
 
-@dataclass(frozen=True)
-class Operation:
-    """One request, sent once.
-
-    Attributes:
-        prediction_id: id of the prediction.
-        correct: value of the feedback; None for a prediction.
-        begun, ended: Times of one clock in seconds; `ended` is meaningless if the reply is unknown.
-        reply: None if no reply came, or only one that leaves the effect open; the request may then take effect later.
-    """
+class Operation(NamedTuple):
+    """One request, sent once. A long run has millions: the items of one request share its times and ids."""
 
     prediction_id: str
-    correct: bool | None
-    begun: float
-    ended: float
+    correct: float | None  # the value of the feedback, a bit or a reward; None for a prediction
+    begun: float  # seconds of one clock
+    ended: float  # meaningless if the reply is unknown
     reply: Answer | Verdict | None
+    """None if no reply came, or only one that leaves the effect open; the request may then take effect later."""
 
 
 class Life(NamedTuple):
@@ -57,5 +49,5 @@ class Life(NamedTuple):
 
     phase: str = "absent"
     answer: Answer | None = None
-    correct: bool | None = None
+    correct: float | None = None
     round: int | None = None

@@ -6,7 +6,11 @@ from typing import ClassVar, Protocol
 import httpx2
 
 from tests.chaos.alterations import Alterations
+from tests.chaos.hooks import Hooks
+from tests.chaos.metered import Metered
+from tests.chaos.offers import Offers
 from tests.chaos.silence import Silence
+from tests.chaos.strangers import Strangers
 
 
 class Judged(Protocol):
@@ -27,8 +31,8 @@ class Judged(Protocol):
         """Return what is wrong, as sentences."""
 
 
-OTHERS: Sequence[type[Judged]] = (Silence, Alterations)
+OTHERS: Sequence[type[Judged]] = (Silence, Alterations, Offers, Hooks, Metered, Strangers)
 """Classes of the clients of an ordinary run, each with a model of its own."""
 
-TIMELESS: Sequence[type[Judged]] = (Alterations,)
-"""Those whose expectations hold if clocks jump: a prediction with a short window then expires an hour early or late."""
+TIMELESS: Sequence[type[Judged]] = (Alterations, Offers)
+"""Those whose expectations hold if clocks jump. Short windows, limits per second and signatures depend on the time."""

@@ -10,16 +10,20 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import httpx2
-
+from tests.chaos.clients import connect
 from tests.chaos.faults.fault import Fault, MissedError
 from tests.chaos.history import Loss
+from tests.chaos.hooks import SECRET
+from tests.chaos.keyring import issue_keys
 from tests.chaos.others import Judged
 from tests.chaos.world import Crowd, Report, judge
 from tests.servers import wait_until
 from tests.service.wager import Wager, clients_of_each, serve
 
 PATIENCE = {"WAGER_STORE_TIMEOUT_SECONDS": "0.5"}
+
+GUARDED = {"WAGER_AUTH": "required", "WAGER_MAX_REQUESTS_IN_FLIGHT": "200", "WAGER_WEBHOOK_SECRETS": SECRET}
+"""Keys are required, and places are few but enough for the crowd."""
 
 RETURN = 240.0
 """Seconds within which all workers must serve again: the supervisor may need 35 seconds for each."""
@@ -50,6 +54,14 @@ async def served(folder: Path, workers: int, **environment: str) -> AsyncIterato
         environment = PATIENCE | environment
         yield await asyncio.to_thread(stack.enter_context, serve(folder, workers, "service", **environment))
         await asyncio.to_thread(stack.close)
+
+
+@asynccontextmanager
+async def guarded(folder: Path, workers: int, store_url: str, **environment: str) -> AsyncIterator[Wager]:
+    """Run the service so that it requires keys, of which the store has those of the clients."""
+    await issue_keys(store_url)
+    async with served(folder, workers, WAGER_STORE_URL=store_url, **GUARDED, **environment) as wager:
+        yield wager
 
 
 async def play(
@@ -84,7 +96,7 @@ async def play(
             each.over = True
         await asyncio.gather(*playing)
     report = await _judge_crowd(wager, crowd, length, losses)
-    async with httpx2.AsyncClient(base_url=wager.url, timeout=60.0) as client:
+    async with connect(wager.url, timeout=60.0) as client:
         wrong = [line for each in beside for line in await each.violations(client)]
     return report._replace(wrong=[*report.wrong, *wrong]), injected
 

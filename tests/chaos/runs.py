@@ -16,7 +16,7 @@ from tests.chaos.faults.processes import store_kills, worker_kills
 from tests.chaos.faults.slots import ClusterFaults
 from tests.chaos.history import Loss
 from tests.chaos.others import OTHERS, TIMELESS
-from tests.chaos.playing import Length, play, served
+from tests.chaos.playing import Length, guarded, play, served
 from tests.chaos.world import Crowd, Report
 from tests.clusters import cluster
 from tests.fleets import sentinels
@@ -62,7 +62,7 @@ async def run(
         await asyncio.to_thread(wait_until, store.answers)
         async with (
             FaultyProxy(store.port, seed=length.seed) as proxy,
-            served(folder, length.workers, WAGER_STORE_URL=proxy.url, **of_workers) as wager,
+            guarded(folder, length.workers, proxy.url, **of_workers) as wager,
         ):
             faults: dict[str, Fault] = worker_kills(wager, length.seed) | store_kills(store) | proxy.faults(_FAULT)
             faults |= brief_fullness(store, _FAULT) | slow.faults(_DISK_FAULT)
@@ -110,7 +110,7 @@ async def change_cluster(folder: Path, length: Length, *, deaths: bool) -> tuple
     """
     losses: list[Loss] = []
     with cluster(folder, node_timeout_ms=_CLUSTER_TIMEOUT) as fleet:
-        async with served(folder, length.workers, WAGER_STORE_URL=fleet.url) as wager:
+        async with guarded(folder, length.workers, fleet.url) as wager:
             models = [Crowd.model, *(each.model for each in OTHERS)]
             of_cluster = ClusterFaults(fleet, models, losses, length.seed)
             faults = worker_kills(wager, length.seed) | of_cluster.planned()

@@ -9,6 +9,7 @@ import httpx2
 import numpy as np
 
 from tests.chaos.clients import Clients, post
+from tests.chaos.logged import PAGE
 from tests.service.sample_models import SIZE, UNIFORM
 
 MODEL = "clicks"
@@ -89,7 +90,7 @@ async def _outcomes(client: httpx2.AsyncClient) -> dict[str, list[tuple[str, boo
     """Return the outcome and the bit of each round, by prediction."""
     logged, after = defaultdict[str, list[tuple[str, bool]]](list), 0
     while True:
-        response = await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": 1000})
+        response = await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": PAGE})
         lines = [json.loads(line) for line in response.text.splitlines()] if response.status_code == 200 else []
         if not lines:
             return logged

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import redis
 
+from tests.chaos.clients import connect
 from tests.chaos.faults.clocks import HOUR, FakeClock, refused_clocks
 from tests.chaos.faults.fault import Fault, MissedError
 from tests.service.sample_models import definition
@@ -66,7 +67,7 @@ class Flood:
 
     async def rise_and_expire(self) -> None:
         """Predict until the memory is full, and let the predictions expire: the limit stays, the store recovers."""
-        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
+        async with connect(self._url) as client:
             await self._create_model(client)
             used = await asyncio.to_thread(self._store.send, "INFO", "memory")
             try:

@@ -1,0 +1,87 @@
+"""Clients that the service must refuse under every fault: without a key, with a wrong one, or without the scope."""
+
+import asyncio
+from collections import Counter
+from typing import Any, ClassVar, NamedTuple
+
+import httpx2
+import numpy as np
+
+from tests.chaos.clients import Clients, connect
+from tests.chaos.keyring import READER, REVOKED, UNKNOWN
+from tests.chaos.logged import read
+from tests.service.sample_models import GAPTRON, SIZE
+
+MODEL = "locked"
+UNAVAILABLE = 503
+"""The store that has the keys does not answer, or all places are taken."""
+
+
+class Stranger(NamedTuple):
+    """A key, and how a request with it may be refused."""
+
+    key: str | None
+    statuses: frozenset[int]
+
+
+STRANGERS = {
+    "nobody": Stranger(None, frozenset({401})),
+    "a malformed key": Stranger("wk_1", frozenset({401, 429})),  # 429 after many wrong keys
+    "an unknown key": Stranger(UNKNOWN, frozenset({401, 429})),
+    "a revoked key": Stranger(REVOKED, frozenset({401, 429})),
+    "a reader": Stranger(READER, frozenset({403})),
+}
+
+REQUESTS: list[tuple[str, str, dict[str, Any] | None]] = [
+    ("POST", "/predict", {"model": MODEL, "context": [1.0] * SIZE}),
+    ("POST", "/feedback", {"prediction_id": f"{MODEL}:none", "correct": True}),
+    ("DELETE", f"/models/{MODEL}", None),
+    ("POST", f"/models/{MODEL}/reset", {}),
+]
+
+
+class Strangers(Clients):
+    """Clients with every kind of insufficient key, and a model that they must not change."""
+
+    model = MODEL
+    policies: ClassVar[dict[str, Any]] = {"learner": GAPTRON}
+    count = 1
+
+    def __init__(self, url: str, seed: int) -> None:
+        super().__init__(url, [seed, 5])
+        self.refused: Counter[str] = Counter()
+        self.wrong: list[str] = []
+
+    async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
+        name = list(STRANGERS)[int(rng.integers(len(STRANGERS)))]
+        method, path, body = REQUESTS[int(rng.integers(len(REQUESTS)))]
+        try:
+            async with connect(self._url, key=STRANGERS[name].key) as stranger:
+                self.judge(name, await stranger.request(method, path, json=body))
+                if name == "a reader":
+                    self._judge_reading(await stranger.get(f"/models/{MODEL}"))
+        except httpx2.TransportError:
+            pass
+        await asyncio.sleep(0.05)
+
+    def judge(self, name: str, response: httpx2.Response) -> None:
+        """Check that a stranger is refused, and is told when to return if that is the reason."""
+        status = response.status_code
+        if status == UNAVAILABLE:
+            return
+        self.refused[name] += 1
+        if status not in STRANGERS[name].statuses:
+            self.wrong.append(f"{name} got {status}: {response.text}")
+        if status == 429 and not response.headers.get("Retry-After", "").isdecimal():
+            self.wrong.append(f"{name} got 429 without Retry-After")
+
+    def _judge_reading(self, response: httpx2.Response) -> None:
+        if response.status_code not in {200, UNAVAILABLE}:
+            self.wrong.append(f"a reader could not read: {response.status_code}: {response.text}")
+
+    async def violations(self, client: httpx2.AsyncClient) -> list[str]:
+        """Return what is wrong with the answers and the model, as sentences."""
+        model = (await read(client, f"/models/{MODEL}")).json()
+        changed = model["predictions"] or model["rounds_seen"] or model["changes"]["count"]
+        never = [f"{name} was never refused" for name in STRANGERS if not self.refused[name]]
+        return [*self.wrong, *never, *(["strangers changed a model"] if changed else [])]
