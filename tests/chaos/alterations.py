@@ -8,6 +8,7 @@ import httpx2
 import numpy as np
 
 from service.store.kept_store import MOST_KEPT
+from tests.chaos.changes import confirm
 from tests.chaos.clients import Clients, connect, post, state_violations
 from tests.chaos.logged import PAGE
 from tests.service.sample_models import GAPTRON, LABELS, SIZE
@@ -73,23 +74,7 @@ class Alterations(Clients):
                 self._changes += 1
 
     async def _make(self, client: httpx2.AsyncClient, method: str, what: str, body: dict[str, Any]) -> None:
-        """Make one change, with the version that preceded it, until the service confirms it."""
-        version = None
-        async with asyncio.timeout(120.0):
-            while True:
-                try:
-                    if version is None:
-                        version = (await client.get(f"/models/{MODEL}")).headers.get("etag")
-                    headers = {"If-Match": version or "none"}
-                    answer = await client.request(method, f"/models/{MODEL}{what}", json=body, headers=headers)
-                except httpx2.TransportError:
-                    continue
-                if answer.status_code == 200:
-                    return
-                if answer.status_code not in {503, 507} and version is not None:
-                    self._wrong.append(f"the change {what} {body} got {answer.status_code}: {answer.text}")
-                    return
-                await asyncio.sleep(0.02)
+        self._wrong += await confirm(client, MODEL, method, what, body)
 
     async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
         gone, context = set(self._retired), rng.normal(size=SIZE).tolist()

@@ -71,7 +71,7 @@ def connect(url: str, timeout: float = 5.0, key: str | None = CROWD) -> httpx2.A
     return httpx2.AsyncClient(base_url=url, timeout=timeout, headers=headers, verify=False)
 
 
-async def post(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> dict[str, Any]:
+async def post(client: httpx2.AsyncClient, path: str, body: dict[str, Any], method: str = "POST") -> dict[str, Any]:
     """Send a request until its effect is known; return the answer or the problem.
 
     Raises:
@@ -80,7 +80,7 @@ async def post(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> d
     async with asyncio.timeout(120.0):
         while True:
             try:
-                response = await client.post(path, json=body)
+                response = await client.request(method, path, json=body)
             except httpx2.TransportError:
                 response = None
             if response is not None and response.status_code not in {503, 507}:

@@ -28,7 +28,7 @@ class Fold:
     def __init__(self, model: Mapping[str, Any], lines: Sequence[Line]) -> None:
         self._model = dict(model)
         self._learner = learner_of(self._model)
-        self._rounds = _rounds(self._model, lines)
+        self._rounds = rounds_of(self._model, lines)
         self._seen = np.array([line.rounds_seen for line in lines], np.int64)
         self._evidence: FloatArray | None = None
         self._state: Any = self._learner.init()
@@ -69,7 +69,8 @@ class Fold:
             self._state = self._learner.fold(self._state, rounds)
 
 
-def _rounds(model: Mapping[str, Any], lines: Sequence[Line]) -> Rounds:
+def rounds_of(model: Mapping[str, Any], lines: Sequence[Line]) -> Rounds:
+    """Return the rounds of a log without their evidence."""
     features, label_of = model["features"], {label: number for number, label in enumerate(model["labels"])}
     preparation = Preparation(features["norm"], features["norm_bound"], features["intercept"], features["size"])
     n, rewards = len(lines), np.array([line.reward for line in lines], np.float64)

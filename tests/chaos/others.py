@@ -9,6 +9,7 @@ from tests.chaos.alterations import Alterations
 from tests.chaos.hooks import Hooks
 from tests.chaos.metered import Metered
 from tests.chaos.offers import Offers
+from tests.chaos.rivals import Rivals
 from tests.chaos.silence import Silence
 from tests.chaos.strangers import Strangers
 
@@ -31,7 +32,7 @@ class Judged(Protocol):
         """Return what is wrong, as sentences."""
 
 
-OTHERS: Sequence[type[Judged]] = (Silence, Alterations, Offers, Hooks, Metered, Strangers)
+OTHERS: Sequence[type[Judged]] = (Silence, Alterations, Offers, Hooks, Metered, Strangers, Rivals)
 """Classes of the clients of an ordinary run, each with a model of its own."""
 
 TIMELESS: Sequence[type[Judged]] = (Alterations, Offers)

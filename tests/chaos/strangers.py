@@ -55,6 +55,7 @@ class Strangers(Clients):
     async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
         name = list(STRANGERS)[int(rng.integers(len(STRANGERS)))]
         method, path, body = REQUESTS[int(rng.integers(len(REQUESTS)))]
+        del client, own  # each stranger has its own connection
         try:
             async with connect(self._url, key=STRANGERS[name].key) as stranger:
                 self.judge(name, await stranger.request(method, path, json=body))
