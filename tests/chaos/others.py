@@ -33,7 +33,7 @@ class Judged(Protocol):
 
 
 OTHERS: Sequence[type[Judged]] = (Silence, Alterations, Offers, Hooks, Metered, Strangers, Rivals)
-"""Classes of the clients of an ordinary run, each with a model of its own."""
+"""Classes of the clients of an ordinary run, each with another model."""
 
 TIMELESS: Sequence[type[Judged]] = (Alterations, Offers)
 """Those whose expectations hold if clocks jump. Short windows, limits per second and signatures depend on the time."""

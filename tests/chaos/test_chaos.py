@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.faults.clocks import refused_clocks
 from tests.chaos.faults.fail_overs import Death
 from tests.chaos.playing import Length
-from tests.chaos.runs import fail_over, run
+from tests.chaos.runs import change_cluster, fail_over, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes and connections in /proc")
 
@@ -18,7 +19,7 @@ async def test_faults_lose_and_duplicate_nothing(tmp_path: Path) -> None:
     report, injected = await run(tmp_path, Length(6.0, 1))
     assert (report.wrong, report.lost, report.renewed) == ([], [], [])
     assert report.rounds == report.acknowledged > 0
-    assert len(injected) >= 3  # all seven on an idle machine
+    assert len(injected) >= 3  # all eleven after some more seconds
     assert {"200", "409", "503"} <= report.requests.keys()
 
 
@@ -28,7 +29,7 @@ async def test_a_longer_run_loses_and_duplicates_nothing(tmp_path: Path) -> None
     report, injected = await run(tmp_path, Length(40.0, 2))
     assert (report.wrong, report.lost, report.renewed) == ([], [], [])
     assert report.rounds == report.acknowledged > 0
-    assert len(injected) == 7
+    assert len(injected) >= 9  # eleven where the machine permits a full and a slow disk
 
 
 @pytest.mark.slow
@@ -57,3 +58,30 @@ async def test_a_cut_off_primary_refuses_writes(tmp_path: Path) -> None:
     assert report.wrong == []
     assert len(report.lost) < report.acknowledged / 2
     assert injected["cut-off primary"] >= 1
+
+
+@pytest.mark.slow
+async def test_memory_is_freed_when_predictions_expire(tmp_path: Path) -> None:
+    """Below the same memory limit, the service recovers once predictions expire, and loses nothing else."""
+    report, injected = await run(tmp_path, Length(10.0, 1), ["flood"], clocks=True)
+    assert (report.wrong, report.lost, report.renewed) == ([], [], [])
+    assert report.rounds == report.acknowledged > 0
+    assert injected["flood"] >= 1 or refused_clocks()
+
+
+@pytest.mark.slow
+async def test_changes_of_a_cluster_lose_nothing(tmp_path: Path) -> None:
+    """If slots move under traffic and replicas take over by hand, nothing is lost or repeated."""
+    report, injected = await change_cluster(tmp_path, Length(15.0, 1), deaths=False)
+    assert (report.wrong, report.lost, report.renewed) == ([], [], [])
+    assert report.rounds == report.acknowledged > 0
+    assert {"slot moved by key", "fail-over by hand"} & injected.keys()
+
+
+@pytest.mark.slow
+async def test_the_death_of_a_clusters_primary_loses_only_what_the_replica_lacks(tmp_path: Path) -> None:
+    """If primaries of a cluster are killed under load, losses at that time explain all replies."""
+    report, injected = await change_cluster(tmp_path, Length(15.0, 1), deaths=True)
+    assert report.wrong == []
+    assert len(report.lost) < report.acknowledged
+    assert injected["killed primary"] >= 1

@@ -66,6 +66,10 @@ def test_the_hour_is_an_hour() -> None:
     assert len({stage.name for stage in HOUR}) == len(HOUR)
 
 
+class OverError(Exception):
+    """Ends the faults."""
+
+
 async def test_a_fault_that_misses_is_not_counted() -> None:
     """A fault without anything to harm is not counted, and the others follow."""
     injected = Counter[str]()
@@ -74,7 +78,9 @@ async def test_a_fault_that_misses_is_not_counted() -> None:
         raise MissedError
 
     async def hit() -> None:
-        pass
+        if injected["hitting"] == 3:
+            raise OverError
 
-    await inject({"missing": miss, "hitting": hit}, Length(0.05, 1, pauses=(0.0, 0.001)), injected)
-    assert set(injected) == {"hitting"}
+    with pytest.raises(OverError):
+        await inject({"missing": miss, "hitting": hit}, Length(60.0, 1, pauses=(0.0, 0.0)), injected)
+    assert injected == Counter(hitting=3)

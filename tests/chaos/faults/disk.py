@@ -35,7 +35,7 @@ def refused_disk() -> str:
 
 @contextmanager
 def small_disk(folder: Path, size: int = DISK_BYTES) -> Iterator[Path]:
-    """Mount a file system of its own on a folder, if this machine permits it; unmount it at the end."""
+    """Mount a separate file system on a folder, if this machine permits it; unmount it at the end."""
     folder.mkdir(exist_ok=True)
     if refused_disk():
         yield folder
@@ -72,7 +72,7 @@ class FullDisk:
             await asyncio.to_thread(self.inflate, balloon)
             await asyncio.to_thread(wait_until, lambda: not self.can_write(), _NOTICE)
             await asyncio.sleep(self._seconds)
-        except TimeoutError as idle:  # nothing was written meanwhile
+        except TimeoutError as idle:  # nothing was written
             raise MissedError from idle
         finally:
             balloon.unlink(missing_ok=True)

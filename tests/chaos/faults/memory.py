@@ -25,7 +25,8 @@ EXPIRY: dict[str, Any] = {"hz": "100", "active-expire-effort": "10"}
 
 _ROOM = 2**22  # bytes that the flood may take
 _SIZE = 256  # features of a prediction
-_AT_ONCE = 16  # requests
+_BATCH = 32  # predictions of a request
+_AT_ONCE = 4  # requests
 _PATIENCE = 60.0  # seconds until the flood must have reached the limit, and until its expiry must have freed memory
 
 
@@ -90,9 +91,9 @@ class Flood:
 
 async def _predict_until(client: httpx2.AsyncClient, status: int) -> bool:
     """Predict until a request has a status; return whether one had it in time."""
-    end, body = time.monotonic() + _PATIENCE, {"model": MODEL, "context": [1.0] * _SIZE}
+    end, body = time.monotonic() + _PATIENCE, {"model": MODEL, "contexts": [[1.0] * _SIZE] * _BATCH}
     while time.monotonic() < end:
-        if status in await asyncio.gather(*(_status(client, "/predict", body) for _ in range(_AT_ONCE))):
+        if status in await asyncio.gather(*(_status(client, "/predict/batch", body) for _ in range(_AT_ONCE))):
             return True
         await asyncio.sleep(0.0 if status == 507 else 0.1)
     return False
