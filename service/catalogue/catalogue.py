@@ -104,7 +104,7 @@ class Catalogue:
             InvalidInputError: if the change does not fit the model or its learner, or would make it too large.
             TooManyChangesError: if the model cannot have another change.
         """
-        await make_change(self._store, name, versions, lambda stored: self._change(stored, patch, versions, by))
+        await make_change(self._store, name, lambda stored: self._change(stored, patch, versions, by))
         return await self.get(name)
 
     async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:

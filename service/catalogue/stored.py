@@ -1,6 +1,6 @@
 """Reads stored models by their name, and lets changes be made to the newest definition."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 
 from service.catalogue.changing import stale
 from service.errors import ModelNotFoundError
@@ -9,7 +9,7 @@ from service.store.stored_models import StoredModel
 from service.wording.values import quoted
 
 _ATTEMPTS = 20
-"""Attempts to make a change that may change any version, while others change the model."""
+"""Attempts to make a change, while others change the model."""
 
 
 async def stored_under(store: Store, name: str) -> StoredModel:
@@ -24,22 +24,20 @@ async def stored_under(store: Store, name: str) -> StoredModel:
     return stored
 
 
-async def make_change(
-    store: Store, name: str, versions: Collection[str], change: Callable[[StoredModel], Awaitable[bool]]
-) -> None:
+async def make_change(store: Store, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
     """Make a change of a model.
 
     Args:
         store: holds the model.
         name: the model.
-        versions: the versions of the definition that may be changed; `*` allows any.
-        change: changes a stored model; returns False if another change came first. Its errors pass.
+        change: changes a stored model; returns False if another change came first. Its errors pass: it raises
+            `PreconditionFailedError` for another version, unless the same change led to it.
 
     Raises:
         ModelNotFoundError: if the model does not exist.
         PreconditionFailedError: if other changes came first.
     """
-    for _ in range(_ATTEMPTS if "*" in versions else 1):
+    for _ in range(_ATTEMPTS):  # of one version too: the change that came first may be an earlier call of this one
         stored = await stored_under(store, name)
         if await change(stored):
             return

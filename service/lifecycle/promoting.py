@@ -70,7 +70,7 @@ class Promoting:
             TooManySnapshotsError: if the model cannot keep another snapshot.
             StoreError: if the model cannot be read, or the store fails.
         """
-        await make_change(self._store, name, versions, lambda stored: self._promote(stored, shadow, versions, by))
+        await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
         return await self._catalogue.get(name)
 
     async def _promote(self, stored: StoredModel, name: str, versions: Collection[str], by: str | None) -> bool:

@@ -59,7 +59,7 @@ class Replacing:
         return await self._continue_from(FromSnapshot(snapshot=snapshot), name, versions, by)
 
     async def _continue_from(self, state: NewState, name: str, versions: Collection[str], by: str | None) -> Described:
-        await make_change(self._store, name, versions, lambda stored: self._replace(stored, state, versions, by))
+        await make_change(self._store, name, lambda stored: self._replace(stored, state, versions, by))
         return await self._catalogue.get(name)
 
     async def _replace(self, stored: StoredModel, state: NewState, versions: Collection[str], by: str | None) -> bool:

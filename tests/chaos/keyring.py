@@ -8,7 +8,7 @@ from typing import Any
 from service.access.key_admin import KeyAdmin
 from service.store.redis.open_store import open_store
 
-LIMIT = 10
+LIMIT = 2
 """Requests that the key METERED may make each second."""
 
 _OWNERS: dict[str, dict[str, Any]] = {

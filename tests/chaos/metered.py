@@ -36,14 +36,17 @@ class Metered(Recorder):
         self.seconds = time.monotonic() - begun
 
     async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
-        bit = bool(rng.random() < 0.5)
+        await asyncio.gather(*(self._play_round(client, f"{own}-{i}", rng) for i in range(LIMIT + 1)))
+        await asyncio.sleep(0.1)
+
+    async def _play_round(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
+        bit, looks = bool(rng.random() < 0.5), bool(rng.random() < 0.2)
         body = {"model": MODEL, "context": rng.normal(size=SIZE).tolist(), "prediction_id": own}
         feedback = sending("/feedback", {"prediction_id": f"{MODEL}:{own}", "correct": bit}, [(own, bit)])
         if await self._try(sending("/predict", body, [(own, None)])):
             await self._try(feedback)
-        elif rng.random() < 0.2:
+        elif looks:
             await self._send_until_answered(client, feedback)  # a refused prediction does not exist
-        await asyncio.sleep(0.01)
 
     async def _try(self, sending: Sending) -> bool:
         """Send a request once; return False if the limit refuses it, which is not recorded: it has no effect."""
@@ -69,4 +72,4 @@ class Metered(Recorder):
 
     async def violations(self, client: httpx2.AsyncClient) -> list[str]:
         """Return what is wrong with the refusals and the log, as sentences."""
-        return [*self.wrong, *self.limit_violations(), *await record_violations(self, client)]
+        return [*self.wrong, *self.limit_violations(), *await record_violations(self, client, fewest=0)]

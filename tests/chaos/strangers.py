@@ -55,7 +55,7 @@ class Strangers(Clients):
     async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
         name = list(STRANGERS)[int(rng.integers(len(STRANGERS)))]
         method, path, body = REQUESTS[int(rng.integers(len(REQUESTS)))]
-        del client, own  # each stranger has its own connection
+        del client, own  # each of these clients has its own connection
         try:
             async with connect(self._url, key=STRANGERS[name].key) as stranger:
                 self.judge(name, await stranger.request(method, path, json=body))
@@ -66,7 +66,7 @@ class Strangers(Clients):
         await asyncio.sleep(0.05)
 
     def judge(self, name: str, response: httpx2.Response) -> None:
-        """Check that a stranger is refused, and is told when to return if that is the reason."""
+        """Check that such a client is refused, with Retry-After if it has tried too often."""
         status = response.status_code
         if status == UNAVAILABLE:
             return

@@ -29,6 +29,11 @@ LIFECYCLE = (
         ),
     ),
     Errors(
+        concept="repeated change",
+        laws=("test_a_call_overtaken_by_the_same_change_has_its_result",),
+        errors=(("the call that comes second is not tried again", "make_change", "range(_ATTEMPTS)", "range(1)"),),
+    ),
+    Errors(
         concept="new state",
         laws=("test_a_model_continues_from_the_state", "test_other_workers_fold_the_copy"),
         errors=(
