@@ -156,7 +156,9 @@ def carry_out(stages: Sequence[Stage], seed: int, share: float, file: Path | Non
         seconds = stage.seconds * share
         row = record.find(stage, seed + number, seconds)
         if row is None:
-            row = _run(stage, Length(seconds, seed + number, WORKERS, PAUSES, None if file is None else file.parent))
+            row = _run(
+                stage, Length(seconds, seed + number, WORKERS, PAUSES, keep=None if file is None else file.parent)
+            )
             record.add(row)
         _say(row.line(), *(f"  violation: {line}" for line in row.violations[:20]))
         rows.append(row)

@@ -37,6 +37,7 @@ class Length(NamedTuple):
         seed: seed of the faults and of the clients.
         workers: workers of the service.
         pauses: shortest and longest time between two faults, in seconds.
+        kinds: number of different faults that a run injects, even if it takes longer.
         keep: folder for the requests and replies that nothing explains; None: they are not kept.
     """
 
@@ -44,6 +45,7 @@ class Length(NamedTuple):
     seed: int
     workers: int = 2
     pauses: tuple[float, float] = (0.1, 0.5)
+    kinds: int = 0
     keep: Path | None = None
 
 
@@ -118,7 +120,7 @@ async def inject(faults: Mapping[str, Fault], length: Length, injected: Counter[
     while True:
         for name in chance.sample(sorted(faults), len(faults)):
             await asyncio.sleep(chance.uniform(*length.pauses))
-            if time.monotonic() > end:
+            if time.monotonic() > end and len(injected) >= length.kinds:
                 return
             try:
                 await faults[name]()

@@ -22,7 +22,7 @@ DELAY = 30_000
 """Microseconds by which a slow disk delays a write; it delays a flush ten times as long."""
 
 _SOURCE = Path(__file__).with_name("slow_disk.c")
-_NOTICE = 3.0  # seconds within which a store under load notices that its disk is full
+_NOTICE = 10.0  # seconds within which a store notices that its disk is full
 
 
 @cache
@@ -70,9 +70,9 @@ class FullDisk:
         balloon = self._disk / "balloon"
         try:
             await asyncio.to_thread(self.inflate, balloon)
-            await asyncio.to_thread(wait_until, lambda: not self.can_write(), _NOTICE)
+            await asyncio.to_thread(wait_until, self.refuses, _NOTICE)
             await asyncio.sleep(self._seconds)
-        except TimeoutError as idle:  # nothing was written
+        except TimeoutError as idle:
             raise MissedError from idle
         finally:
             balloon.unlink(missing_ok=True)
@@ -88,6 +88,12 @@ class FullDisk:
     def _bytes_left(self) -> int:
         about = os.statvfs(self._disk)
         return about.f_bavail * about.f_frsize
+
+    def refuses(self) -> bool:
+        """Write more than the last page of the file holds; check whether the store knows that its disk is full."""
+        with contextlib.suppress(redis.RedisError):
+            self._store.send("SET", "balloon", "x" * 10_000, "PX", 1)
+        return not self.can_write()
 
     def can_write(self) -> bool:
         """Check whether the store could write its file when it last did."""
