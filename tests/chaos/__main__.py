@@ -31,7 +31,7 @@ def show(report: Report, injected: Counter[str]) -> None:
 def main() -> None:
     """Run the command."""
     arguments = _parser().parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the small disk is unmounted, and all processes end
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # unmounts the disk
     for name, why in refusals().items():
         print(f"skipped      {name}: {why}", flush=True)  # noqa: T201
     if arguments.plan is not None:
