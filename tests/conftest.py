@@ -17,7 +17,7 @@ from service.settings import Settings
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates, make_certificates
-from tests.fleets import Cluster, cluster
+from tests.clusters import Cluster, cluster
 from tests.order import longest_first
 from tests.servers import REDIS_SERVER, redis_server
 from tests.service.wager import Wager, serve

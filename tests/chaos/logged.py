@@ -1,6 +1,7 @@
 """What the log says in the end, in little memory, and its agreement with the clients' records."""
 
 import asyncio
+import contextlib
 import json
 import sys
 import time
@@ -30,13 +31,14 @@ class Line(NamedTuple):
 
 
 async def read(client: httpx2.AsyncClient, path: str, **parameters: int) -> httpx2.Response:
-    """Read a resource, repeating while the store is unavailable."""
-    for _ in range(600):
-        response = await client.get(path, params=parameters)
-        if response.status_code != 503:
-            break
-        await asyncio.sleep(0.1)
-    return response.raise_for_status()
+    """Read a resource, repeating while the store is unavailable, also in the middle of a long answer."""
+    async with asyncio.timeout(120.0):
+        while True:
+            with contextlib.suppress(httpx2.TransportError):
+                response = await client.get(path, params=parameters)
+                if response.status_code != 503:
+                    return response.raise_for_status()
+            await asyncio.sleep(0.1)
 
 
 async def read_log(client: httpx2.AsyncClient, model: str) -> list[Line]:

@@ -20,10 +20,11 @@ from service.store.damage import Damage
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ListedModel, ModelKey, StoredPolicies
 from tests.certificates import Certificates
-from tests.fleets import Cluster, Server
+from tests.clusters import Cluster
 from tests.servers import REDIS_SERVER, free_port, wait_until
 from tests.service.store.expiries import LATE, until
 from tests.service.store.samples import MOMENT, NOW, STRICT, WINDOW, id_of, sample_block, sample_ids, sample_predictions
+from tests.store_servers import Server
 
 KEY = ModelKey("forest", "first")
 GUIDE = Path(__file__).parents[3] / "OPERATIONS.md"

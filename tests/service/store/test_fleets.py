@@ -15,13 +15,15 @@ from service.store.access.api_keys import ApiKeyTable
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates
-from tests.fleets import Cluster, SentinelStore, Server, cluster, sentinels, wait_until_replicated
+from tests.clusters import Cluster, cluster, move_by_key, move_in_one_step
+from tests.fleets import SentinelStore, sentinels
 from tests.servers import REDIS_SERVER, free_port, wait_until
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.metrics import parsed, value
 from tests.service.sample_models import definition
 from tests.service.store.traffic import KEY, traffic
 from tests.service.workers import Clock, worker
+from tests.store_servers import Server, wait_until_replicated
 
 NAMES = ["on-a", "on-b", "on-c", "on-d"]
 """Models on three different primaries."""
@@ -39,22 +41,7 @@ async def opened(url: str, tls: TlsFiles = NO_FILES) -> AsyncIterator[RedisStore
         await store.close()
 
 
-def move_by_key(fleet: Cluster, slot: int, source: Server, target: Server) -> None:
-    """Move a slot as `redis-cli --cluster reshard` does, a few keys at a time."""
-    target.send("CLUSTER", "SETSLOT", slot, "IMPORTING", fleet.id(source))
-    source.send("CLUSTER", "SETSLOT", slot, "MIGRATING", fleet.id(target))
-    while moving := source.send("CLUSTER", "GETKEYSINSLOT", slot, 10):
-        source.send("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *moving)
-    for server in (target, source):
-        server.send("CLUSTER", "SETSLOT", slot, "NODE", fleet.id(target))
-
-
-def move_at_once(fleet: Cluster, slot: int, source: Server, target: Server) -> None:
-    """Move a slot as Valkey 9 does, in one step for its clients."""
-    source.send("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", fleet.id(target))
-
-
-@pytest.mark.parametrize("move", [move_by_key, move_at_once])
+@pytest.mark.parametrize("move", [move_by_key, move_in_one_step])
 async def test_a_slot_that_moves_under_traffic_loses_nothing(tmp_path: Path, move: Callable[..., None]) -> None:
     """Every acknowledged feedback is in the log once, and the same store object follows the slot."""
     with cluster(tmp_path) as fleet:

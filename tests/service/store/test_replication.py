@@ -18,11 +18,12 @@ from service.store import keys
 from service.store.base import Feedback, FeedbackStatus
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from tests.fleets import SentinelStore, Server, sentinels
+from tests.fleets import SentinelStore, sentinels
 from tests.servers import REDIS_SERVER, wait_until
 from tests.service.sample_models import definition
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
 from tests.service.workers import worker
+from tests.store_servers import Server
 
 _names = (f"forest-{number}" for number in itertools.count())
 

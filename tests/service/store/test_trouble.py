@@ -12,7 +12,7 @@ from service.errors import StoreFullError, StoreUnavailableError
 from service.store import keys
 from service.store.base import FeedbackStatus, Store
 from service.store.embedded.server import EmbeddedServer
-from tests.fleets import Cluster
+from tests.clusters import Cluster
 from tests.servers import REDIS_SERVER, raw, redis_server
 from tests.service.store.calls import GIVEN, KEY, READS, WRITES, open_store
 from tests.service.store.samples import NOW, STRICT, WINDOW, sample_predictions

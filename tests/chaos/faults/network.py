@@ -1,18 +1,17 @@
-"""Faults: killed processes, a network that is cut, slow or one-way, and full memory."""
+"""A network that is cut, slow, one-way, or stutters."""
 
 import asyncio
 import contextlib
-import os
-import signal
-from collections.abc import Awaitable, Callable
+import itertools
+import random
 from enum import StrEnum
 from typing import Self
 
-import redis
+from tests.chaos.faults.fault import Fault
 
-from tests.fleets import Server
-from tests.servers import wait_until
-from tests.service.wager import Wager
+_FRAGMENTS = 8
+_STALL = 0.02  # seconds; a lost packet delays all later bytes of its connection
+_LONG_STALL = 0.25  # seconds: the shortest time after which Linux sends a lost packet again
 
 
 class Weather(StrEnum):
@@ -23,6 +22,7 @@ class Weather(StrEnum):
     SLOW = "slow"  # delays all traffic
     HALF_OPEN = "half-open"  # accepts connections but passes nothing
     NO_REPLIES = "no-replies"  # passes requests, and closes the connection at the reply
+    STUTTER = "stutter"  # passes fragments with stalls between them, as TCP does if packets are lost or reordered
 
 
 class FaultyProxy:
@@ -31,10 +31,12 @@ class FaultyProxy:
     Args:
         port: port of the store.
         delay: seconds that a slow network adds to each packet.
+        seed: seed of the fragments and stalls.
     """
 
-    def __init__(self, port: int, delay: float = 0.1) -> None:
+    def __init__(self, port: int, delay: float = 0.1, seed: int = 1) -> None:
         self._port = port
+        self._chance = random.Random(seed)
         self._delay = delay
         self._writers: set[asyncio.StreamWriter] = set()
         self._weather = Weather.CLEAR
@@ -79,62 +81,35 @@ class FaultyProxy:
                     await asyncio.sleep(self._delay)
                 if self._weather is Weather.CUT or (replies and self._weather is Weather.NO_REPLIES):
                     break
-                writer.write(data)
-                await writer.drain()
+                for part in fragments(data, self._chance) if self._weather is Weather.STUTTER else [data]:
+                    writer.write(part)
+                    await writer.drain()
+                    if part is not data:
+                        await asyncio.sleep(stall(self._chance))
         writer.close()
 
+    def faults(self, seconds: float) -> dict[str, Fault]:
+        """Return a fault for each condition, by name, that lasts `seconds`."""
+        return {each.value: self._turns(each, seconds) for each in Weather if each is not Weather.CLEAR}
 
-Fault = Callable[[], Awaitable[None]]
-"""Injects a fault, and returns after the fault is over."""
-
-
-class Faults:
-    """The faults of a service with one store.
-
-    Args:
-        wager: service with several workers.
-        store: store of the service.
-        proxy: proxy between the service and the store.
-        seconds: duration of a fault.
-    """
-
-    def __init__(self, wager: Wager, store: Server, proxy: FaultyProxy, seconds: float = 0.7) -> None:
-        self._wager = wager
-        self._store = store
-        self._proxy = proxy
-        self._seconds = seconds
-
-    def all(self) -> dict[str, Fault]:
-        """Return every fault by name."""
-        weathers = [weather for weather in Weather if weather is not Weather.CLEAR]
-        processes: dict[str, Fault] = {"killed store": self.kill_store, "killed worker": self.kill_worker}
-        return processes | {"full memory": self.fill_memory} | {each.value: self._turns(each) for each in weathers}
-
-    async def kill_store(self) -> None:
-        """`kill -9` the store, and restart it on the same data."""
-        self._store.kill()
-        await asyncio.sleep(self._seconds / 2)
-        self._store.start()
-        await asyncio.to_thread(wait_until, self._store.answers)
-
-    async def kill_worker(self) -> None:
-        """`kill -9` a worker, which the service then replaces."""
-        pids = self._wager.worker_pids()
-        if len(pids) > 1:  # at least one worker survives
-            os.kill(pids[0], signal.SIGKILL)
-        await asyncio.sleep(self._seconds)
-
-    async def fill_memory(self) -> None:
-        """Let the store reach its memory limit, then remove the limit."""
-        for limit in (1, 0):
-            with contextlib.suppress(redis.RedisError):
-                await asyncio.to_thread(self._store.send, "CONFIG", "SET", "maxmemory", limit)
-            await asyncio.sleep(self._seconds / 2)
-
-    def _turns(self, weather: Weather) -> Fault:
+    def _turns(self, weather: Weather, seconds: float) -> Fault:
         async def turn() -> None:
-            self._proxy.turn(weather)
-            await asyncio.sleep(self._seconds)
-            self._proxy.turn(Weather.CLEAR)
+            self.turn(weather)
+            await asyncio.sleep(seconds)
+            self.turn(Weather.CLEAR)
 
         return turn
+
+
+def fragments(data: bytes, chance: random.Random) -> list[bytes]:
+    """Cut bytes at random places, into single bytes too."""
+    cuts = {chance.randrange(len(data)) for _ in range(_FRAGMENTS // 2)}
+    cuts |= {cut + 1 for cut in cuts}
+    places = [0, *sorted(cut for cut in cuts if 0 < cut < len(data)), len(data)]
+    return [data[first:last] for first, last in itertools.pairwise(places)]
+
+
+def stall(chance: random.Random) -> float:
+    """Return how long the next fragment is late: mostly not at all, seldom as long as a retransmission takes."""
+    drawn = chance.random()
+    return _LONG_STALL if drawn < 0.01 else _STALL * chance.random() if drawn < 0.2 else 0.0
