@@ -1,7 +1,7 @@
 """Promotion: a change in the log after which a model continues with the learner and the state of a shadow."""
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from service.catalogue.catalogue import Catalogue
 from service.catalogue.changing import changed_model, check_count, stale
@@ -78,7 +78,7 @@ class Promoting:
         count = len(stored.history)
         found = [each for each in await self._store.read_shadows(stored.key) if each.name == name]
         if _is_repeated(stored, name, by) and (version_of(stored.key, count - 1) in versions or not found):
-            await self._store.drop_shadow(stored.key, name)  # the first call may have ended before
+            await self._end(stored, found)
             return True
         if not {"*", version_of(stored.key, count)} & set(versions):
             raise stale(stored.key, count)
@@ -100,6 +100,16 @@ class Promoting:
         if done:
             await self._store.drop_shadow(stored.key, name)
         return done
+
+    async def _end(self, stored: StoredModel, found: Sequence[StoredShadow]) -> None:
+        """Remove the shadow that the last change has promoted, as the first call may not have done so.
+
+        A shadow of that name that was added since stays.
+        """
+        promoted_at = read_change(stored.history[-1]).at
+        for each in found:
+            if read_definition(each).at <= promoted_at:
+                await self._store.drop_shadow(stored.key, each.name)
 
     def _change(self, model: Model, shadow: StoredShadow, state: FromSnapshot, by: str | None) -> Change:
         learner = read_definition(shadow).learner

@@ -30,8 +30,19 @@ LIFECYCLE = (
     ),
     Errors(
         concept="repeated change",
-        laws=("test_a_call_overtaken_by_the_same_change_has_its_result",),
-        errors=(("the call that comes second is not tried again", "make_change", "range(_ATTEMPTS)", "range(1)"),),
+        laws=(
+            "test_a_call_overtaken_by_the_same_change_has_its_result",
+            "test_a_late_repetition_spares_a_new_shadow",
+        ),
+        errors=(
+            ("the call that comes second is not tried again", "make_change", "range(_ATTEMPTS)", "range(1)"),
+            (
+                "a late promotion removes any shadow",
+                "Promoting._end",
+                "read_definition(each).at <= promoted_at",
+                "True",
+            ),
+        ),
     ),
     Errors(
         concept="new state",

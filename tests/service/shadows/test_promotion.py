@@ -117,6 +117,21 @@ async def test_requests_that_promote_nothing(store_url: str, name: str) -> None:
         await _play(client, name, 10, 5)
 
 
+async def test_a_late_repetition_spares_a_new_shadow(store_url: str, name: str) -> None:
+    """Promote a shadow, add another one of the same name, and repeat the promotion: the new shadow stays."""
+    clock = Clock()
+    async with worker(store_url, clock) as client:
+        await client.post("/models", json=definition(name))
+        etag = (await client.get(f"/models/{name}")).headers["ETag"]
+        promote, shadow = f"/models/{name}/promote", f"/models/{name}/shadows/rival"
+        for learner in ("squarecb", "gaptron"):
+            clock.now += 1.0
+            await client.put(shadow, json={"learner": learner})
+            done = await client.post(promote, json={"shadow": "rival"}, headers={"If-Match": etag})
+            assert (done.status_code, done.json()["changes"]["count"]) == (200, 1)
+        assert (await client.get(shadow)).json()["learner"]["algorithm"] == "gaptron"
+
+
 async def test_rollback_across_a_promotion(store: RedisStore, store_url: str, name: str) -> None:
     """A snapshot that was kept before the promotion brings back the learner of that time, and its state."""
     async with worker(store_url) as client:
