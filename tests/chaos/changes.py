@@ -5,6 +5,8 @@ from typing import Any
 
 import httpx2
 
+from tests.chaos.clients import patient
+
 _AGAIN = frozenset({503, 507})
 _LAGS = "urn:wager:problem:shadow-lags"
 
@@ -16,7 +18,7 @@ async def confirm(client: httpx2.AsyncClient, model: str, method: str, what: str
         A sentence if the service refuses the change; else nothing.
     """
     version = None
-    async with asyncio.timeout(120.0):
+    async with patient(f"{method} /models/{model}{what} {body}"):
         while True:
             try:
                 if version is None:

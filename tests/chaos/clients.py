@@ -4,6 +4,8 @@ import asyncio
 import itertools
 import json
 from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
 import httpx2
@@ -18,6 +20,8 @@ ALL_ROUNDS = 10**9
 NEVER = frozenset({401, 403, 429, 500})
 """Statuses that no client with a good key and a large limit may get."""
 
+MAX_SECONDS = 300.0
+"""Maximum time that the service may leave a request unanswered."""
 
 LOOKS = 12
 """Predictions, each over a new connection, that compare the workers' states."""
@@ -71,13 +75,27 @@ def connect(url: str, timeout: float = 5.0, key: str | None = CROWD) -> httpx2.A
     return httpx2.AsyncClient(base_url=url, timeout=timeout, headers=headers, verify=False)
 
 
+@asynccontextmanager
+async def patient(what: str) -> AsyncIterator[None]:
+    """Limit the time in which something must be answered, whatever faults there are.
+
+    Raises:
+        TimeoutError: with the name of it.
+    """
+    try:
+        async with asyncio.timeout(MAX_SECONDS):
+            yield
+    except TimeoutError:
+        raise TimeoutError(f"{what} was not answered within {MAX_SECONDS:g} s") from None
+
+
 async def post(client: httpx2.AsyncClient, path: str, body: dict[str, Any], method: str = "POST") -> dict[str, Any]:
     """Send a request until its effect is known; return the answer or the problem.
 
     Raises:
         AssertionError: if the service refuses the key, asks to send less, or has an internal error.
     """
-    async with asyncio.timeout(120.0):
+    async with patient(path):
         while True:
             try:
                 response = await client.request(method, path, json=body)

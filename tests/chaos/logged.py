@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import httpx2
 
 from tests.chaos.checker import unexplained
+from tests.chaos.clients import patient
 from tests.chaos.history import UNRECORDED, Answer, Loss, Operation, Verdict
 from tests.chaos.recorder import Recorder
 
@@ -32,7 +33,7 @@ class Line(NamedTuple):
 
 async def read(client: httpx2.AsyncClient, path: str, **parameters: int) -> httpx2.Response:
     """Read a resource, repeating while the store is unavailable, also in the middle of a long answer."""
-    async with asyncio.timeout(120.0):
+    async with patient(path):
         while True:
             with contextlib.suppress(httpx2.TransportError):
                 response = await client.get(path, params=parameters)

@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 import httpx2
 import numpy as np
 
-from tests.chaos.clients import NEVER, Clients
+from tests.chaos.clients import NEVER, Clients, patient
 from tests.chaos.history import Answer, Operation, Verdict
-
-MAX_SECONDS = 120.0
-"""Maximum time that the service may leave a request unanswered."""
 
 _REFUSALS = {"prediction-not-found": Verdict("not-found"), "feedback-conflict": Verdict("conflict")}
 _OPEN = frozenset({503, 507})
@@ -54,7 +51,7 @@ class Recorder(Clients):
 
     async def _send_until_answered(self, client: httpx2.AsyncClient, sending: Sending) -> None:
         """Send a request until every outcome is known; each item of each attempt is a separate operation."""
-        async with asyncio.timeout(MAX_SECONDS):
+        async with patient(sending.path):
             while True:
                 if await self._send(client, sending):
                     return
