@@ -34,7 +34,7 @@ FLAT = 0.02
 
 FLAT_LATENCY = 0.2
 _BASELINE_RATE = 40.0
-_LAUNCHER = ("benchmarks.soak.forgetful",)
+LAUNCHER = ("benchmarks.soak.forgetful",)
 _MIB = 2.0**20
 
 
@@ -139,7 +139,7 @@ def _row(measure: _Measure, found: Trend) -> Row:
 
 def rows(seconds: float = 120.0, warm_up: float = 20.0, n: int = 8_000) -> list[Row]:
     """Return the table of trends."""
-    with running(launcher=_LAUNCHER) as server, running_baseline("plain_fastapi") as plain:
+    with running(launcher=LAUNCHER) as server, running_baseline("plain_fastapi") as plain:
         for name, special in STEADY.items():
             body = definition(name, special)
             httpx2.post(f"http://127.0.0.1:{server.port}/models", json=body).raise_for_status()
