@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from tests.simulation.operations import OPERATIONS, Operation
 from tests.simulation.schedules import Base, Schedule
 
+Choice = tuple[str, str]
+
 
 class Search:
     """Visits every state.
@@ -36,30 +38,54 @@ class Search:
         """The number of states."""
         return len(self._paths)
 
-    def count(self, prefix: tuple[tuple[str, str], ...] = ()) -> int:
-        """Return the number of schedules that begin in some way, and check all of them.
+    def count(self) -> int:
+        """Return the number of schedules, and check all of them.
 
         Raises:
             ViolationError: if one breaks a promise; its choices are in the notes of the error.
         """
-        schedule = Schedule(self._base, self._operations)
+        return self._count((), Schedule(self._base, self._operations))
+
+    def _count(self, prefix: tuple[Choice, ...], schedule: Schedule) -> int:
+        """Return the number of schedules that begin with some choices; the schedule has made them."""
         self.transitions += 1
+        key = schedule.key()
+        if key in self._paths:
+            schedule.close()
+            return self._paths[key]
+        choices = [each for each in schedule.choices if self._faults or each[0] in ("start", "run")]
+        if not choices:
+            self._end(prefix, schedule)
+        self._paths[key] = 1 if not choices else 0
+        for choice in choices:  # the first one goes on with this schedule, and each of the others repeats it
+            going_on = schedule if choice is choices[0] else self._repeated(prefix)
+            self._make(going_on, (*prefix, choice))
+            self._paths[key] += self._count((*prefix, choice), going_on)
+        return self._paths[key]
+
+    def _repeated(self, prefix: tuple[Choice, ...]) -> Schedule:
+        schedule = Schedule(self._base, self._operations)
+        for choice in prefix:
+            schedule.make(choice)
+        return schedule
+
+    def _make(self, schedule: Schedule, choices: tuple[Choice, ...]) -> None:
+        """Make the last of some choices."""
         try:
-            for choice in prefix:
-                schedule.make(choice)
-            key = schedule.key()
-            if key in self._paths:
-                return self._paths[key]
-            choices = [each for each in schedule.choices if self._faults or each[0] in ("start", "run")]
-            if not choices:
-                schedule.check_end()
+            schedule.make(choices[-1])
         except Exception as error:
-            error.add_note(f"after {prefix}")
+            error.add_note(f"after {choices}")
+            schedule.close()
+            raise
+
+    def _end(self, choices: tuple[Choice, ...], schedule: Schedule) -> None:
+        try:
+            schedule.check_end()
+        except Exception as error:
+            error.add_note(f"after {choices}")
             raise
         finally:
             schedule.close()
-        self._paths[key] = sum(self.count((*prefix, choice)) for choice in choices) if choices else 1
-        return self._paths[key]
 
 
 def main() -> None:
