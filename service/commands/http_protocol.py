@@ -37,6 +37,22 @@ class Deadlines(NamedTuple):
     min_rate: float  # minimum bytes a second of a reader
 
 
+class _Trailers(list[tuple[bytes, bytes]]):
+    """The trailers of a body. They are dropped: none of them may count as a header (RFC 9110, section 6.5.1)."""
+
+    def append(self, trailer: tuple[bytes, bytes]) -> None:
+        """Drop a trailer.
+
+        Raises:
+            ValueError: if it changes how the parser reads what follows. This ends the parser.
+        """
+        if trailer[0] in (b"connection", b"proxy-connection"):
+            raise ValueError("not as a trailer")
+
+
+_TRAILERS = _Trailers()
+
+
 class TimedProtocol(HttpToolsProtocol):
     """One connection.
 
@@ -144,6 +160,7 @@ class TimedProtocol(HttpToolsProtocol):
             raise ValueError("too long")
         self._in_parts, self._silent_bytes = False, 0
         super().on_headers_complete()
+        self.headers = _TRAILERS
         if len(self.pipeline) > _MOST_PIPELINED:
             raise ValueError("too many pipelined requests")
         extensions: Any = {ONE_WRITE: CycleWrite(self.cycle)}

@@ -42,6 +42,13 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
     await answer(send, 200, json.dumps(seen).encode() + b"\n")
 
 
+async def show(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with the names of the headers, as a line of JSON, after the body has arrived."""
+    while (message := await receive())["type"] == "http.request" and message["more_body"]:
+        pass
+    await answer(send, 200, json.dumps([name.decode() for name, _ in scope["headers"]]).encode() + b"\n")
+
+
 async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
     """Answer without reading the body."""
     await answer(send, 413, b"too large\n")

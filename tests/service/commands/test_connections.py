@@ -1,12 +1,13 @@
 """The laws of connections over sockets: what a client sends is read as HTTP says, and it can read its answers."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from tests.service.commands.connections import answers, each_loop, echo, refuse, run, seen, serving
+from tests.service.commands.connections import answers, each_loop, echo, refuse, run, seen, serving, show
 
 UPGRADES = ["h2c", "websocket", "h2c, websocket", "TLS/1.0", "x\r\nUpgrade: h2c"]
 BODIES = {
@@ -38,6 +39,43 @@ def test_an_upgrade_is_ignored(loop: str, protocol: str, body: str) -> None:
                 read = await server.ask(*filter(None, (whole[:cut], whole[cut:])))
                 expected = seen(("POST", "/a", text), ("POST", "/a", text), ("GET", "/last", ""))
                 assert answers(read) == expected, cut
+
+    run(loop, main)
+
+
+TRAILERS = [b"x-api-key: a", b"x-forwarded-for: 1.2.3.4", b"content-type: a/b", b"host: y", b"x-request-id: a",
+            b"upgrade: h2c", b"expect: 100-continue"]  # fmt: skip
+FRAMING = [b"connection: close", b"proxy-connection: close", b"content-length: 1", b"transfer-encoding: chunked"]
+
+
+@each_loop
+@pytest.mark.parametrize("trailer", TRAILERS)
+@pytest.mark.parametrize("more", [b"", b"connection: upgrade\r\n"])
+def test_trailers_are_no_headers(loop: str, trailer: bytes, more: bytes) -> None:
+    """No trailer becomes a header or changes what follows, in one packet or in any two."""
+    start = b"POST / HTTP/1.1\r\nhost: x\r\n" + more + b"transfer-encoding: chunked\r\n\r\n"
+    request = start + b"1\r\na\r\n0\r\n" + trailer + b"\r\n\r\n"
+    names = [line.split(b":")[0].decode() for line in start.split(b"\r\n")[1:-2]]
+
+    async def main() -> None:
+        async with serving(show) as server:
+            for cut in [0, *range(len(start) - 2, len(request) + 2, 3)]:
+                read = await server.ask(*filter(None, ((request + LAST)[:cut], (request + LAST)[cut:])))
+                assert answers(read) == [(200, json.dumps(each)) for each in (names, ["host", "connection"])], cut
+
+    run(loop, main)
+
+
+@each_loop
+@pytest.mark.parametrize("trailer", FRAMING)
+def test_trailers_about_the_connection_are_refused(loop: str, trailer: bytes) -> None:
+    """A trailer that would change where requests end gets 400, and nothing after it is read."""
+
+    async def main() -> None:
+        async with serving(echo) as server:
+            start = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+            for parts in ([start + trailer + b"\r\n\r\n" + LAST], [start, trailer + b"\r\n\r\n" + LAST]):
+                assert [status for status, _ in answers(await server.ask(*parts))] == [400]
 
     run(loop, main)
 
