@@ -15,6 +15,7 @@ from service.api.middleware.exchange import ONE_WRITE
 from service.commands.closing import ClosingTransport
 from service.commands.deadline import Deadline
 from service.commands.one_write import CycleWrite
+from service.commands.reader import ReaderWatch
 
 _MOST_HEAD_BYTES = 65_536
 """Maximum bytes of a head, and of everything else between two parts of a body."""
@@ -34,7 +35,7 @@ class Deadlines(NamedTuple):
 
     head: float  # seconds from the connection, or the first byte, to the end of the head; interval of checks of readers
     unread_body: float  # seconds from an early response to the end of the body
-    min_rate: float  # minimum bytes a second of a reader
+    min_rate: float  # minimum bytes a second of a reader, on average over some checks
 
 
 class _Trailers(list[tuple[bytes, bytes]]):
@@ -68,7 +69,6 @@ class TimedProtocol(HttpToolsProtocol):
         self._deadlines = deadlines
         tick = min(deadlines.head, deadlines.unread_body, self.timeout_keep_alive)
         self._deadline = Deadline(self.loop, tick, self._expire)
-        self._reader_timer: asyncio.TimerHandle | None = None
         self._in_parts = False  # the head arrives in several packets
         self._silent_bytes = 0  # of packets without the end of a head and without a part of a body
         self._most_of_head = 0  # bytes of the packets of a head, with what is before it in its first packet
@@ -82,6 +82,7 @@ class TimedProtocol(HttpToolsProtocol):
         """See `asyncio.Protocol`."""
         closing: Any = ClosingTransport(transport, self._close)
         super().connection_made(closing)
+        self._reader = ReaderWatch(self.loop, closing, self._deadlines.head, self._deadlines.min_rate)
         self._deadline.expect(self._deadlines.head)
 
     def data_received(self, data: bytes) -> None:
@@ -260,8 +261,7 @@ class TimedProtocol(HttpToolsProtocol):
     def _finish(self) -> None:
         """Close the transport, at the latest when its reader stops reading."""
         self.transport.end()
-        if self._reader_timer is None:
-            self._look_at_reader(None)
+        self._reader.begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
@@ -269,33 +269,17 @@ class TimedProtocol(HttpToolsProtocol):
         self.pipeline.clear()
         super().connection_lost(exc)
         self.transport.forget()
-        self._leave_reader()
+        self._reader.end()
 
     # --- the reader of a response
 
     def pause_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().pause_writing()
-        if self._reader_timer is None:
-            self._look_at_reader(None)
+        self._reader.begin()
 
     def resume_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().resume_writing()
         if not self.transport.is_closing():
-            self._leave_reader()
-
-    def _look_at_reader(self, unread_before: int | None) -> None:
-        """Abort the connection if its reader took less than `min_rate` since the last check."""
-        unread, self._reader_timer = self.transport.get_write_buffer_size(), None
-        if not unread:
-            return
-        if unread_before is not None and unread_before - unread < self._deadlines.min_rate * self._deadlines.head:
-            self.transport.abort()
-            return
-        self._reader_timer = self.loop.call_later(self._deadlines.head, self._look_at_reader, unread)
-
-    def _leave_reader(self) -> None:
-        if self._reader_timer is not None:
-            self._reader_timer.cancel()
-            self._reader_timer = None
+            self._reader.end()

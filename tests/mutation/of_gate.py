@@ -155,6 +155,17 @@ GATE = (
         ),
     ),
     Errors(
+        concept="readers",
+        home="ReaderWatch",
+        laws=("test_a_slow_reader_keeps_its_connection", "test_a_reader_that_stops_loses_its_connection"),
+        errors=(
+            ("the system's buffer is not seen", "_unread", "_in_send_buffer(transport.get_extra_info('socket'))", "0"),
+            ("no average", "begin", "_CHECKS * self._needed", "self._needed"),
+            ("no reset", "ClosingTransport.reset", "connection is not None", "False"),
+            ("nobody is slow", "_check", "self._credit <= 0.0", "False"),
+        ),
+    ),
+    Errors(
         concept="places in flight",
         home="Places",
         laws=(
