@@ -64,7 +64,7 @@ async def reading(receive_bytes: int = 0) -> Reading:
 @each_loop
 @pytest.mark.parametrize(
     ("size", "receive_bytes"),
-    [(LEAST + 100, 0), (LEAST + 100, 4096), (3 * LEAST, 0), (200_000, 0), (200_000, 4096), (200_000, 1_000_000)],
+    [(LEAST + 100, 4096), (3 * LEAST, 4096), (3 * LEAST, 0), (200_000, 0), (200_000, 4096), (200_000, 1_000_000)],
 )
 def test_a_slow_reader_keeps_its_connection(loop: str, size: int, receive_bytes: int) -> None:
     """A reader above the minimum rate may read on, although the buffers between empty in steps."""
