@@ -13,7 +13,7 @@ import uvloop
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from service.commands.http_protocol import Deadlines, TimedProtocol
+from service.commands.connections.http_protocol import Deadlines, TimedProtocol
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.commands.closing import ClosingTransport
-from service.commands.reader import ReaderWatch
+from service.commands.connections.closing import ClosingTransport
+from service.commands.connections.reader import ReaderWatch
 from tests.service.commands.clock import Clock
 from tests.service.commands.connections import each_loop, run
 

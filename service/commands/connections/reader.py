@@ -6,7 +6,7 @@ import socket
 import struct
 import termios
 
-from service.commands.closing import ClosingTransport
+from service.commands.connections.closing import ClosingTransport
 
 _CHECKS = 16
 """Intervals over which a rate is an average.

@@ -2,29 +2,24 @@
 
 Uvicorn limits only idle time between requests, and `body_limit` only bodies that the application reads. This protocol
 adds limits on the head of a request, on the rest of a body after an early response, and on slow readers. It answers
-requests with `Upgrade`, and those of clients that have closed their direction of the connection, like all others.
+requests of clients that have closed their direction of the connection like all others.
 """
 
 import asyncio
+from collections import deque
 from typing import Any, NamedTuple
 
-import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.api.middleware.exchange import ONE_WRITE
-from service.commands.closing import ClosingTransport
-from service.commands.deadline import Deadline
-from service.commands.one_write import CycleWrite
-from service.commands.reader import ReaderWatch
+from service.commands.connections.closing import ClosingTransport
+from service.commands.connections.deadline import Deadline
+from service.commands.connections.one_write import CycleWrite
+from service.commands.connections.parsing import MOST_HEAD_BYTES, MOST_HEADERS, TRAILERS, ParsingProtocol
+from service.commands.connections.reader import ReaderWatch
 
-_MOST_HEAD_BYTES = 65_536
-"""Maximum bytes of a head, and of everything else between two parts of a body."""
-
-_MOST_HEADERS = 10_000
-"""Maximum headers of a request, with the trailers of its body."""
-
-_MOST_PIPELINED = 256
-"""Maximum requests of a connection that wait for the response to an earlier one."""
+_PIECE = 8192
+"""Bytes that are parsed at once. More than one request of them waits only for the answers to others of them."""
 
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -38,23 +33,18 @@ class Deadlines(NamedTuple):
     min_rate: float  # minimum bytes a second of a reader, on average over some checks
 
 
-class _Trailers(list[tuple[bytes, bytes]]):
-    """The trailers of a body. They are dropped: none of them may count as a header (RFC 9110, section 6.5.1)."""
-
-    def append(self, trailer: tuple[bytes, bytes]) -> None:
-        """Drop a trailer.
-
-        Raises:
-            ValueError: if it changes how the parser reads what follows. This ends the parser.
-        """
-        if trailer[0] in (b"connection", b"proxy-connection"):
-            raise ValueError("not as a trailer")
+def _nothing() -> None:
+    """Do nothing."""
 
 
-_TRAILERS = _Trailers()
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    """Tell the application that the client of a request has left."""
+    if not cycle.response_complete:
+        cycle.disconnected = True
+        cycle.message_event.set()
 
 
-class TimedProtocol(HttpToolsProtocol):
+class TimedProtocol(ParsingProtocol):
     """One connection.
 
     Args:
@@ -74,7 +64,8 @@ class TimedProtocol(HttpToolsProtocol):
         self._most_of_head = 0  # bytes of the packets of a head, with what is before it in its first packet
         self._has_unread_body = False  # the response was complete before the body
         self._has_eof = self._ignores_input = self._is_stopping = False
-        self._refusal = b""  # in the place of uvicorn's status 400
+        self._held: deque[bytes] = deque()  # pieces that are parsed after requests in the pipeline have begun
+        self._running: RequestResponseCycle | None = None  # the request before those in the pipeline
 
     # --- what the client sends
 
@@ -91,6 +82,18 @@ class TimedProtocol(HttpToolsProtocol):
             if self.transport.lingers and not self.transport.drop(data):
                 self._finish()
             return
+        if len(data) > _PIECE or self._held:
+            self._held.extend([data[start : start + _PIECE] for start in range(0, len(data), _PIECE)])
+            self._read_held()
+        else:
+            self._read(data)
+
+    def _read_held(self) -> None:
+        """Parse pieces until a request must wait for the answer to another one."""
+        while self._held and not (self.pipeline or self._ignores_input or self.transport.is_closing()):
+            self._read(self._held.popleft())
+
+    def _read(self, data: bytes) -> None:
         self._silent_bytes += len(data)
         self._most_of_head += len(data)
         self._parse(data)
@@ -102,32 +105,8 @@ class TimedProtocol(HttpToolsProtocol):
             self._in_parts = True
             if self.cycle is not None:
                 self._deadline.expect(self._deadlines.head)
-        if self._silent_bytes > _MOST_HEAD_BYTES:  # a long head, long trailers or long extensions of chunks
+        if self._silent_bytes > MOST_HEAD_BYTES - (0 if in_head else _PIECE):  # trailers may begin in a piece before
             self._refuse(_TOO_LONG)
-        if self.headers is not None and len(self.headers) > _MOST_HEADERS:  # trailers count too
-            self._finish()
-
-    def _parse(self, data: bytes) -> None:
-        """Parse a packet. `Upgrade` is ignored (RFC 9110, section 7.8), so the head is parsed again without it.
-
-        Nothing else makes the parser of httptools read a body after such a head.
-        """
-        while data:
-            try:
-                self.parser.feed_data(data)
-                return
-            except httptools.HttpParserUpgrade as upgrade:
-                data = self._head_without_upgrade() + data[upgrade.args[0] :]
-                self.parser = httptools.HttpRequestParser(self)
-                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-            except httptools.HttpParserError:
-                self._refuse(self._refusal)
-                return
-
-    def _head_without_upgrade(self) -> bytes:
-        line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
-        rest = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
-        return b"".join([line, *rest, b"\r\n"])
 
     def _refuse(self, response: bytes) -> None:
         """Answer input that is no request, and read no further. Earlier requests are answered first, and nothing else.
@@ -138,11 +117,12 @@ class TimedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._ignores_input = True
-        if len(self.pipeline) > _MOST_PIPELINED:
-            self._finish()
-        elif self._owes_answer:
+        self._held.clear()
+        if self._in_body:
+            self._abandon_last()
+        if self._owes_answer:
             return  # `on_response_complete` closes
-        elif self.cycle is not None and self.cycle.response_started and not self._in_head:
+        if self.cycle is not None and self.cycle.response_started and not self._in_head:
             self.transport.close()
         elif response:
             self.transport.write(response)
@@ -150,22 +130,37 @@ class TimedProtocol(HttpToolsProtocol):
         else:
             self.send_400_response("Invalid HTTP request received.")
 
+    def _abandon_last(self) -> None:
+        """Disconnect the last request, whose body will never be complete. It may not have begun."""
+        _disconnect(self.cycle)
+        if self.pipeline:
+            self.pipeline.popleft()
+            self.cycle.on_response = _nothing
+            self.cycle = self.pipeline[0][0] if self.pipeline else self._running
+
     def on_headers_complete(self) -> None:
         """See `httptools`."""
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 raise ValueError("no proxy")  # ends the parser
             return
-        if self._most_of_head > _MOST_HEAD_BYTES and self._head_bytes > _MOST_HEAD_BYTES:
+        if self._most_of_head > 4 * MOST_HEADERS and self._is_too_long:
             self._refusal = _TOO_LONG
             raise ValueError("too long")
         self._in_parts, self._silent_bytes = False, 0
+        before = self.cycle
         super().on_headers_complete()
-        self.headers = _TRAILERS
-        if len(self.pipeline) > _MOST_PIPELINED:
-            raise ValueError("too many pipelined requests")
+        self.headers = TRAILERS
+        if self.pipeline:
+            self._wait_behind(before)
         extensions: Any = {ONE_WRITE: CycleWrite(self.cycle)}
         self.scope["extensions"] = extensions
+
+    def _wait_behind(self, before: RequestResponseCycle) -> None:
+        """Read no further while requests wait: uvicorn's cycle would, as soon as the application reads a body."""
+        if len(self.pipeline) == 1:
+            self._running = before
+        self.flow.resume_reading = _nothing  # type: ignore[method-assign]
 
     def on_body(self, body: bytes) -> None:
         """See `httptools`."""
@@ -192,26 +187,10 @@ class TimedProtocol(HttpToolsProtocol):
         return not with_tls
 
     @property
-    def _in_head(self) -> bool:
-        """Whether the head of a request has begun and is incomplete."""
-        scope, cycle = self.scope, self.cycle
-        return scope is not None and (cycle is None or cycle.scope is not scope)
-
-    @property
-    def _in_body(self) -> bool:
-        """Whether the head of a request is complete, but not its body."""
-        return self.cycle is not None and self.cycle.more_body and not self._in_head
-
-    @property
     def _owes_answer(self) -> bool:
         """Whether there is a complete request without an answer."""
         cycle = self.cycle
         return bool(self.pipeline) or (cycle is not None and not (cycle.response_complete or cycle.more_body))
-
-    @property
-    def _head_bytes(self) -> int:
-        """Bytes of a head, about."""
-        return len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
 
     # --- deadlines of what the client sends
 
@@ -221,7 +200,7 @@ class TimedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self._begin_next()
             return
         if self._has_eof or self._ignores_input:
             self.transport.close()
@@ -230,6 +209,13 @@ class TimedProtocol(HttpToolsProtocol):
         self._has_unread_body = self.cycle.more_body
         if not self._in_parts:
             self._deadline.expect(self._deadlines.unread_body if self._has_unread_body else self.timeout_keep_alive)
+
+    def _begin_next(self) -> None:
+        self._running, app = self.pipeline.pop()
+        self._start_asgi_task(self._running, app)
+        if not self.pipeline:
+            del self.flow.resume_reading
+            self._read_held()
 
     def _expire(self) -> None:
         if self.transport.is_closing():
@@ -266,7 +252,12 @@ class TimedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         self._deadline.end()
+        if self._running is not None:
+            _disconnect(self._running)
+        for waiting, _ in self.pipeline:
+            waiting.on_response = _nothing
         self.pipeline.clear()
+        self._held.clear()
         super().connection_lost(exc)
         self.transport.forget()
         self._reader.end()
