@@ -14,8 +14,10 @@ GATE = (
             "test_both_ways_check_keys_alike",
             "test_the_declared_length_limits_a_body_that_has_arrived",
             "test_open_operations_ignore_keys",
+            "test_what_loses_its_place_had_no_effect",
         ),
         errors=(
+            ("operations begin before the body", "_route", "exchange.arrival is not None", "False"),
             ("open operations check keys", "_admitted", "need is not None", "True"),
             ("operations ignore the query", "_is_usual", "not scope['query_string']", "True"),
             ("operations take any method", "_is_usual", "scope['method'] == 'POST'", "True"),
@@ -137,12 +139,6 @@ GATE = (
         ),
         errors=(
             (
-                "the rest of a packet is lost",
-                "ParsingProtocol._parse",
-                "self._head_without_upgrade() + data[upgrade.args[0]:]",
-                "b''",
-            ),
-            (
                 "a packet may be a head of any length",
                 "on_headers_complete",
                 "self._most_of_head > 4 * MOST_HEADERS",
@@ -167,14 +163,31 @@ GATE = (
         ),
     ),
     Errors(
+        concept="parsing",
+        home="ParsingProtocol",
+        laws=("test_an_upgrade_is_ignored",),
+        errors=(
+            (
+                "the rest of a packet is lost",
+                "_parse",
+                "self._head_without_upgrade() + data[upgrade.args[0]:]",
+                "b''",
+            ),
+        ),
+    ),
+    Errors(
         concept="readers",
-        home="ReaderWatch",
         laws=("test_a_slow_reader_keeps_its_connection", "test_a_reader_that_stops_loses_its_connection"),
         errors=(
-            ("the system's buffer is not seen", "_unread", "_in_send_buffer(transport.get_extra_info('socket'))", "0"),
-            ("no average", "begin", "_CHECKS * self._needed", "self._needed"),
+            ("no average", "ReaderWatch.begin", "_CHECKS * self._needed", "self._needed"),
             ("no reset", "ClosingTransport.reset", "connection is not None", "False"),
-            ("nobody is slow", "_check", "self._credit <= 0.0", "False"),
+            ("nobody is slow", "ReaderWatch._check", "self._credit <= 0.0", "False"),
+            (
+                "the system's buffer is not seen",
+                "ReaderWatch._check",
+                "_unread(self._transport)",
+                "self._transport.get_write_buffer_size()",
+            ),
         ),
     ),
     Errors(

@@ -136,7 +136,7 @@ class TimedProtocol(ParsingProtocol):
         if self.pipeline:
             self.pipeline.popleft()
             self.cycle.on_response = _nothing
-            self.cycle = self.pipeline[0][0] if self.pipeline else self._running
+            self.cycle = self.pipeline[0][0] if self.pipeline else self._running  # type: ignore[assignment]
 
     def on_headers_complete(self) -> None:
         """See `httptools`."""
@@ -152,11 +152,11 @@ class TimedProtocol(ParsingProtocol):
         super().on_headers_complete()
         self.headers = TRAILERS
         if self.pipeline:
-            self._wait_behind(before)
+            self._let_wait(before)
         extensions: Any = {ONE_WRITE: CycleWrite(self.cycle)}
         self.scope["extensions"] = extensions
 
-    def _wait_behind(self, before: RequestResponseCycle) -> None:
+    def _let_wait(self, before: RequestResponseCycle) -> None:
         """Read no further while requests wait: uvicorn's cycle would, as soon as the application reads a body."""
         if len(self.pipeline) == 1:
             self._running = before
