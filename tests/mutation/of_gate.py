@@ -165,8 +165,11 @@ GATE = (
     Errors(
         concept="parsing",
         home="ParsingProtocol",
-        laws=("test_an_upgrade_is_ignored",),
+        laws=("test_an_upgrade_is_ignored", "test_another_server_cannot_read_another_request"),
         errors=(
+            ("any coding", "_unambiguous_headers", "b'transfer-encoding' in headers", "False"),
+            ("any host", "_unambiguous_headers", "not _is_host(headers.get(b'host', b' '))", "False"),
+            ("two hosts", "_unambiguous_headers", "len(headers) < len(self.headers)", "False"),
             (
                 "the rest of a packet is lost",
                 "_parse",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.api.middleware.exchange import ONE_WRITE
+from service.commands.connections.close_delimited import CloseDelimitedCycle
 from service.commands.connections.closing import ClosingTransport
 from service.commands.connections.deadline import Deadline
 from service.commands.connections.one_write import CycleWrite
@@ -147,13 +148,16 @@ class TimedProtocol(ParsingProtocol):
         if self._most_of_head > 4 * MOST_HEADERS and self._is_too_long:
             self._refusal = _TOO_LONG
             raise ValueError("too long")
+        headers = self._unambiguous_headers()
         self._in_parts, self._silent_bytes = False, 0
         before = self.cycle
         super().on_headers_complete()
         self.headers = TRAILERS
+        if not self.cycle.keep_alive and self.scope["http_version"] == "1.0":
+            self.cycle.__class__ = CloseDelimitedCycle  # its task has not begun
         if self.pipeline:
             self._let_wait(before)
-        extensions: Any = {ONE_WRITE: CycleWrite(self.cycle)}
+        extensions: Any = {ONE_WRITE: CycleWrite(self.cycle, headers)}
         self.scope["extensions"] = extensions
 
     def _let_wait(self, before: RequestResponseCycle) -> None:

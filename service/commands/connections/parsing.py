@@ -1,5 +1,8 @@
 """What a client sends, as httptools reads it: without upgrades, without trailers."""
 
+import functools
+import re
+
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -24,6 +27,17 @@ class _Trailers(list[tuple[bytes, bytes]]):
 
 
 TRAILERS = _Trailers()
+
+
+_HOST = re.compile(rb"(?:[A-Za-z0-9\-._~%!$&'()*+,;=]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
+"""A host with a port (RFC 3986, section 3.2)."""
+
+NO_CODING = b"HTTP/1.1 501 Not Implemented\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+@functools.lru_cache(256)
+def _is_host(value: bytes) -> bool:
+    return _HOST.fullmatch(value) is not None
 
 
 class ParsingProtocol(HttpToolsProtocol):
@@ -66,6 +80,31 @@ class ParsingProtocol(HttpToolsProtocol):
     def _in_body(self) -> bool:
         """Whether the head of a request is complete, but not its body."""
         return self.cycle is not None and self.cycle.more_body and not self._in_head
+
+    def _unambiguous_headers(self) -> dict[bytes, bytes]:
+        """Return the last value of each header.
+
+        Raises:
+            ValueError: if another server might read another request: its host (RFC 9112, section 3.2) or its coding is
+                unclear. This ends the parser.
+        """
+        headers = dict(self.headers)
+        if (
+            len(headers) < len(self.headers)
+            or b"transfer-encoding" in headers
+            or not _is_host(headers.get(b"host", b" "))
+        ):
+            self._check_framing()
+        return headers
+
+    def _check_framing(self) -> None:
+        hosts = [value for name, value in self.headers if name == b"host"]
+        codings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if not all(map(_is_host, hosts)) or (len(hosts) != 1 and (hosts or self.parser.get_http_version() != "1.0")):
+            raise ValueError("not one host")
+        if codings not in ([], [b"chunked"]):
+            self._refusal = NO_CODING
+            raise ValueError("an unusual coding")
 
     @property
     def _is_too_long(self) -> bool:

@@ -80,6 +80,33 @@ def test_trailers_about_the_connection_are_refused(loop: str, trailer: bytes) ->
     run(loop, main)
 
 
+HEADS = {
+    400: [b"", b"host: a\r\nhost: b\r\n", b"host: a\r\nhost: a\r\n", b"host: a b\r\n", b"host: a/b\r\n",
+          b"host: a@b\r\n", b"host: [::1\r\n", b"host: a:b\r\n", b"host: \xff\r\n",
+          b"host: x\r\ntransfer-encoding: chunked, chunked\r\n"],
+    501: [b"host: x\r\ntransfer-encoding: %b\r\n" % coding
+          for coding in (b"gzip, chunked", b"foo, chunked", b"identity, chunked", b", chunked")],
+    200: [b"host: \r\n", b"host: a.b:80\r\n", b"host: [::1]:80\r\n", b"host: a_b\r\n",
+          b"host: x\r\ntransfer-encoding: Chunked\r\n", b"host: x\r\na: b\r\na: c\r\n"],
+}  # fmt: skip
+
+
+@each_loop
+@pytest.mark.parametrize(("status", "head"), [(status, head) for status in HEADS for head in HEADS[status]])
+def test_another_server_cannot_read_another_request(loop: str, status: int, head: bytes) -> None:
+    """A request has one valid host, and no coding except chunked, or is refused. HTTP/1.0 needs no host."""
+
+    async def main() -> None:
+        async with serving(echo) as server:
+            request = b"POST / HTTP/1.1\r\nconnection: close\r\n" + head + b"\r\n0\r\n\r\n"
+            assert [found for found, _ in answers(await server.ask(request))] in ([status], [status, 400])
+            if not head:
+                read = await server.ask(request.replace(b"1.1", b"1.0"))
+                assert [found for found, _ in answers(read)] == [200]
+
+    run(loop, main)
+
+
 @each_loop
 def test_a_tunnel_is_refused(loop: str) -> None:
     """CONNECT is answered with 400, and nothing after it is read."""
@@ -276,3 +303,27 @@ def test_a_lost_connection_disconnects_what_runs(loop: str, count: int, caplog: 
 
     run(loop, main)
     assert not caplog.records
+
+
+@each_loop
+@pytest.mark.parametrize("parts", [[b""], [b"a", b"", b"bc"], [b"x" * 100_000] * 4], ids=len)
+def test_an_older_client_reads_until_the_end(loop: str, parts: list[bytes]) -> None:
+    """HTTP/1.0 has no chunks: an answer without a length ends with the connection."""
+
+    async def stream(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"a/b")]})
+        for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body"})
+
+    async def main() -> None:
+        async with serving(stream) as server:
+            for more in (b"", b"connection: keep-alive\r\n"):
+                read = await server.ask(b"GET /a HTTP/1.0\r\n" + more + b"\r\n")
+                head, _, body = read.partition(b"\r\n\r\n")
+                assert b"transfer-encoding" not in head
+                assert b"connection: close" in head
+                assert body == b"".join(parts)
+            assert b"transfer-encoding: chunked" in await server.ask(LAST)
+
+    run(loop, main)
