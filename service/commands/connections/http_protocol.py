@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from typing import Any, NamedTuple
 
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.api.middleware.exchange import ONE_WRITE
@@ -16,11 +17,14 @@ from service.commands.connections.close_delimited import CloseDelimitedCycle
 from service.commands.connections.closing import ClosingTransport
 from service.commands.connections.deadline import Deadline
 from service.commands.connections.one_write import CycleWrite
-from service.commands.connections.parsing import MOST_HEAD_BYTES, MOST_HEADERS, TRAILERS, ParsingProtocol
+from service.commands.connections.parsing import LEAST_OF_LONG_HEAD, MOST_HEAD_BYTES, TRAILERS, ParsingProtocol
 from service.commands.connections.reader import ReaderWatch
 
 _PIECE = 8192
 """Bytes that are parsed at once. More than one request of them waits only for the answers to others of them."""
+
+_MOST_TRAILERS = MOST_HEAD_BYTES - 2 * _PIECE
+"""Maximum bytes of trailers, or of extensions of chunks, between the pieces in which they begin and end."""
 
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -86,15 +90,7 @@ class TimedProtocol(ParsingProtocol):
         if len(data) > _PIECE or self._held:
             self._held.extend([data[start : start + _PIECE] for start in range(0, len(data), _PIECE)])
             self._read_held()
-        else:
-            self._read(data)
-
-    def _read_held(self) -> None:
-        """Parse pieces until a request must wait for the answer to another one."""
-        while self._held and not (self.pipeline or self._ignores_input or self.transport.is_closing()):
-            self._read(self._held.popleft())
-
-    def _read(self, data: bytes) -> None:
+            return
         self._silent_bytes += len(data)
         self._most_of_head += len(data)
         self._parse(data)
@@ -106,8 +102,16 @@ class TimedProtocol(ParsingProtocol):
             self._in_parts = True
             if self.cycle is not None:
                 self._deadline.expect(self._deadlines.head)
-        if self._silent_bytes > MOST_HEAD_BYTES - (0 if in_head else _PIECE):  # trailers may begin in a piece before
+        if self._silent_bytes > _MOST_TRAILERS and (not in_head or self._silent_bytes > MOST_HEAD_BYTES):
             self._refuse(_TOO_LONG)
+
+    def _read_held(self) -> None:
+        """Parse pieces until a request must wait for the answer to another one."""
+        pieces, self._held = self._held, deque()
+        while pieces and not (self.pipeline or self._ignores_input or self.transport.is_closing()):
+            self.data_received(pieces.popleft())
+        if not self._ignores_input:
+            self._held = pieces
 
     def _refuse(self, response: bytes) -> None:
         """Answer input that is no request, and read no further. Earlier requests are answered first, and nothing else.
@@ -145,7 +149,7 @@ class TimedProtocol(ParsingProtocol):
             if self.parser.get_method() == b"CONNECT":
                 raise ValueError("no proxy")  # ends the parser
             return
-        if self._most_of_head > 4 * MOST_HEADERS and self._is_too_long:
+        if self._most_of_head > LEAST_OF_LONG_HEAD and self._is_too_long:
             self._refusal = _TOO_LONG
             raise ValueError("too long")
         headers = self._unambiguous_headers()
@@ -155,6 +159,7 @@ class TimedProtocol(ParsingProtocol):
         self.headers = TRAILERS
         if not self.cycle.keep_alive and self.scope["http_version"] == "1.0":
             self.cycle.__class__ = CloseDelimitedCycle  # its task has not begun
+            self.cycle.waiting_for_100_continue = False
         if self.pipeline:
             self._let_wait(before)
         extensions: Any = {ONE_WRITE: CycleWrite(self.cycle, headers)}
@@ -169,13 +174,21 @@ class TimedProtocol(ParsingProtocol):
     def on_body(self, body: bytes) -> None:
         """See `httptools`."""
         self._silent_bytes = 0
-        super().on_body(body)
+        cycle = self.cycle  # the rest is uvicorn's method, without upgrades
+        if not cycle.response_complete:
+            cycle.body += body
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         """See `httptools`."""
         if self.parser.should_upgrade():
             return
-        super().on_message_complete()
+        cycle = self.cycle  # like uvicorn's method, without upgrades
+        if not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
         if self._has_unread_body:
             self._has_unread_body = False
             self._deadline.expect(self.timeout_keep_alive)

@@ -1,6 +1,5 @@
 """What a client sends, as httptools reads it: without upgrades, without trailers."""
 
-import functools
 import re
 
 import httptools
@@ -10,7 +9,10 @@ MOST_HEAD_BYTES = 65_536
 """Maximum bytes of a head, and of everything else between two parts of a body."""
 
 MOST_HEADERS = 10_000
-"""Maximum headers of a request. Each has at least four bytes."""
+"""Maximum headers of a request."""
+
+LEAST_OF_LONG_HEAD = 4 * MOST_HEADERS
+"""Bytes of a head that may exceed a limit: a header has at least four."""
 
 
 class _Trailers(list[tuple[bytes, bytes]]):
@@ -35,7 +37,6 @@ _HOST = re.compile(rb"(?:[A-Za-z0-9\-._~%!$&'()*+,;=]*|\[[0-9A-Fa-f:.]+\])(?::[0
 NO_CODING = b"HTTP/1.1 501 Not Implemented\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
-@functools.lru_cache(256)
 def _is_host(value: bytes) -> bool:
     return _HOST.fullmatch(value) is not None
 
@@ -43,6 +44,7 @@ def _is_host(value: bytes) -> bool:
 class ParsingProtocol(HttpToolsProtocol):
     """Uvicorn's protocol, which answers requests with `Upgrade` like all others."""
 
+    _host = b"\0"  # of the request before, which was valid
     _refusal = b""  # in the place of uvicorn's status 400
 
     def _parse(self, data: bytes) -> None:
@@ -89,12 +91,9 @@ class ParsingProtocol(HttpToolsProtocol):
                 unclear. This ends the parser.
         """
         headers = dict(self.headers)
-        if (
-            len(headers) < len(self.headers)
-            or b"transfer-encoding" in headers
-            or not _is_host(headers.get(b"host", b" "))
-        ):
+        if len(headers) < len(self.headers) or b"transfer-encoding" in headers or headers.get(b"host") != self._host:
             self._check_framing()
+            self._host = headers.get(b"host", b"\0")  # usually the same in all requests of a connection
         return headers
 
     def _check_framing(self) -> None:

@@ -240,6 +240,23 @@ def test_what_follows_a_request_does_not_cost_its_answer(loop: str) -> None:
     run(loop, main)
 
 
+@each_loop
+@pytest.mark.parametrize(("size", "status"), [(40_000, 200), (66_000, 431), (200_000, 431)])
+@pytest.mark.parametrize("trailer", [False, True])
+def test_what_surrounds_a_body_is_limited_in_one_packet(loop: str, trailer: bool, size: int, status: int) -> None:
+    """Trailers and extensions of chunks of more than 64 KiB are refused, although the request is complete."""
+    more = b"x" * size
+    end = b"1\r\na\r\n0\r\na: " + more + b"\r\n\r\n" if trailer else b"1;" + more + b"\r\na\r\n0\r\n\r\n"
+
+    async def main() -> None:
+        async with serving(echo) as server:
+            start = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+            found = [each for each, _ in answers(await server.ask(start + end + LAST))]
+            assert found == ([200, 200] if status == 200 else [status])
+
+    run(loop, main)
+
+
 BROKEN = b"POST /a HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\nz\r\n"
 
 
@@ -324,6 +341,7 @@ def test_an_older_client_reads_until_the_end(loop: str, parts: list[bytes]) -> N
                 assert b"transfer-encoding" not in head
                 assert b"connection: close" in head
                 assert body == b"".join(parts)
+            assert b"100 Continue" not in await server.ask(b"GET /a HTTP/1.0\r\nexpect: 100-continue\r\n\r\n")
             assert b"transfer-encoding: chunked" in await server.ask(LAST)
 
     run(loop, main)
