@@ -136,8 +136,8 @@ ROOMS: dict[str, str] = {
         "service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.evaluation service.imports "
-        "service.insight service.lifecycle service.rounds "
+        "service service.access service.compute service.environment service.catalogue service.evaluation "
+        "service.imports service.insight service.lifecycle service.rounds "
         "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),

@@ -36,7 +36,7 @@ class ReaderWatch:
     ) -> None:
         self._loop, self._transport, self._interval = loop, transport, interval
         self._needed = min_rate * interval
-        self._credit = 0.0  # bytes that the reader may still be behind
+        self._credit = 0.0  # bytes that the reader may still owe
         self._unread = 0
         self._timer: asyncio.TimerHandle | None = None
 
