@@ -39,8 +39,8 @@ from service.observability.telemetry import Telemetry
 _log = logging.getLogger(__name__)
 
 
-_READ_BY_PARTS = ("/import", "/webhooks/feedback")
-"""Ends of the paths of routes that check a request before they read its body."""
+_NEED_NO_BODY = ("/reset", "/promote", "/rollback", "/snapshots")
+"""Ends of the paths of POST requests whose operations may begin before the body has arrived."""
 
 
 class RequestLimits(NamedTuple):
@@ -158,10 +158,11 @@ class Gate:
     async def _route(self, exchange: Exchange) -> None:
         """Let FastAPI answer a request, after its body has arrived: a request that took effect keeps its place.
 
-        Routes that read a body by parts do so before they take effect.
+        Most operations of POST read the body themselves, before they take effect.
         """
         receive = exchange.receive
-        if exchange.arrival is not None and not exchange.scope["path"].endswith(_READ_BY_PARTS):
+        scope = exchange.scope
+        if exchange.arrival is not None and (scope["method"] != "POST" or scope["path"].endswith(_NEED_NO_BODY)):
             try:
                 receive = _replay(await read_whole(exchange), receive)
             except HTTPException as error:
