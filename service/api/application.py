@@ -101,6 +101,7 @@ def build_application(
     routers = _routers(environment, use_cases, guard)
     _include(app, routers)
     app.include_router(docs.router())
+    docs.describe(app, environment.compute)
     app.include_router(dashboard.router())
     share_schemas(app)
     add_links(app)
@@ -119,6 +120,7 @@ def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool) -> _Applicatio
         license_info={"name": "BSD-3-Clause"},
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # a redirect would trust the Host header

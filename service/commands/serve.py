@@ -131,7 +131,7 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
 
 def connection_settings(settings: "Settings") -> dict[str, Any]:
     """Return uvicorn's settings of connections."""
-    from service.commands.http_protocol import Deadlines, TimedProtocol
+    from service.commands.connections.http_protocol import Deadlines, TimedProtocol
 
     rate = settings.body_min_bytes_per_second
     deadlines = Deadlines(settings.head_timeout_seconds, settings.body_timeout_seconds, rate)

@@ -136,8 +136,8 @@ ROOMS: dict[str, str] = {
         "service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.evaluation service.imports "
-        "service.insight service.lifecycle service.rounds "
+        "service service.access service.compute service.environment service.catalogue service.evaluation "
+        "service.imports service.insight service.lifecycle service.rounds "
         "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),
@@ -189,8 +189,8 @@ LIBRARIES: dict[str, str] = {
     "structlog": "service.observability.log_format",
     "opentelemetry": "service.observability.tracing service.store.redis.traced",
     "pydantic_settings": "service.settings",
-    "uvicorn": "service.commands.serve service.commands.http_protocol service.commands.one_write",
-    "httptools": "service.commands.http_protocol service.load.http",
+    "uvicorn": "service.commands.serve service.commands.connections",
+    "httptools": "service.commands.connections.parsing service.load.http",
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",
     "rich": "service.commands service.load",

@@ -30,7 +30,8 @@ def _listed(method: str, path: str, status: int) -> frozenset[str] | None:
         return None
     listed = {*re.findall(r"`([a-z-]+)`", operation["responses"].get(str(status), {}).get("description", ""))}
     validated = problem_types.validation_slugs() if "invalid-request" in listed else []
-    return frozenset({*listed, *validated, *ANYWHERE})
+    unread = [] if "requestBody" in operation else ["slow-body", "body-too-large"]  # of a body that it does not need
+    return frozenset({*listed, *validated, *unread, *ANYWHERE})
 
 
 def _fits(template: str, path: str) -> bool:

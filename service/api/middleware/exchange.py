@@ -23,6 +23,9 @@ _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n" + HEADER_LINES
 class OneWrite(Protocol):
     """What the server's protocol offers beyond ASGI."""
 
+    headers: dict[bytes, bytes]
+    """The last value of each header of the request."""
+
     @property
     def body_has_arrived(self) -> bool:
         """Whether the whole body of the request has arrived."""
@@ -66,7 +69,9 @@ class Exchange:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, notes: RequestContext, started: float) -> None:
         self.scope, self.receive, self.notes, self.started = scope, receive, notes, started
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        extensions = scope.get("extensions")
+        self.one_write: OneWrite | None = None if extensions is None else extensions.get(ONE_WRITE)
+        self.headers = dict(scope["headers"]) if self.one_write is None else self.one_write.headers
         self.has_length = b"transfer-encoding" not in self.headers
         self.has_body = self.headers.get(b"content-length", b"0") != b"0" or not self.has_length
         self.status = 0
@@ -74,8 +79,6 @@ class Exchange:
         self.arrival: Arrival | None = None
         self._send = send
         self._wrapped: Send | None = None
-        extensions = scope.get("extensions")
-        self.one_write: OneWrite | None = None if extensions is None else extensions.get(ONE_WRITE)
 
     @property
     def repeats_headers(self) -> bool:

@@ -39,6 +39,10 @@ from service.observability.telemetry import Telemetry
 _log = logging.getLogger(__name__)
 
 
+_NEED_NO_BODY = ("/reset", "/promote", "/rollback", "/snapshots")
+"""Ends of the paths of POST requests whose operations may begin before the body has arrived."""
+
+
 class RequestLimits(NamedTuple):
     """Limits on the size, the pace and the number of requests."""
 
@@ -146,10 +150,24 @@ class Gate:
         operation = self._operations.get(exchange.scope["path"])
         if operation is None or not _is_usual(exchange):
             self._bodies.limit(exchange)
-            return await self._app(exchange.scope, exchange.receive, exchange.send)
+            return await self._route(exchange)
         if exchange.arrival is not None:
             self._bodies.limit(exchange)
         return await self._operate(operation, exchange)
+
+    async def _route(self, exchange: Exchange) -> None:
+        """Let FastAPI answer a request, after its body has arrived: a request that took effect keeps its place.
+
+        Most operations of POST read the body themselves, before they take effect.
+        """
+        receive = exchange.receive
+        scope = exchange.scope
+        if exchange.arrival is not None and (scope["method"] != "POST" or scope["path"].endswith(_NEED_NO_BODY)):
+            try:
+                receive = _replay(await read_whole(exchange), receive)
+            except HTTPException as error:
+                return await exchange.respond(answer_to_http(error))
+        return await self._app(exchange.scope, receive, exchange.send)
 
     async def _operate(self, operation: Operation, exchange: Exchange) -> None:
         """Answer a usual request to an operation; FastAPI reports the errors of a body that cannot be read."""

@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import re
+import threading
+from typing import Any
 
 import httpx2
 import pytest
@@ -75,3 +77,18 @@ def test_swagger_ui_is_the_published_version() -> None:
     files = [path for path in _VENDORED.iterdir() if path.name != "SHA256SUMS"]
     assert {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files} == noted
     assert {"LICENSE", "NOTICE", "swagger-ui-bundle.js.LICENSE.txt"} < set(noted)
+
+
+def test_a_thread_builds_the_description() -> None:
+    """`openapi.json` is built once, and not by the event loop, which it would block."""
+    app, threads = create_app(Settings(store_url="unix:///nowhere/valkey.sock")), list[int]()
+    plain = app.openapi
+
+    def noted() -> dict[str, Any]:
+        threads.append(threading.get_ident())
+        return plain()
+
+    app.openapi = noted  # type: ignore[method-assign]
+    assert get(app, "/openapi.json").json() == get(app, "/openapi.json").json() == plain()
+    assert len(threads) == 1
+    assert threads != [threading.get_ident()]

@@ -47,3 +47,22 @@ async def test_requests_without_a_body_keep_their_places(store_url: str, path: s
         answers: list[httpx2.Response] = await asyncio.gather(*(client.get(path) for _ in range(5)))
         assert {answer.status_code for answer in answers} <= {200, 503}
         assert 200 in {answer.status_code for answer in answers}
+
+
+@pytest.mark.parametrize(("method", "path"), [("DELETE", ""), ("POST", "/reset"), ("POST", "/snapshots"), ("GET", "")])
+async def test_what_loses_its_place_had_no_effect(store_url: str, name: str, method: str, path: str) -> None:
+    """A request whose body still arrives has not begun, even if its operation reads no body."""
+    async with worker(store_url, max_requests_in_flight=1) as client:
+        created = await client.post("/models", json=definition(name))
+        begun = asyncio.Semaphore(0)
+        headers = {"if-match": created.headers["etag"], "content-type": "application/json"}
+        slow = client.request(method, f"/models/{name}{path}", content=never_ending(begun), headers=headers)
+        task = asyncio.create_task(slow)
+        await begun.acquire()
+        for _ in range(20):  # needs no place
+            assert (await client.get("/readyz")).status_code == 200
+        assert not task.done()
+        seen = await client.get(f"/models/{name}")
+        assert (await task).status_code == 408
+        assert seen.status_code == 200
+        assert seen.headers["etag"] == created.headers["etag"]

@@ -13,7 +13,7 @@ import uvloop
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from service.commands.http_protocol import Deadlines, TimedProtocol
+from service.commands.connections.http_protocol import Deadlines, TimedProtocol
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -40,6 +40,13 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
         body, more = body + message["body"], message["more_body"]
     seen = [scope["method"], scope["path"], body.decode("latin-1")]
     await answer(send, 200, json.dumps(seen).encode() + b"\n")
+
+
+async def show(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with the names of the headers, as a line of JSON, after the body has arrived."""
+    while (message := await receive())["type"] == "http.request" and message["more_body"]:
+        pass
+    await answer(send, 200, json.dumps([name.decode() for name, _ in scope["headers"]]).encode() + b"\n")
 
 
 async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:

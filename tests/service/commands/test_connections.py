@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from tests.service.commands.connections import answers, each_loop, echo, refuse, run, seen, serving
+from tests.service.commands.connections import answer, answers, each_loop, echo, refuse, run, seen, serving
 
 UPGRADES = ["h2c", "websocket", "h2c, websocket", "TLS/1.0", "x\r\nUpgrade: h2c"]
 BODIES = {
@@ -137,6 +137,7 @@ def test_a_long_head_is_refused(loop: str, before: bytes) -> None:
 
 
 ENDLESS = {
+    "headers": (b"GET / HTTP/1.1\r\n", b"a:\r\n" * 2500),
     "one header": (b"GET / HTTP/1.1\r\na: ", b"b" * 10_000),
     "a path": (b"GET /", b"b" * 10_000),
     "an extension": (b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1;", b"b" * 10_000),
@@ -153,8 +154,9 @@ def test_what_is_no_body_is_limited(loop: str, name: str) -> None:
     async def main() -> None:
         async with serving(echo) as server:
             start, more = ENDLESS[name]
-            read = await server.ask(start, *[more] * 30)
-            assert [status for status, _ in answers(read)] == [431]
+            for parts in ([start, *[more] * 30], [start + more * 7], [start + more * 30]):
+                read = await server.ask(*parts)
+                assert [status for status, _ in answers(read)] == [431], len(parts)
 
     run(loop, main)
 
@@ -169,5 +171,95 @@ def test_what_follows_a_request_does_not_cost_its_answer(loop: str) -> None:
             for bad in (b"\x00\x01\r\n\r\n", b"GET / HTTP/1.1\r\nbad header\r\n\r\n", b"CONNECT x:1 HTTP/1.1\r\n\r\n"):
                 read = await server.ask(good * 2 + bad + good)
                 assert answers(read) == seen(("GET", "/a", "")) * 2
+
+    run(loop, main)
+
+
+BROKEN = b"POST /a HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\nz\r\n"
+
+
+@each_loop
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("early", [False, True])
+def test_a_broken_body_disconnects_its_request(
+    loop: str, before: int, early: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An application that still waits for it, or answers late, writes nothing more; earlier requests are answered."""
+    left: list[str] = []
+
+    async def late(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/last":
+            return await echo(scope, receive, send)
+        if early:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (message := await receive())["type"] != "http.disconnect":
+            pass
+        left.append(message["type"])
+        if not early:
+            await send({"type": "http.response.start", "status": 408, "headers": []})
+        return await send({"type": "http.response.body", "body": b"late"})
+
+    async def main() -> None:
+        async with serving(late) as server:
+            read = await server.ask(LAST.replace(b"connection: close\r\n", b"") * before + BROKEN + LAST)
+            statuses = [status for status, _ in answers(read)]
+            assert statuses == ([200] * before or statuses)
+            assert before or early or statuses == [400]
+            await asyncio.sleep(0)
+            assert b"late" not in read
+            assert left == ([] if before else ["http.disconnect"])
+
+    run(loop, main)
+    assert not caplog.records
+
+
+@each_loop
+@pytest.mark.parametrize("count", [1, 2, 50, 700])
+def test_a_lost_connection_disconnects_what_runs(loop: str, count: int, caplog: pytest.LogCaptureFixture) -> None:
+    """The request that is being answered learns that the client left, however many wait for its answer."""
+
+    async def main() -> None:
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+            await receive()
+            begun.set()
+            assert (await receive())["type"] == "http.disconnect"
+            await answer(send, 200, b"too late")
+            ended.set()
+
+        async with serving(app) as server:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"GET /a HTTP/1.1\r\nhost: x\r\n\r\n" * count)
+            await begun.wait()
+            server.protocols[0].transport.abort()
+            await ended.wait()
+            writer.close()
+
+    run(loop, main)
+    assert not caplog.records
+
+
+@each_loop
+@pytest.mark.parametrize("parts", [[b""], [b"a", b"", b"bc"], [b"x" * 100_000] * 4], ids=len)
+def test_an_older_client_reads_until_the_end(loop: str, parts: list[bytes]) -> None:
+    """HTTP/1.0 has no chunks: an answer without a length ends with the connection."""
+
+    async def stream(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"a/b")]})
+        for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body"})
+
+    async def main() -> None:
+        async with serving(stream) as server:
+            for more in (b"", b"connection: keep-alive\r\n"):
+                read = await server.ask(b"GET /a HTTP/1.0\r\n" + more + b"\r\n")
+                head, _, body = read.partition(b"\r\n\r\n")
+                assert b"transfer-encoding" not in head
+                assert b"connection: close" in head
+                assert body == b"".join(parts)
+            assert b"100 Continue" not in await server.ask(b"GET /a HTTP/1.0\r\nexpect: 100-continue\r\n\r\n")
+            assert b"transfer-encoding: chunked" in await server.ask(LAST)
 
     run(loop, main)

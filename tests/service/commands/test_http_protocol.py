@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from service.api.middleware.exchange import ONE_WRITE, Exchange
-from service.commands.http_protocol import Deadlines, TimedProtocol
+from service.commands.connections.http_protocol import Deadlines, TimedProtocol
 from service.request_context import RequestContext
 
 DEADLINES = Deadlines(60.0, 60.0, 1.0)

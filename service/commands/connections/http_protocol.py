@@ -2,28 +2,29 @@
 
 Uvicorn limits only idle time between requests, and `body_limit` only bodies that the application reads. This protocol
 adds limits on the head of a request, on the rest of a body after an early response, and on slow readers. It answers
-requests with `Upgrade`, and those of clients that have closed their direction of the connection, like all others.
+requests of clients that have closed their direction of the connection like all others.
 """
 
 import asyncio
+from collections import deque
 from typing import Any, NamedTuple
 
-import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.api.middleware.exchange import ONE_WRITE
-from service.commands.closing import ClosingTransport
-from service.commands.deadline import Deadline
-from service.commands.one_write import CycleWrite
+from service.commands.connections.close_delimited import CloseDelimitedCycle
+from service.commands.connections.closing import ClosingTransport
+from service.commands.connections.deadline import Deadline
+from service.commands.connections.one_write import CycleWrite
+from service.commands.connections.parsing import LEAST_OF_LONG_HEAD, MOST_HEAD_BYTES, TRAILERS, ParsingProtocol
+from service.commands.connections.reader import ReaderWatch
 
-_MOST_HEAD_BYTES = 65_536
-"""Maximum bytes of a head, and of everything else between two parts of a body."""
+_PIECE = 8192
+"""Bytes that are parsed at once. More than one request of them waits only for the answers to others of them."""
 
-_MOST_HEADERS = 10_000
-"""Maximum headers of a request, with the trailers of its body."""
-
-_MOST_PIPELINED = 256
-"""Maximum requests of a connection that wait for the response to an earlier one."""
+_MOST_TRAILERS = MOST_HEAD_BYTES - 2 * _PIECE
+"""Maximum bytes of trailers, or of extensions of chunks, between the pieces in which they begin and end."""
 
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -34,10 +35,21 @@ class Deadlines(NamedTuple):
 
     head: float  # seconds from the connection, or the first byte, to the end of the head; interval of checks of readers
     unread_body: float  # seconds from an early response to the end of the body
-    min_rate: float  # minimum bytes a second of a reader
+    min_rate: float  # minimum bytes a second of a reader, on average over some checks
 
 
-class TimedProtocol(HttpToolsProtocol):
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    """Tell the application that the client of a request has left."""
+    if not cycle.response_complete:
+        cycle.disconnected = True
+        cycle.message_event.set()
+
+
+class TimedProtocol(ParsingProtocol):
     """One connection.
 
     Args:
@@ -52,13 +64,13 @@ class TimedProtocol(HttpToolsProtocol):
         self._deadlines = deadlines
         tick = min(deadlines.head, deadlines.unread_body, self.timeout_keep_alive)
         self._deadline = Deadline(self.loop, tick, self._expire)
-        self._reader_timer: asyncio.TimerHandle | None = None
         self._in_parts = False  # the head arrives in several packets
         self._silent_bytes = 0  # of packets without the end of a head and without a part of a body
         self._most_of_head = 0  # bytes of the packets of a head, with what is before it in its first packet
         self._has_unread_body = False  # the response was complete before the body
         self._has_eof = self._ignores_input = self._is_stopping = False
-        self._refusal = b""  # in the place of uvicorn's status 400
+        self._held: deque[bytes] = deque()  # pieces that are parsed after requests in the pipeline have begun
+        self._running: RequestResponseCycle | None = None  # the request before those in the pipeline
 
     # --- what the client sends
 
@@ -66,6 +78,7 @@ class TimedProtocol(HttpToolsProtocol):
         """See `asyncio.Protocol`."""
         closing: Any = ClosingTransport(transport, self._close)
         super().connection_made(closing)
+        self._reader = ReaderWatch(self.loop, closing, self._deadlines.head, self._deadlines.min_rate)
         self._deadline.expect(self._deadlines.head)
 
     def data_received(self, data: bytes) -> None:
@@ -73,6 +86,10 @@ class TimedProtocol(HttpToolsProtocol):
         if self.transport.is_closing() or self._ignores_input:
             if self.transport.lingers and not self.transport.drop(data):
                 self._finish()
+            return
+        if len(data) > _PIECE or self._held:
+            self._held.extend([data[start : start + _PIECE] for start in range(0, len(data), _PIECE)])
+            self._read_held()
             return
         self._silent_bytes += len(data)
         self._most_of_head += len(data)
@@ -85,32 +102,16 @@ class TimedProtocol(HttpToolsProtocol):
             self._in_parts = True
             if self.cycle is not None:
                 self._deadline.expect(self._deadlines.head)
-        if self._silent_bytes > _MOST_HEAD_BYTES:  # a long head, long trailers or long extensions of chunks
+        if self._silent_bytes > _MOST_TRAILERS and (not in_head or self._silent_bytes > MOST_HEAD_BYTES):
             self._refuse(_TOO_LONG)
-        if self.headers is not None and len(self.headers) > _MOST_HEADERS:  # trailers count too
-            self._finish()
 
-    def _parse(self, data: bytes) -> None:
-        """Parse a packet. `Upgrade` is ignored (RFC 9110, section 7.8), so the head is parsed again without it.
-
-        Nothing else makes the parser of httptools read a body after such a head.
-        """
-        while data:
-            try:
-                self.parser.feed_data(data)
-                return
-            except httptools.HttpParserUpgrade as upgrade:
-                data = self._head_without_upgrade() + data[upgrade.args[0] :]
-                self.parser = httptools.HttpRequestParser(self)
-                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-            except httptools.HttpParserError:
-                self._refuse(self._refusal)
-                return
-
-    def _head_without_upgrade(self) -> bytes:
-        line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
-        rest = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
-        return b"".join([line, *rest, b"\r\n"])
+    def _read_held(self) -> None:
+        """Parse pieces until a request must wait for the answer to another one."""
+        pieces, self._held = self._held, deque()
+        while pieces and not (self.pipeline or self._ignores_input or self.transport.is_closing()):
+            self.data_received(pieces.popleft())
+        if not self._ignores_input:
+            self._held = pieces
 
     def _refuse(self, response: bytes) -> None:
         """Answer input that is no request, and read no further. Earlier requests are answered first, and nothing else.
@@ -121,11 +122,12 @@ class TimedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._ignores_input = True
-        if len(self.pipeline) > _MOST_PIPELINED:
-            self._finish()
-        elif self._owes_answer:
+        self._held.clear()
+        if self._in_body:
+            self._abandon_last()
+        if self._owes_answer:
             return  # `on_response_complete` closes
-        elif self.cycle is not None and self.cycle.response_started and not self._in_head:
+        if self.cycle is not None and self.cycle.response_started and not self._in_head:
             self.transport.close()
         elif response:
             self.transport.write(response)
@@ -133,32 +135,60 @@ class TimedProtocol(HttpToolsProtocol):
         else:
             self.send_400_response("Invalid HTTP request received.")
 
+    def _abandon_last(self) -> None:
+        """Disconnect the last request, whose body will never be complete. It may not have begun."""
+        _disconnect(self.cycle)
+        if self.pipeline:
+            self.pipeline.popleft()
+            self.cycle.on_response = _nothing
+            self.cycle = self.pipeline[0][0] if self.pipeline else self._running  # type: ignore[assignment]
+
     def on_headers_complete(self) -> None:
         """See `httptools`."""
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 raise ValueError("no proxy")  # ends the parser
             return
-        if self._most_of_head > _MOST_HEAD_BYTES and self._head_bytes > _MOST_HEAD_BYTES:
+        if self._most_of_head > LEAST_OF_LONG_HEAD and self._is_too_long:
             self._refusal = _TOO_LONG
             raise ValueError("too long")
+        headers = self._unambiguous_headers()
         self._in_parts, self._silent_bytes = False, 0
+        before = self.cycle
         super().on_headers_complete()
-        if len(self.pipeline) > _MOST_PIPELINED:
-            raise ValueError("too many pipelined requests")
-        extensions: Any = {ONE_WRITE: CycleWrite(self.cycle)}
+        self.headers = TRAILERS
+        if not self.cycle.keep_alive and self.scope["http_version"] == "1.0":
+            self.cycle.__class__ = CloseDelimitedCycle  # its task has not begun
+            self.cycle.waiting_for_100_continue = False
+        if self.pipeline:
+            self._let_wait(before)
+        extensions: Any = {ONE_WRITE: CycleWrite(self.cycle, headers)}
         self.scope["extensions"] = extensions
+
+    def _let_wait(self, before: RequestResponseCycle) -> None:
+        """Read no further while requests wait: uvicorn's cycle would, as soon as the application reads a body."""
+        if len(self.pipeline) == 1:
+            self._running = before
+        self.flow.resume_reading = _nothing  # type: ignore[method-assign]
 
     def on_body(self, body: bytes) -> None:
         """See `httptools`."""
         self._silent_bytes = 0
-        super().on_body(body)
+        cycle = self.cycle  # the rest is uvicorn's method, without upgrades
+        if not cycle.response_complete:
+            cycle.body += body
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         """See `httptools`."""
         if self.parser.should_upgrade():
             return
-        super().on_message_complete()
+        cycle = self.cycle  # like uvicorn's method, without upgrades
+        if not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
         if self._has_unread_body:
             self._has_unread_body = False
             self._deadline.expect(self.timeout_keep_alive)
@@ -174,26 +204,10 @@ class TimedProtocol(HttpToolsProtocol):
         return not with_tls
 
     @property
-    def _in_head(self) -> bool:
-        """Whether the head of a request has begun and is incomplete."""
-        scope, cycle = self.scope, self.cycle
-        return scope is not None and (cycle is None or cycle.scope is not scope)
-
-    @property
-    def _in_body(self) -> bool:
-        """Whether the head of a request is complete, but not its body."""
-        return self.cycle is not None and self.cycle.more_body and not self._in_head
-
-    @property
     def _owes_answer(self) -> bool:
         """Whether there is a complete request without an answer."""
         cycle = self.cycle
         return bool(self.pipeline) or (cycle is not None and not (cycle.response_complete or cycle.more_body))
-
-    @property
-    def _head_bytes(self) -> int:
-        """Bytes of a head, about."""
-        return len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers])
 
     # --- deadlines of what the client sends
 
@@ -203,7 +217,7 @@ class TimedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self._begin_next()
             return
         if self._has_eof or self._ignores_input:
             self.transport.close()
@@ -212,6 +226,13 @@ class TimedProtocol(HttpToolsProtocol):
         self._has_unread_body = self.cycle.more_body
         if not self._in_parts:
             self._deadline.expect(self._deadlines.unread_body if self._has_unread_body else self.timeout_keep_alive)
+
+    def _begin_next(self) -> None:
+        self._running, app = self.pipeline.pop()
+        self._start_asgi_task(self._running, app)
+        if not self.pipeline:
+            del self.flow.resume_reading
+            self._read_held()
 
     def _expire(self) -> None:
         if self.transport.is_closing():
@@ -243,42 +264,30 @@ class TimedProtocol(HttpToolsProtocol):
     def _finish(self) -> None:
         """Close the transport, at the latest when its reader stops reading."""
         self.transport.end()
-        if self._reader_timer is None:
-            self._look_at_reader(None)
+        self._reader.begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
         self._deadline.end()
+        if self._running is not None:
+            _disconnect(self._running)
+        for waiting, _ in self.pipeline:
+            waiting.on_response = _nothing
         self.pipeline.clear()
+        self._held.clear()
         super().connection_lost(exc)
         self.transport.forget()
-        self._leave_reader()
+        self._reader.end()
 
     # --- the reader of a response
 
     def pause_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().pause_writing()
-        if self._reader_timer is None:
-            self._look_at_reader(None)
+        self._reader.begin()
 
     def resume_writing(self) -> None:
         """See `asyncio.Protocol`."""
         super().resume_writing()
         if not self.transport.is_closing():
-            self._leave_reader()
-
-    def _look_at_reader(self, unread_before: int | None) -> None:
-        """Abort the connection if its reader took less than `min_rate` since the last check."""
-        unread, self._reader_timer = self.transport.get_write_buffer_size(), None
-        if not unread:
-            return
-        if unread_before is not None and unread_before - unread < self._deadlines.min_rate * self._deadlines.head:
-            self.transport.abort()
-            return
-        self._reader_timer = self.loop.call_later(self._deadlines.head, self._look_at_reader, unread)
-
-    def _leave_reader(self) -> None:
-        if self._reader_timer is not None:
-            self._reader_timer.cancel()
-            self._reader_timer = None
+            self._reader.end()

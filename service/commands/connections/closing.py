@@ -5,6 +5,8 @@ A socket that is closed with unread input is reset, and a reset destroys answers
 """
 
 import asyncio
+import socket
+import struct
 from collections.abc import Callable
 
 _MOST_DROPPED = 2**26
@@ -62,6 +64,13 @@ class ClosingTransport:
         self._is_closing, self.lingers = True, False
         if not self._transport.is_closing():
             self._transport.close()
+
+    def reset(self) -> None:
+        """Abort the connection. The system frees its send buffer at once, which a reader would not empty."""
+        connection = self.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.abort()
 
     def forget(self) -> None:
         """Forget the protocol: it must be freed without garbage collection."""

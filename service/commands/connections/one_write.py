@@ -6,10 +6,10 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 class CycleWrite:
     """Writes a response to one request in one piece. Uvicorn writes the head and the body separately."""
 
-    __slots__ = ("_cycle",)
+    __slots__ = ("_cycle", "headers")
 
-    def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
+    def __init__(self, cycle: RequestResponseCycle, headers: dict[bytes, bytes]) -> None:
+        self._cycle, self.headers = cycle, headers
 
     @property
     def body_has_arrived(self) -> bool:

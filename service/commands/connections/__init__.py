@@ -1,0 +1,1 @@
+"""Connections of clients: their protocol, their deadlines and their ends."""
