@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.chaos.faults.clocks import FakeClock, clear_shared_memory, refused_clocks
-from tests.chaos.faults.disk import FullDisk, SlowDisk, refused_disk, small_disk
+from tests.chaos.faults.disk import NO_REWRITING, FullDisk, SlowDisk, refused_disk, small_disk
 from tests.chaos.faults.fail_overs import Death, primary_deaths
 from tests.chaos.faults.fault import Fault, refused_packet_faults
 from tests.chaos.faults.memory import EXPIRY, Flood, brief_fullness
@@ -58,7 +58,8 @@ async def run(
     of_store = clock["the store"].environment(slow.environment()) if clocks else slow.environment()
     of_workers = clock["the workers"].environment() if clocks else {}
     wrong: list[str] = []
-    with small_disk(folder / "store") as disk, Server(disk, environment=of_store, **EXPIRY).start().ended() as store:
+    options = EXPIRY | NO_REWRITING
+    with small_disk(folder / "store") as disk, Server(disk, environment=of_store, **options).start().ended() as store:
         await asyncio.to_thread(wait_until, store.answers)
         async with (
             FaultyProxy(store.port, seed=length.seed) as proxy,

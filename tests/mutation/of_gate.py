@@ -105,8 +105,8 @@ GATE = (
             (
                 "any number of pipelined requests",
                 "TimedProtocol._read_held",
-                "self.pipeline or self._ignores_input",
-                "self._ignores_input",
+                "(self.pipeline or self._ignores_input or self",
+                "(self._ignores_input or self",
             ),
             (
                 "a closed connection is a cycle",

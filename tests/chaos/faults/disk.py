@@ -23,6 +23,10 @@ DELAY = 30_000
 
 _SOURCE = Path(__file__).with_name("slow_disk.c")
 _NOTICE = 10.0  # seconds within which a store notices that its disk is full
+_PAGE = 4096  # bytes
+
+NO_REWRITING = {"auto_aof_rewrite_percentage": "0"}
+"""Options of a store whose disk becomes full: a file that it begins then may get a hole (valkey-io/valkey#2627)."""
 
 
 @cache
@@ -80,14 +84,13 @@ class FullDisk:
 
     def inflate(self, balloon: Path) -> None:
         """Write a file that leaves nothing of the disk."""
+        part = DISK_BYTES
         with balloon.open("wb", buffering=0) as file:
-            while (left := self._bytes_left()) > 0:
-                with contextlib.suppress(OSError):  # the store was quicker
-                    os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), left)
-
-    def _bytes_left(self) -> int:
-        about = os.statvfs(self._disk)
-        return about.f_bavail * about.f_frsize
+            while part >= _PAGE:  # what is left is known only roughly, and the store takes and frees some of it
+                try:
+                    os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), part)
+                except OSError:
+                    part //= 2
 
     def refuses(self) -> bool:
         """Write more than the last page of the file holds; check whether the store knows that its disk is full."""

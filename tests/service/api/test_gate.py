@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import httpx2
@@ -188,6 +188,9 @@ class Arrived:
 
     body_has_arrived = True
 
+    def __init__(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        self.headers = dict(headers)
+
     def write(self, head: bytes, body: bytes) -> bool:  # noqa: ARG002  the interface
         """See `OneWrite`."""
         return False
@@ -212,7 +215,7 @@ async def test_the_declared_length_limits_a_body_that_has_arrived(size: int, sta
     sent: list[Any] = []
     operation = Operation(APIRoute("/predict", answer), list[int], answer)
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % size)]
-    scope = scope_of("POST", "/predict", headers) | {"extensions": {ONE_WRITE: Arrived()}}
+    scope = scope_of("POST", "/predict", headers) | {"extensions": {ONE_WRITE: Arrived(headers)}}
     await gate_over(never, body_bytes=100, operations={"/predict": operation})(scope, receive, send)
     assert sent[0]["status"] == status
 
