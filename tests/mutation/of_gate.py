@@ -105,8 +105,8 @@ GATE = (
             (
                 "any number of pipelined requests",
                 "TimedProtocol._read_held",
-                "(self.pipeline or self._ignores_input or self",
-                "(self._ignores_input or self",
+                "self.pipeline or self._ignores_input or self.transport.is_closing()",
+                "self._ignores_input or self.transport.is_closing()",
             ),
             (
                 "a closed connection is a cycle",
