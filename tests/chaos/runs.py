@@ -66,7 +66,7 @@ async def run(
             guarded(folder, length.workers, proxy.url, **of_workers) as wager,
         ):
             faults: dict[str, Fault] = worker_kills(wager, length.seed) | store_kills(store) | proxy.faults(_FAULT)
-            faults |= brief_fullness(store, _FAULT) | slow.faults(_DISK_FAULT)
+            faults |= brief_fullness(store, _FAULT) | slow.faults(store, _DISK_FAULT)
             faults |= FullDisk(store, disk, _FAULT).faults()
             if clocks:
                 faults |= Flood(wager.url, store, clock["the store"], wrong).faults()

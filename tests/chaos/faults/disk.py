@@ -133,15 +133,28 @@ class SlowDisk:
         with self._control.open("r+b") as file:
             file.write(microseconds.to_bytes(4, "little"))
 
-    def faults(self, seconds: float) -> dict[str, Fault]:
-        """Return the fault by name; none if the library could not be compiled."""
+    def faults(self, store: Server, seconds: float) -> dict[str, Fault]:
+        """Return the fault by name; none if the library could not be compiled.
+
+        With `appendfsync everysec`, a store acknowledges writes before it passes them on while a flush takes long. It
+        has passed on all of them when the fault ends: a kill before that may lose them.
+        """
 
         async def slow_down() -> None:
             self.turn(DELAY)
             await asyncio.sleep(seconds)
             self.turn(0)
+            await asyncio.to_thread(wait_until, lambda: _has_written(store))
 
         return {} if self.refused else {"slow disk": slow_down}
+
+
+def _has_written(store: Server) -> bool:
+    """Check whether a store has passed all writes on to the system."""
+    with contextlib.suppress(redis.RedisError):
+        about = store.send("INFO", "persistence")
+        return not about["aof_pending_bio_fsync"] and not about["aof_buffer_length"]
+    return False
 
 
 def _compile(library: Path) -> str:
