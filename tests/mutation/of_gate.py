@@ -221,6 +221,11 @@ GATE = (
         ),
     ),
     Errors(
+        concept="HEAD",
+        laws=("test_head_is_answered_like_get_without_a_body",),
+        errors=(("HEAD is another method than GET", "Gate.__call__", "scope['method'] == 'HEAD'", "False"),),
+    ),
+    Errors(
         concept="confirmation",
         home="Confirmed",
         laws=("test_unreplicated_feedback_is_not_acknowledged",),

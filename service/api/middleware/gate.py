@@ -95,6 +95,8 @@ class Gate:
         """Answer a request, count it and log it."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        if scope["method"] == "HEAD":  # like GET; the server drops the body (RFC 9110, section 9.3.2)
+            scope = {**scope, "method": "GET"}
         exchange = self._observer.begin(scope, receive, send)
         try:
             if self._cors is not None and self._cors.applies_to(exchange):

@@ -27,7 +27,7 @@ MEDIA_TYPE = "application/problem+json"
 
 _NOT_JSON = "the body is not JSON: "
 
-_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 MOST_FIELDS = 20
 """Maximum invalid fields that a problem lists."""
@@ -198,7 +198,8 @@ def _methods_of(request: Request) -> list[str]:
     """Return the methods of all routes at a path. The framework's 405 lists those of the first route only."""
     asked = {name: request.scope[name] for name in ("type", "path", "root_path") if name in request.scope}
     routes = request.app.routes
-    return [m for m in _METHODS if any(route.matches(asked | {"method": m})[0] is Match.FULL for route in routes)]
+    found = [m for m in _METHODS if any(route.matches(asked | {"method": m})[0] is Match.FULL for route in routes)]
+    return ["GET", "HEAD", *found[1:]] if found[:1] == ["GET"] else found
 
 
 async def _on_any_error(_: Request, error: Exception) -> JSONResponse:
