@@ -222,7 +222,7 @@ GATE = (
     ),
     Errors(
         concept="HEAD",
-        laws=("test_head_is_answered_like_get_without_a_body",),
+        laws=("test_other_methods_are_refused_with_the_allowed_ones",),
         errors=(("HEAD is another method than GET", "Gate.__call__", "scope['method'] == 'HEAD'", "False"),),
     ),
     Errors(
