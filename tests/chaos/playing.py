@@ -25,6 +25,9 @@ PATIENCE = {"WAGER_STORE_TIMEOUT_SECONDS": "0.5"}
 GUARDED = {"WAGER_AUTH": "required", "WAGER_MAX_REQUESTS_IN_FLIGHT": "200", "WAGER_WEBHOOK_SECRETS": SECRET}
 """Keys are required, and places are few but enough for the crowd."""
 
+KILLS = frozenset({"killed worker", "killed store"})
+"""Faults that are injected twice as often as others."""
+
 RETURN = 240.0
 """Seconds within which all workers must serve again: the supervisor may need 35 seconds for each."""
 
@@ -115,10 +118,11 @@ async def _judge_crowd(wager: Wager, crowd: Crowd, length: Length, losses: Seque
 
 
 async def inject(faults: Mapping[str, Fault], length: Length, injected: Counter[str]) -> None:
-    """Inject every fault in turn, in a new random order each time, with pauses in between."""
+    """Inject every fault in turn, kills twice, in a new random order each time, with pauses in between."""
+    names = sorted([*faults, *(KILLS & faults.keys())])
     chance, end = random.Random(length.seed), time.monotonic() + length.seconds
     while True:
-        for name in chance.sample(sorted(faults), len(faults)):
+        for name in chance.sample(names, len(names)):
             await asyncio.sleep(chance.uniform(*length.pauses))
             if time.monotonic() > end and len(injected) >= length.kinds:
                 return
