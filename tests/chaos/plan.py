@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import tempfile
 import time
 import traceback
@@ -176,7 +177,15 @@ def _run(stage: Stage, length: Length) -> Row:
             traceback.print_exc()
             lines = [f"broke off after {time.monotonic() - begun:.0f} s: {error!r}"]
             report, injected = Report(0, 0, [], [], lines, Counter()), Counter()
+        if report.wrong and length.keep is not None:
+            _keep_log(Path(folder, "wager.log"), length.keep / f"wager-{length.seed}.log")
     return row_of(stage, length.seed, length.seconds, report, injected)
+
+
+def _keep_log(log: Path, kept: Path) -> None:
+    """Copy the log of the service, if it has begun."""
+    if log.exists():
+        shutil.copy(log, kept)
 
 
 async def _play(stage: Stage, folder: Path, length: Length) -> tuple[Report, Counter[str]]:
