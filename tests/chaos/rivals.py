@@ -59,7 +59,7 @@ class Rivals(Recorder):
                 learner = LEARNERS[number % len(LEARNERS)]
                 await _put(client, RIVAL, learner)
                 await asyncio.sleep(PAUSE)
-                if len(self._promoted) < MOST_KEPT - 1:  # each promotion keeps a snapshot, and the check promotes too
+                if len(self._promoted) < MOST_KEPT // 2:  # each keeps a snapshot; one that is cut short may, too
                     self._wrong += await confirm(client, MODEL, "POST", "/promote", {"shadow": RIVAL})
                     self._promoted.append(learner["algorithm"])
 

@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol
 
@@ -83,6 +84,18 @@ class _Packing:
         return [hiredis.pack_command(command)]
 
 
+@contextmanager
+def _as_lost_connection() -> Iterator[None]:
+    """Translate the errors of redis-py on a connection that closed while it was opened or used.
+
+    In this case, uvloop raises RuntimeError, and redis-py AttributeError.
+    """
+    try:
+        yield
+    except (RuntimeError, AttributeError) as error:
+        raise exceptions.ConnectionError(str(error)) from error
+
+
 class _OneServer:
     """A connection to the one server that accepts writes.
 
@@ -98,14 +111,16 @@ class _OneServer:
         pool.connection_class = type("PackingConnection", (_Packing, pool.connection_class), {})
 
     async def call(self, *command: Any) -> Any:
-        return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+        with _as_lost_connection():
+            return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
         """See `Connection.call_and_wait`. WAIT blocks later commands, so use a separate connection."""
         pipeline = self._redis.pipeline(transaction=False)
         pipeline.execute_command(*command)
         pipeline.execute_command("WAIT", replicas, round(seconds * 1000))
-        reply, confirmed = await pipeline.execute(raise_on_error=False)
+        with _as_lost_connection():
+            reply, confirmed = await pipeline.execute(raise_on_error=False)
         for each in (reply, confirmed):
             if isinstance(each, Exception):
                 raise each
@@ -189,11 +204,8 @@ class _Cluster:
         )
 
     async def call(self, *command: Any) -> Any:
-        try:
+        with _as_lost_connection():
             return await self._redis.execute_command(*command)
-        # If another command just closed the connection, uvloop raises RuntimeError and redis-py AttributeError.
-        except (RuntimeError, AttributeError) as error:
-            raise exceptions.ConnectionError(str(error)) from error
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
         raise NotImplementedError("the cluster client does not expose the connection of a command")

@@ -4,11 +4,14 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from redis import exceptions
+from redis.asyncio import Redis, RedisCluster
 
-from service.store.connections.addresses import parse_store_url
+from service.store.connections.addresses import TlsFiles, parse_store_url
+from service.store.connections.connections import connect
 from service.store.connections.pipeline import Pipeline, _refusal
 
 ECHO = "return ARGV[1]"
@@ -83,4 +86,24 @@ async def test_opening_a_connection_has_a_shorter_timeout() -> None:
         line = Pipeline(parse_store_url(f"redis://:password@{host}:{port}"), 600.0, {}, opening=0.1)
         with pytest.raises(exceptions.TimeoutError, match=r"no reply within 0\.1 s"):
             await line.call("PING")
+        await line.close()
+
+
+@pytest.mark.parametrize("scheme", ["redis", "redis+cluster"])
+@pytest.mark.parametrize("error", [RuntimeError("the handler is closed"), AttributeError("NoneType")])
+async def test_a_connection_that_closes_while_it_is_used_is_lost(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, error: Exception
+) -> None:
+    """uvloop and redis-py have other errors for a transport that has closed just now; callers see a lost connection."""
+
+    async def closes(*_: Any, **__: Any) -> None:
+        raise error
+
+    for client in (Redis, RedisCluster):
+        monkeypatch.setattr(client, "execute_command", closes)
+    line = connect(f"{scheme}://127.0.0.1:1", 1.0, TlsFiles())
+    try:
+        with pytest.raises(exceptions.ConnectionError):
+            await line.call("GET", "key")
+    finally:
         await line.close()
