@@ -25,6 +25,7 @@ def server() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.slow
 async def test_models_come_and_go_and_get_feedback(server: Server) -> None:
     """Play a few short slices: every request is answered, steady models get rounds, and the oldest guests go."""
     async with Client(Target.parse(f"http://127.0.0.1:{server.port}"), 8) as client:

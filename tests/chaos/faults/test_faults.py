@@ -123,6 +123,7 @@ async def test_commands_survive_a_stuttering_network(machine: tuple[Server, Path
             assert await client.get("key") == sent
 
 
+@pytest.mark.slow
 async def test_faults_of_a_cluster_move_a_slot(tmp_path: Path) -> None:
     """After each fault, another server has the slot and its key, and all agree; only deaths may lose something."""
     losses: list[Loss] = []
