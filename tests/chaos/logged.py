@@ -78,8 +78,8 @@ def count_violations(model: Mapping[str, Any], lines: Sequence[Line]) -> list[st
 def history_violations(recorder: Recorder, lines: Sequence[Line], losses: Sequence[Loss] = ()) -> list[str]:
     """Return a sentence for each prediction whose replies and round no order explains, or that nobody made."""
     logged = {line.own: line for line in lines}
-    strangers = logged.keys() - {each.prediction_id for each in recorder.history}
-    wrong = [f"{own} is in the log, but was never made" for own in strangers]
+    never_made = logged.keys() - {each.prediction_id for each in recorder.history}
+    wrong = [f"{own} is in the log, but was never made" for own in never_made]
     bad = unexplained(recorder.history, losses, replies_of(logged))
     return wrong + [f"no order explains {own}" for own in bad]
 

@@ -11,7 +11,7 @@ from tests.chaos.metered import Metered
 from tests.chaos.offers import Offers
 from tests.chaos.rivals import Rivals
 from tests.chaos.silence import Silence
-from tests.chaos.strangers import Strangers
+from tests.chaos.unauthorized import Unauthorized
 
 
 class Judged(Protocol):
@@ -32,7 +32,7 @@ class Judged(Protocol):
         """Return what is wrong, as sentences."""
 
 
-OTHERS: Sequence[type[Judged]] = (Silence, Alterations, Offers, Hooks, Metered, Strangers, Rivals)
+OTHERS: Sequence[type[Judged]] = (Silence, Alterations, Offers, Hooks, Metered, Unauthorized, Rivals)
 """Classes of the clients of an ordinary run, each with another model."""
 
 TIMELESS: Sequence[type[Judged]] = (Alterations, Offers)

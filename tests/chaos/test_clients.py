@@ -15,7 +15,7 @@ from tests.chaos.offers import Offers
 from tests.chaos.recorder import replies_in
 from tests.chaos.rivals import Rivals, shadow_violations
 from tests.chaos.shadowing import Shadowing
-from tests.chaos.strangers import STRANGERS, Strangers
+from tests.chaos.unauthorized import CREDENTIALS, Unauthorized
 from tests.chaos.world import Crowd
 from tests.service.sample_models import GAPTRON, LABELS, SIZE, Replay, definition, distribution_of, prepared
 
@@ -139,16 +139,16 @@ def test_a_logged_action_that_was_not_offered_is_found() -> None:
     assert all(offers.line_violations(line | each) for each in others)
 
 
-def test_a_stranger_must_be_refused_as_documented() -> None:
+def test_an_unauthorized_client_must_be_refused_as_documented() -> None:
     """Anything but the documented refusal is a violation; so is 429 without Retry-After."""
-    for name, (_, statuses) in STRANGERS.items():
+    for name, (_, statuses) in CREDENTIALS.items():
         for status in (200, 401, 403, 404, 429, 500, 503):
-            strangers = Strangers(URL, 1)
-            strangers.judge(name, httpx2.Response(status, headers={"Retry-After": "3"}))
-            assert bool(strangers.wrong) == (status not in statuses | {503})
-    strangers = Strangers(URL, 1)
-    strangers.judge("an unknown key", httpx2.Response(429))
-    assert strangers.wrong
+            clients = Unauthorized(URL, 1)
+            clients.judge(name, httpx2.Response(status, headers={"Retry-After": "3"}))
+            assert bool(clients.wrong) == (status not in statuses | {503})
+    clients = Unauthorized(URL, 1)
+    clients.judge("an unknown key", httpx2.Response(429))
+    assert clients.wrong
 
 
 def test_a_limit_must_refuse_with_a_time_and_let_little_pass() -> None:

@@ -13,7 +13,7 @@ from tests.mutation.symbols import ROOT
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.shrinking import smallest
 
-TOTAL = 24_000
+TOTAL = 50_000
 FEWEST_COMMANDS, FEWEST_ACKNOWLEDGED, FEWEST_SCHEDULES = 1_000, 50, 100
 
 
@@ -40,7 +40,7 @@ def test_simulated_runs_break_no_promise(seed: int) -> None:
 
 def test_a_seed_repeats_its_history() -> None:
     """Run a seed twice, with other hashes of strings: the histories are equal, byte for byte."""
-    first, second = (_simulate("--seed", "7", "--steps", "1500", hash_seed=each) for each in "12")
+    first, second = (_simulate("--seed", "7", "--steps", "3000", hash_seed=each) for each in "12")
     assert first.stdout.splitlines()[0] == second.stdout.splitlines()[0], first.stderr
     assert "digest" in first.stdout
 

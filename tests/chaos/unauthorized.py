@@ -17,19 +17,19 @@ UNAVAILABLE = 503
 """The store that has the keys does not answer, or all places are taken."""
 
 
-class Stranger(NamedTuple):
+class Credential(NamedTuple):
     """A key, and how a request with it may be refused."""
 
     key: str | None
     statuses: frozenset[int]
 
 
-STRANGERS = {
-    "nobody": Stranger(None, frozenset({401})),
-    "a malformed key": Stranger("wk_1", frozenset({401, 429})),  # 429 after many wrong keys
-    "an unknown key": Stranger(UNKNOWN, frozenset({401, 429})),
-    "a revoked key": Stranger(REVOKED, frozenset({401, 429})),
-    "a reader": Stranger(READER, frozenset({403})),
+CREDENTIALS = {
+    "no key": Credential(None, frozenset({401})),
+    "a malformed key": Credential("wk_1", frozenset({401, 429})),  # 429 after many wrong keys
+    "an unknown key": Credential(UNKNOWN, frozenset({401, 429})),
+    "a revoked key": Credential(REVOKED, frozenset({401, 429})),
+    "a read-only key": Credential(READER, frozenset({403})),
 }
 
 REQUESTS: list[tuple[str, str, dict[str, Any] | None]] = [
@@ -40,7 +40,7 @@ REQUESTS: list[tuple[str, str, dict[str, Any] | None]] = [
 ]
 
 
-class Strangers(Clients):
+class Unauthorized(Clients):
     """Clients with every kind of insufficient key, and a model that they must not change."""
 
     model = MODEL
@@ -53,14 +53,14 @@ class Strangers(Clients):
         self.wrong: list[str] = []
 
     async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
-        name = list(STRANGERS)[int(rng.integers(len(STRANGERS)))]
+        name = list(CREDENTIALS)[int(rng.integers(len(CREDENTIALS)))]
         method, path, body = REQUESTS[int(rng.integers(len(REQUESTS)))]
         del client, own  # each of these clients has its own connection
         try:
-            async with connect(self._url, key=STRANGERS[name].key) as stranger:
-                self.judge(name, await stranger.request(method, path, json=body))
-                if name == "a reader":
-                    self._judge_reading(await stranger.get(f"/models/{MODEL}"))
+            async with connect(self._url, key=CREDENTIALS[name].key) as unauthorized:
+                self.judge(name, await unauthorized.request(method, path, json=body))
+                if name == "a read-only key":
+                    self._judge_reading(await unauthorized.get(f"/models/{MODEL}"))
         except httpx2.TransportError:
             pass
         await asyncio.sleep(0.05)
@@ -71,18 +71,18 @@ class Strangers(Clients):
         if status == UNAVAILABLE:
             return
         self.refused[name] += 1
-        if status not in STRANGERS[name].statuses:
+        if status not in CREDENTIALS[name].statuses:
             self.wrong.append(f"{name} got {status}: {response.text}")
         if status == 429 and not response.headers.get("Retry-After", "").isdecimal():
             self.wrong.append(f"{name} got 429 without Retry-After")
 
     def _judge_reading(self, response: httpx2.Response) -> None:
         if response.status_code not in {200, UNAVAILABLE}:
-            self.wrong.append(f"a reader could not read: {response.status_code}: {response.text}")
+            self.wrong.append(f"a read-only key could not read: {response.status_code}: {response.text}")
 
     async def violations(self, client: httpx2.AsyncClient) -> list[str]:
         """Return what is wrong with the answers and the model, as sentences."""
         model = (await read(client, f"/models/{MODEL}")).json()
         changed = model["predictions"] or model["rounds_seen"] or model["changes"]["count"]
-        never = [f"{name} was never refused" for name in STRANGERS if not self.refused[name]]
-        return [*self.wrong, *never, *(["strangers changed a model"] if changed else [])]
+        never = [f"{name} was never refused" for name in CREDENTIALS if not self.refused[name]]
+        return [*self.wrong, *never, *(["a refused request changed the model"] if changed else [])]
