@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from service import errors
 from service.api.middleware.access import need_of
 from service.api.responses import problem_types
+from service.api.responses.openapi_change import change_openapi
 from service.api.responses.problems import documented
 
 _SCHEMES = {
@@ -43,17 +44,10 @@ _OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.Overloade
 
 def describe_access(app: FastAPI) -> None:
     """Add the keys and the problems of refused requests to the application's openapi.json."""
-    plain = app.openapi
-
-    def described() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _with_access(plain())
-        return app.openapi_schema
-
-    app.openapi = described  # type: ignore[method-assign]
+    change_openapi(app, _describe)
 
 
-def _with_access(api: dict[str, Any]) -> dict[str, Any]:
+def _describe(api: dict[str, Any]) -> None:
     api["components"]["securitySchemes"] = _SCHEMES
     for path, item in api["paths"].items():
         for method, operation in item.items():
@@ -62,7 +56,6 @@ def _with_access(api: dict[str, Any]) -> dict[str, Any]:
             _add(operation["responses"], {} if need is None else _REFUSALS)
             if "requestBody" in operation:
                 _add(operation["responses"], _OF_WEBHOOKS if need is None else _OF_BODIES)
-    return api
 
 
 def _add(answers: dict[str, Any], more: dict[str, Any]) -> None:

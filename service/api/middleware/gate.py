@@ -38,9 +38,8 @@ from service.observability.telemetry import Telemetry
 
 _log = logging.getLogger(__name__)
 
-
-_NEED_NO_BODY = ("/reset", "/promote", "/rollback", "/snapshots")
-"""Ends of the paths of POST requests whose operations may begin before the body has arrived."""
+_READ_NO_BODY = frozenset({"GET", "DELETE"})
+"""Methods whose operations read no body. The gate waits for one; other operations read theirs before they begin."""
 
 
 class RequestLimits(NamedTuple):
@@ -158,13 +157,9 @@ class Gate:
         return await self._operate(operation, exchange)
 
     async def _route(self, exchange: Exchange) -> None:
-        """Let FastAPI answer a request, after its body has arrived: a request that took effect keeps its place.
-
-        Most operations of POST read the body themselves, before they take effect.
-        """
+        """Let FastAPI answer a request, after its body has arrived: a request that took effect keeps its place."""
         receive = exchange.receive
-        scope = exchange.scope
-        if exchange.arrival is not None and (scope["method"] != "POST" or scope["path"].endswith(_NEED_NO_BODY)):
+        if exchange.arrival is not None and exchange.scope["method"] in _READ_NO_BODY:
             try:
                 receive = _replay(await read_whole(exchange), receive)
             except HTTPException as error:

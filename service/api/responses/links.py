@@ -4,6 +4,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from service.api.responses.openapi_change import change_openapi
+
 _NAME = {"path.name": "$response.body#/name"}
 _SAME_NAME = {"path.name": "$request.path.name"}
 _ETAG = {"header.if-match": "$response.header.ETag"}
@@ -63,19 +65,11 @@ _LINKS: dict[tuple[str, str], tuple[dict[str, Any], ...]] = {
 
 def add_links(app: FastAPI) -> None:
     """Add the links to the application's openapi.json."""
-    plain = app.openapi
-
-    def linked() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _with_links(plain())
-        return app.openapi_schema
-
-    app.openapi = linked  # type: ignore[method-assign]
+    change_openapi(app, _link)
 
 
-def _with_links(api: dict[str, Any]) -> dict[str, Any]:
+def _link(api: dict[str, Any]) -> None:
     operations = {each["operationId"]: each for item in api["paths"].values() for each in item.values()}
     for (operation, status), links in _LINKS.items():
         answer = operations[operation]["responses"][status]
         answer["links"] = {link["operationId"]: link for link in links}
-    return api

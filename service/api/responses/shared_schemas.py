@@ -4,19 +4,16 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from service.api.responses.openapi_change import change_openapi
+
 _ITEM = {"$ref": "#/components/schemas/PredictItem"}
 
 
 def share_schemas(app: FastAPI) -> None:
     """Let the items of `/predict/batch` refer to the schema of an item."""
-    plain = app.openapi
+    change_openapi(app, _share)
 
-    def shared() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            api = plain()
-            items = api["components"]["schemas"]["PredictBatchRequest"]["properties"]["items"]
-            items["anyOf"][0]["items"] = _ITEM
-            app.openapi_schema = api
-        return app.openapi_schema
 
-    app.openapi = shared  # type: ignore[method-assign]
+def _share(api: dict[str, Any]) -> None:
+    items = api["components"]["schemas"]["PredictBatchRequest"]["properties"]["items"]
+    items["anyOf"][0]["items"] = _ITEM

@@ -32,6 +32,14 @@ async def test_other_methods_are_refused_with_the_allowed_ones(client: httpx2.As
                 assert method == "HEAD" or response.json()["type"] == "urn:wager:problem:method-not-allowed"
 
 
+def test_operations_of_other_methods_read_a_body() -> None:
+    """Only GET and DELETE have none: the gate waits for theirs, so no operation begins before its body."""
+    for path, item in _API["paths"].items():
+        for method, operation in item.items():
+            own = operation.get("requestBody", {}).get("required", False)
+            assert own == (method not in ("get", "delete")), (method, path)
+
+
 async def test_head_is_answered_like_get_without_a_body(live: Wager) -> None:
     """Over one connection, HEAD has the status and headers of GET, and leaves nothing in front of the next answer."""
     own = {"date", "x-request-id"}
