@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,7 +90,26 @@ def free_port() -> int:
     raise AssertionError("the search for a port does not end")
 
 
-class Proxy:
+class Relay(ABC):
+    """A TCP port in front of a store; runs in the current event loop.
+
+    Attributes:
+        url: leads to the store.
+    """
+
+    url = ""
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    @abstractmethod
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass the bytes of one connection on."""
+
+
+class Proxy(Relay):
     """A TCP port in front of a store that can drop replies and cut connections; runs in the current event loop.
 
     Args:
@@ -101,12 +121,6 @@ class Proxy:
         self._conversations: list[asyncio.Task[None]] = []
         self.lose_replies_to: bytes | None = None  # a command; its connection is cut when the reply arrives
         self.commands: list[bytes] = []  # all bytes from clients
-        self.url = ""
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         """Shut down; call after all clients have closed their connections."""

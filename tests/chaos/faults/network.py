@@ -5,9 +5,9 @@ import contextlib
 import itertools
 import random
 from enum import StrEnum
-from typing import Self
 
 from tests.chaos.faults.fault import Fault
+from tests.servers import Relay
 
 _FRAGMENTS = 8
 _STALL = 0.02  # seconds; a lost packet delays all later bytes of its connection
@@ -25,7 +25,7 @@ class Weather(StrEnum):
     STUTTER = "stutter"  # passes fragments with stalls between them, as TCP does if packets are lost or reordered
 
 
-class FaultyProxy:
+class FaultyProxy(Relay):
     """A TCP proxy for a store, in the running event loop.
 
     Args:
@@ -40,12 +40,6 @@ class FaultyProxy:
         self._delay = delay
         self._writers: set[asyncio.StreamWriter] = set()
         self._weather = Weather.CLEAR
-        self.url = ""
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
