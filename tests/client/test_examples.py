@@ -32,7 +32,7 @@ def wager(store_url: str) -> Iterator[Wager]:
 
 def test_headlines_follow_the_clicks(wager: Wager) -> None:
     """With clicks only, the best headline wins, and a new one takes its place. Retired ones are not shown."""
-    phases = headlines.run(wager, 800, 1)
+    phases = headlines.run(wager, 2_400, 1)
     assert phases[headlines.VIDEO_FROM - 1].shown.most_common(1)[0][0] == "number"
     assert phases[-1].shown.most_common(1)[0][0] == "video"
     assert all("plain" not in phase.shown for phase in phases[headlines.VIDEO_FROM :])
