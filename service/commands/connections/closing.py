@@ -74,8 +74,8 @@ class ClosingTransport:
 
     def forget(self) -> None:
         """Forget the protocol: it must be freed without garbage collection."""
-        self._on_close = _nothing
+        self._on_close = nothing
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Do nothing."""

@@ -4,9 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable
 
-
-def _nothing() -> None:
-    """Do nothing."""
+from service.commands.connections.closing import nothing
 
 
 class Deadline:
@@ -36,7 +34,7 @@ class Deadline:
 
     def end(self) -> None:
         """Remove the deadline and the timer, and forget the connection: it must be freed without garbage collection."""
-        self._at, self._expire = math.inf, _nothing
+        self._at, self._expire = math.inf, nothing
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -14,11 +14,11 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.api.middleware.exchange import ONE_WRITE
 from service.commands.connections.close_delimited import CloseDelimitedCycle
-from service.commands.connections.closing import ClosingTransport
+from service.commands.connections.closing import ClosingTransport, nothing
 from service.commands.connections.deadline import Deadline
 from service.commands.connections.one_write import CycleWrite
 from service.commands.connections.parsing import LEAST_OF_LONG_HEAD, MOST_HEAD_BYTES, TRAILERS, ParsingProtocol
-from service.commands.connections.reader import ReaderWatch
+from service.commands.connections.reader import ReaderWatch, unread
 
 _PIECE = 8192
 """Bytes that are parsed at once. More than one request of them waits only for the answers to others of them."""
@@ -36,10 +36,6 @@ class Deadlines(NamedTuple):
     head: float  # seconds from the connection, or the first byte, to the end of the head; interval of checks of readers
     unread_body: float  # seconds from an early response to the end of the body
     min_rate: float  # minimum bytes a second of a reader, on average over some checks
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 def _disconnect(cycle: RequestResponseCycle) -> None:
@@ -140,7 +136,7 @@ class TimedProtocol(ParsingProtocol):
         _disconnect(self.cycle)
         if self.pipeline:
             self.pipeline.popleft()
-            self.cycle.on_response = _nothing
+            self.cycle.on_response = nothing
             self.cycle = self.pipeline[0][0] if self.pipeline else self._running  # type: ignore[assignment]
 
     def on_headers_complete(self) -> None:
@@ -152,6 +148,7 @@ class TimedProtocol(ParsingProtocol):
         if self._most_of_head > LEAST_OF_LONG_HEAD and self._is_too_long:
             self._refusal = _TOO_LONG
             raise ValueError("too long")
+        self._check_target()
         headers = self._unambiguous_headers()
         self._in_parts, self._silent_bytes = False, 0
         before = self.cycle
@@ -169,7 +166,7 @@ class TimedProtocol(ParsingProtocol):
         """Read no further while requests wait: uvicorn's cycle would, as soon as the application reads a body."""
         if len(self.pipeline) == 1:
             self._running = before
-        self.flow.resume_reading = _nothing  # type: ignore[method-assign]
+        self.flow.resume_reading = nothing  # type: ignore[method-assign]
 
     def on_body(self, body: bytes) -> None:
         """See `httptools`."""
@@ -236,11 +233,15 @@ class TimedProtocol(ParsingProtocol):
 
     def _expire(self) -> None:
         if self.transport.is_closing():
-            self._finish()
+            if self._reader.until_read is None:
+                self._finish()
         elif self.cycle is None or self.cycle.response_complete:
             if self._in_head:
                 self.transport.write(_TOO_LATE)
-            self._finish()
+            if self._in_head or self._in_body:
+                self._finish()
+            else:
+                self.transport.close()
         elif self._in_parts:  # a pipelined head, during another request
             self._deadline.expect(self._deadlines.head)
 
@@ -249,17 +250,22 @@ class TimedProtocol(ParsingProtocol):
     def shutdown(self) -> None:
         """Close the connection, after the current response. See uvicorn."""
         self._is_stopping = True
-        if self.transport.lingers:
+        if self.transport.lingers and self._reader.until_read is None:
             self._finish()
         super().shutdown()
 
     def _close(self) -> None:
-        """Close the transport; first let a client that is still sending read the last response."""
-        if self._has_eof or self._is_stopping or not (self._ignores_input or self._in_head or self._in_body):
+        """Close the transport; first let a client that may still send read the last response."""
+        if self._has_eof:
             self._finish()
-        else:
+        elif (self._ignores_input or self._in_head or self._in_body) and not self._is_stopping:
             self.transport.linger()
             self._deadline.expect(self._deadlines.unread_body)
+        elif unread(self.transport) and self.scheme != "https":
+            self.transport.linger()
+            self._reader.begin_until_read(self._finish)
+        else:
+            self._finish()
 
     def _finish(self) -> None:
         """Close the transport, at the latest when its reader stops reading."""
@@ -272,7 +278,7 @@ class TimedProtocol(ParsingProtocol):
         if self._running is not None:
             _disconnect(self._running)
         for waiting, _ in self.pipeline:
-            waiting.on_response = _nothing
+            waiting.on_response = nothing
         self.pipeline.clear()
         self._held.clear()
         super().connection_lost(exc)

@@ -1,6 +1,7 @@
 """What a client sends, as httptools reads it: without upgrades, without trailers."""
 
 import re
+from typing import Any
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -35,6 +36,8 @@ _HOST = re.compile(rb"(?:[A-Za-z0-9\-._~%!$&'()*+,;=]*|\[[0-9A-Fa-f:.]+\])(?::[0
 """A host with a port (RFC 3986, section 3.2)."""
 
 NO_CODING = b"HTTP/1.1 501 Not Implemented\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+NO_VERSION = b"HTTP/1.1 505 HTTP Version Not Supported\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 def _is_host(value: bytes) -> bool:
@@ -82,6 +85,22 @@ class ParsingProtocol(HttpToolsProtocol):
     def _in_body(self) -> bool:
         """Whether the head of a request is complete, but not its body."""
         return self.cycle is not None and self.cycle.more_body and not self._in_head
+
+    def _check_target(self) -> None:
+        """Check the version and the target of a request; an absolute target without a path has the path `/`.
+
+        Raises:
+            ValueError: if they are not those of HTTP/1 (RFC 9112, sections 2.3 and 3.2). This ends the parser.
+        """
+        if self.parser.get_http_version() not in {"1.0", "1.1"}:
+            self._refusal = NO_VERSION
+            raise ValueError("another version")
+        if b"#" in self.url:
+            raise ValueError("a fragment")
+        if not self.url.startswith(b"/"):
+            target: Any = httptools.parse_url(self.url)
+            if target.path is None:
+                self.url = b"/" if target.query is None else b"/?" + target.query
 
     def _unambiguous_headers(self) -> dict[bytes, bytes]:
         """Return the last value of each header.

@@ -5,6 +5,7 @@ import fcntl
 import socket
 import struct
 import termios
+from collections.abc import Callable
 
 from service.commands.connections.closing import ClosingTransport
 
@@ -27,9 +28,12 @@ class ReaderWatch:
         transport: the connection.
         interval: seconds between two checks.
         min_rate: minimum bytes a second; 0 for none.
+
+    Attributes:
+        until_read: called when the reader's system has acknowledged everything; None if the watch may end before.
     """
 
-    __slots__ = ("_credit", "_interval", "_loop", "_needed", "_timer", "_transport", "_unread")
+    __slots__ = ("_credit", "_interval", "_loop", "_needed", "_timer", "_transport", "_unread", "until_read")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, transport: ClosingTransport, interval: float, min_rate: float
@@ -39,32 +43,45 @@ class ReaderWatch:
         self._credit = 0.0  # bytes that the reader may still owe
         self._unread = 0
         self._timer: asyncio.TimerHandle | None = None
+        self.until_read: Callable[[], None] | None = None
 
     def begin(self) -> None:
         """Watch the reader while there are bytes that the transport could not yet write."""
-        if self._timer is None and self._transport.get_write_buffer_size():
-            self._unread, self._credit = _unread(self._transport), _CHECKS * self._needed
+        if self._timer is None and self._waits:
+            self._unread, self._credit = unread(self._transport), _CHECKS * self._needed
             self._timer = self._loop.call_later(self._interval, self._check)
+
+    def begin_until_read(self, done: Callable[[], None]) -> None:
+        """Watch the reader until its system has acknowledged everything, and then call `done`."""
+        self.until_read = done
+        self.begin()
 
     def end(self) -> None:
         """Stop watching."""
+        self.until_read = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _check(self) -> None:
         self._timer = None
-        if not self._transport.get_write_buffer_size():
+        if not self._waits:
+            if self.until_read is not None:
+                self.until_read()
             return
-        before, self._unread = self._unread, _unread(self._transport)
+        before, self._unread = self._unread, unread(self._transport)
         self._credit = min(self._credit + before - self._unread, _CHECKS * self._needed) - self._needed
         if self._needed and self._credit <= 0.0:
             self._transport.reset()
             return
         self._timer = self._loop.call_later(self._interval, self._check)
 
+    @property
+    def _waits(self) -> int:
+        return self._transport.get_write_buffer_size() if self.until_read is None else unread(self._transport)
 
-def _unread(transport: ClosingTransport) -> int:
+
+def unread(transport: ClosingTransport) -> int:
     """Return the bytes of a connection that its reader's system has not acknowledged."""
     return transport.get_write_buffer_size() + _in_send_buffer(transport.get_extra_info("socket"))
 

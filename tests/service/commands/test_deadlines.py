@@ -204,7 +204,7 @@ async def test_requests_set_no_timers() -> None:
 
 @pytest.mark.parametrize("idle", [False, True], ids=["asked to close", "idle"])
 async def test_a_reader_that_stops_loses_a_closed_connection(idle: bool) -> None:
-    """Closing waits for the reader while it reads, however slowly; if it stops, the connection is aborted."""
+    """The answers end, and closing waits for the reader while it reads, however slowly. If it stops, it is cut off."""
     connection, close = Connection(), b"" if idle else b"connection: close\r\n"
     connection.pipe.unread = 1000
     await connection.send(5.0, START + close + REST + BODY, answer=True)
@@ -212,9 +212,36 @@ async def test_a_reader_that_stops_loses_a_closed_connection(idle: bool) -> None
     for i in range(5):
         connection.clock.advance(closed_at + i * HEAD + 1.0)
         connection.pipe.unread -= 100
-    assert connection.pipe.ends() == (closed_at, None)
+    assert (connection.pipe.ended_at, connection.pipe.ends()) == (closed_at, (None, None))
     connection.clock.advance(closed_at + 1000.0)
-    assert connection.pipe.ends() == (closed_at, closed_at + 20 * HEAD)  # 16 checks after the last progress
+    assert connection.pipe.ends() == (None, closed_at + 20 * HEAD)  # 16 checks after the last progress
+    connection.protocol.connection_lost(None)
+
+
+async def test_a_half_closed_reader_that_stops_loses_its_connection() -> None:
+    """A client that has closed its direction sends nothing more, so both directions close after its answer."""
+    connection = Connection()
+    connection.pipe.unread = 1000
+    await connection.send(5.0, REQUEST, answer=True)
+    connection.protocol.eof_received()
+    connection.clock.advance(1000.0)
+    assert connection.pipe.ends() == (5.0, 5.0 + 16 * HEAD)
+    connection.protocol.connection_lost(None)
+
+
+@pytest.mark.parametrize(("asked", "ended_at"), [(b"", 6.0), (b"connection: close\r\n", 5.0)], ids=["stop", "both"])
+async def test_a_connection_closes_when_its_answers_are_read(asked: bytes, ended_at: float) -> None:
+    """A stop waits for the reader of the last answer, until it has read everything, and not for its next request."""
+    connection = Connection()
+    connection.pipe.unread = 1000
+    await connection.send(5.0, START + asked + REST + BODY, answer=True)
+    connection.clock.advance(6.0)
+    connection.protocol.shutdown()
+    await connection.send(7.0, REQUEST, answer=True)
+    assert (connection.pipe.ended_at, connection.pipe.closed_at) == (ended_at, None)
+    connection.pipe.unread = 0
+    connection.clock.advance(100.0)
+    assert (connection.pipe.closed_at, connection.pipe.written.count(b"HTTP/1.1")) == (ended_at + HEAD, 1)
     connection.protocol.connection_lost(None)
 
 

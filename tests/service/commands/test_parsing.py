@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.service.commands.connections import answers, each_loop, echo, run, serving, show
+from tests.service.commands.connections import answers, each_loop, echo, run, seen, serving, show
 
 LAST = b"GET /last HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 
@@ -65,9 +65,55 @@ def test_another_server_cannot_read_another_request(loop: str, status: int, head
         async with serving(echo) as server:
             request = b"POST / HTTP/1.1\r\nconnection: close\r\n" + head + b"\r\n0\r\n\r\n"
             assert [found for found, _ in answers(await server.ask(request))] in ([status], [status, 400])
+            after = [found for found, _ in answers(await server.ask(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" + request))]
+            assert after in ([[200, 200], [200, 200, 400]] if status == 200 else [[200]])
             if not head:
                 read = await server.ask(request.replace(b"1.1", b"1.0"))
                 assert [found for found, _ in answers(read)] == [200]
+
+    run(loop, main)
+
+
+TARGETS = {
+    b"http://x": "/", b"http://x?a=b": "/", b"HTTP://x:80/": "/", b"http://x/a?b": "/a", b"/a": "/a", b"//a": "//a",
+}  # fmt: skip
+
+
+@each_loop
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_may_be_absolute(loop: str, target: bytes) -> None:
+    """An absolute target has a path: `/` if it names none."""
+
+    async def main() -> None:
+        async with serving(echo) as server:
+            request = b"GET " + target + b" HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+            assert answers(await server.ask(request)) == seen(("GET", TARGETS[target], ""))
+
+    run(loop, main)
+
+
+@each_loop
+@pytest.mark.parametrize("target", [b"/a#b", b"#", b"http://x#a", b"x:80", b"a", b"http://"])
+def test_other_targets_are_refused(loop: str, target: bytes) -> None:
+    """A target that is neither a path nor an absolute URL, or has a fragment, gets 400."""
+
+    async def main() -> None:
+        async with serving(echo) as server:
+            read = await server.ask(b"GET " + target + b" HTTP/1.1\r\nhost: x\r\n\r\n" + LAST)
+            assert [status for status, _ in answers(read)] == [400]
+
+    run(loop, main)
+
+
+@each_loop
+@pytest.mark.parametrize("version", [b"0.9", b"2.0", b"1.2", b"3.0", b"9.9"])
+def test_other_versions_are_refused(loop: str, version: bytes) -> None:
+    """A request of another version of HTTP is not answered as if it were HTTP/1.1."""
+
+    async def main() -> None:
+        async with serving(echo) as server:
+            read = await server.ask(b"GET /a HTTP/" + version + b"\r\nhost: x\r\n\r\n" + LAST)
+            assert [status for status, _ in answers(read)] in ([505], [400])
 
     run(loop, main)
 
