@@ -102,8 +102,8 @@ def _announce(asked: "Settings", ready: "Settings") -> None:
 def _run_http(settings: "Settings", listener: socket.socket) -> bool:
     """Serve until a signal; return whether the application started."""
     import uvicorn
-    from uvicorn.supervisors import Multiprocess
 
+    from service.commands.supervision import Supervisor
     from service.observability import log_format
 
     config = uvicorn.Config(
@@ -119,7 +119,7 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
         **connection_settings(settings),
     )
     if settings.workers > 1:
-        supervisor = Multiprocess(config, sockets=[listener])
+        supervisor = Supervisor(config, sockets=[listener])
         with _shared_metrics():
             supervisor.run()
         return all(process.exitcode != EXIT_APPLICATION for process in supervisor.processes)

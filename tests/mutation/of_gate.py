@@ -111,7 +111,7 @@ GATE = (
             (
                 "a closed connection is a cycle",
                 "Deadline.end",
-                "self._at, self._expire = (math.inf, _nothing)",
+                "self._at, self._expire = (math.inf, nothing)",
                 "self._at = math.inf",
             ),
             ("a slow application is cut off", "TimedProtocol._expire", "self.cycle.response_complete", "True"),
@@ -133,6 +133,9 @@ GATE = (
             "test_what_is_no_body_is_limited",
             "test_what_follows_a_request_does_not_cost_its_answer",
             "test_a_reader_that_stops_loses_a_closed_connection",
+            "test_a_half_closed_reader_that_stops_loses_its_connection",
+            "test_a_connection_closes_when_its_answers_are_read",
+            "test_a_request_that_crosses_the_end_does_not_cost_the_answer_before_it",
             "test_a_lingering_connection_closes_in_time",
             "test_a_broken_body_disconnects_its_request",
             "test_a_lost_connection_disconnects_what_runs",
@@ -160,16 +163,28 @@ GATE = (
             ("never stops lingering", "_close", "self._deadline.expect(self._deadlines.unread_body)", "pass"),
             ("closed without a reader", "_finish", "self._reader.begin()", "pass"),
             ("a shutdown waits for refused bodies", "shutdown", "self._finish()", "pass"),
+            ("a shutdown cuts readers off", "shutdown", "self._reader.until_read is None", "True"),
+            ("another request resets the answer", "_close", "unread(self.transport)", "False"),
+            ("an idle client's request resets the answer", "_expire", "self.transport.close()", "self._finish()"),
         ),
     ),
     Errors(
         concept="parsing",
         home="ParsingProtocol",
-        laws=("test_an_upgrade_is_ignored", "test_another_server_cannot_read_another_request"),
+        laws=(
+            "test_an_upgrade_is_ignored",
+            "test_another_server_cannot_read_another_request",
+            "test_a_target_may_be_absolute",
+            "test_other_targets_are_refused",
+            "test_other_versions_are_refused",
+        ),
         errors=(
             ("any coding", "_unambiguous_headers", "b'transfer-encoding' in headers", "False"),
             ("any host", "_unambiguous_headers", "headers.get(b'host') != self._host", "False"),
             ("two hosts", "_unambiguous_headers", "len(headers) < len(self.headers)", "False"),
+            ("any version", "_check_target", "self.parser.get_http_version() not in {'1.0', '1.1'}", "False"),
+            ("a fragment", "_check_target", "b'#' in self.url", "False"),
+            ("a target without a path", "_check_target", "target.path is None", "False"),
             (
                 "the rest of a packet is lost",
                 "_parse",
@@ -180,17 +195,35 @@ GATE = (
     ),
     Errors(
         concept="readers",
-        laws=("test_a_slow_reader_keeps_its_connection", "test_a_reader_that_stops_loses_its_connection"),
+        laws=(
+            "test_a_slow_reader_keeps_its_connection",
+            "test_a_reader_that_stops_loses_its_connection",
+            "test_a_connection_closes_when_its_answers_are_read",
+        ),
         errors=(
+            ("a silent client stays", "ReaderWatch._check", "self.until_read is not None", "False"),
             ("no average", "ReaderWatch.begin", "_CHECKS * self._needed", "self._needed"),
             ("no reset", "ClosingTransport.reset", "connection is not None", "False"),
             ("nobody is slow", "ReaderWatch._check", "self._credit <= 0.0", "False"),
             (
                 "the system's buffer is not seen",
                 "ReaderWatch._check",
-                "_unread(self._transport)",
+                "unread(self._transport)",
                 "self._transport.get_write_buffer_size()",
             ),
+        ),
+    ),
+    Errors(
+        concept="supervision",
+        laws=("test_a_death_ends_the_wait_for_a_health_check",),
+        errors=tuple(
+            (
+                f"the ends of workers stay open after {name}",
+                f"Supervisor.{name}",
+                "self._close_ends_of_workers()",
+                "pass",
+            )
+            for name in ("init_processes", "keep_subprocess_alive")
         ),
     ),
     Errors(

@@ -1,0 +1,61 @@
+"""The laws of the supervisor: a worker that dies is replaced at once, whatever the supervisor waits for."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from service.commands.supervision import Supervisor
+
+LIMIT = 20.0
+"""Seconds; the health check of the service waits longer for a worker that hangs."""
+
+
+async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """Do nothing."""
+
+
+@pytest.fixture
+def supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
+    """Return a supervisor of two workers, without its handlers of signals."""
+    monkeypatch.setattr("uvicorn.supervisors.multiprocess.SIGNALS", ())
+    config = uvicorn.Config(f"{__name__}:app", workers=2, lifespan="off", timeout_worker_healthcheck=600)
+    made = Supervisor(config, [])
+    made.init_processes()
+    yield made
+    for process in made.processes:
+        process.kill()
+        process.join()
+
+
+def test_a_death_ends_the_wait_for_a_health_check(supervisor: Supervisor) -> None:
+    """The answer of a dead worker is awaited no longer, also of one that replaced another."""
+    for _ in range(2):
+        worker = supervisor.processes[0]
+        worker.parent_conn.send(b"ping")
+        os.kill(worker.pid or 0, signal.SIGKILL)
+        while worker.parent_conn.poll(LIMIT):  # until the end, perhaps after an answer
+            try:
+                worker.parent_conn.recv()
+            except (EOFError, ConnectionError):
+                break
+        else:
+            pytest.fail("the pipe of a dead worker has no end")
+        supervisor.keep_subprocess_alive()
+        assert supervisor.processes[0] is not worker
+
+
+def test_dead_workers_are_replaced(supervisor: Supervisor) -> None:
+    """One pass replaces all dead workers, and no other."""
+    before = list(supervisor.processes)
+    supervisor.keep_subprocess_alive()
+    assert supervisor.processes == before
+    for each in before:
+        os.kill(each.pid or 0, signal.SIGKILL)
+        each.join()
+    supervisor.keep_subprocess_alive()
+    assert not set(supervisor.processes) & set(before)
+    assert all(each.ping(LIMIT) for each in supervisor.processes)
