@@ -36,6 +36,10 @@ class SentinelStore:
         address = self.sentinels[0].send("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
         return next(server for server in self.servers if str(server.port) == address[1])
 
+    def fail_overs(self) -> int:
+        """Return how often the first Sentinel has seen another server become the primary."""
+        return (self.sentinels[0]._folder / "server.log").read_text().count("+switch-master")
+
     def url_of(self, server: Server) -> str:
         """Return a server's direct URL, which bypasses the Sentinels."""
         return f"redis://:{_PASSWORD}@127.0.0.1:{server.port}"

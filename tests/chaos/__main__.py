@@ -62,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=2, help="workers of the service")
     parser.add_argument("--keep", type=Path, help="folder for the requests that nothing explains")
     parser.add_argument("--fault", action="append", default=[], help="inject only this fault; may be repeated")
-    parser.add_argument("--clocks", action="store_true", help="clocks jump too, and fewer clients play")
+    parser.add_argument(
+        "--clocks", action="store_true", help="clocks jump too; only clients without short windows take part"
+    )
     parser.add_argument("--fail-over", action="store_true", help="fail over with Sentinel instead, and count losses")
     parser.add_argument("--min-replicas", action="store_true", help="set min-replicas-to-write 1")
     parser.add_argument("--wait-replicas", type=int, default=0, help="WAGER_WAIT_REPLICAS, with --fail-over")

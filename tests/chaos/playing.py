@@ -96,10 +96,14 @@ async def play(
     playing = [asyncio.create_task(each.play()) for each in everyone]
     try:
         await inject(faults, length, injected)
-    finally:
-        for each in everyone:
-            each.over = True
-        await asyncio.gather(*playing)
+    except BaseException:  # clients would hide it, because they repeat requests for minutes
+        for task in playing:
+            task.cancel()
+        await asyncio.gather(*playing, return_exceptions=True)
+        raise
+    for each in everyone:
+        each.over = True
+    await asyncio.gather(*playing)
     report = await _judge_crowd(wager, crowd, length, losses)
     async with connect(wager.url, timeout=60.0) as client:
         wrong = [line for each in beside for line in await each.violations(client)]
