@@ -43,7 +43,7 @@ def evaluate(  # noqa: PLR0913, PLR0917  each is an option
         Path | None, typer.Argument(help="A Parquet file of `wager export`, or a folder of them. Unset: a service.")
     ] = None,
     url: Url = DEFAULT_URL,
-    key: Key = None,
+    api_key: Key = None,
     model: Annotated[str | None, typer.Option(help="The model of a running service.")] = None,
     policy: Annotated[
         list[str] | None,
@@ -72,7 +72,7 @@ def evaluate(  # noqa: PLR0913, PLR0917  each is an option
 
     options = _Options(policy or [], learner or [], choices or [], jobs, engine, scheduler, replicates, seed, clip)
     try:
-        answer = _evaluated(source, (url, key, model), options)
+        answer = _evaluated(source, (url, api_key, model), options)
         if plot is not None:
             _plotted(answer, plot)
     except (EvaluationError, FileError, RemoteError) as error:

@@ -175,6 +175,16 @@ def test_vowpal_wabbit_learns_from_an_export(live: Wager, name: str, tmp_path: P
     assert (again["imported"], again["skipped"]) == (200, 0)
 
 
+@pytest.mark.parametrize("suffix", ["ndjson", "dsjson", "parquet", ""])
+def test_the_suffix_names_the_format(live: Wager, name: str, tmp_path: Path, suffix: str) -> None:
+    """A suffix of a format makes a file of this format, and its absence a folder of Parquet."""
+    path, model, out = tmp_path / "log.csv", f"{name}-{suffix}", tmp_path / f"out.{suffix}".rstrip(".")
+    path.write_text(HEADER + rows(3))
+    run(live, "replay", str(path), "--model", model, "--create")
+    assert run(live, "export", "--model", model, "--output", str(out))["format"] == (suffix or "parquet")
+    assert out.is_file() == bool(suffix)
+
+
 def test_wrong_options_end_with_one_line(live: Wager, name: str, tmp_path: Path) -> None:
     """An unknown format, model or rule of costs is one line of error."""
     path = tmp_path / "log.csv"
@@ -183,6 +193,8 @@ def test_wrong_options_end_with_one_line(live: Wager, name: str, tmp_path: Path)
     assert "--follow: needs a folder" in run(
         live, "export", "--model", name, "--output", str(tmp_path / "x.ndjson"), "--format", "ndjson", "--follow"
     ) or "no model" in run(live, "export", "--model", name, "--output", str(tmp_path / "x.ndjson"))
+    odd = str(tmp_path / "x.ndjson")
+    assert "has the suffix of ndjson" in run(live, "export", "--model", name, "--output", odd, "--format", "dsjson")
     assert "--costs: got 'x'" in run(live, "replay", str(path), "--model", name, "--costs", "x")
     assert "the format 'xml' is unknown" in run(live, "replay", str(path), "--model", name, "--format", "xml")
     assert "cannot be read" in run(live, "replay", str(tmp_path / "none.csv"), "--model", name)

@@ -21,7 +21,10 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     output: Annotated[Path, typer.Option(help="A file with the suffix of the format, or a folder for parts.")],
     url: Url = DEFAULT_URL,
     api_key: Key = None,
-    format_: Annotated[str, typer.Option("--format", help="parquet, dsjson or ndjson.")] = "parquet",
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", help="parquet, dsjson or ndjson. Default: that of the output's suffix, or parquet."),
+    ] = None,
     after: Annotated[int, typer.Option(min=0, help="Only the rounds after this one.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum rounds.")] = None,
     part_rounds: Annotated[int, typer.Option(min=1, help="Rounds in a part.")] = 50_000,
@@ -33,10 +36,9 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     """Write the log of a model to files. In a folder, write the rounds that its parts lack; repeat for the rest."""
     from service.commands.shared.remote import RemoteError, call, connect
     from service.files.errors import FileError
-    from service.files.exported import SUFFIXES, Export
+    from service.files.exported import Export
 
-    if format_ not in SUFFIXES:
-        fail(f"--format: got {format_!r}; must be one of {', '.join(SUFFIXES)}")
+    format_ = _format(output, format_)
     job: _Job | None = None
     try:
         with connect(url, api_key) as client:
@@ -52,6 +54,19 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
         done = f"{job.written:,} rounds are written to {output}" if job and job.written else "nothing is written"
         fail(f"interrupted: {done}; repeat the command for the rest", EXIT_INTERRUPTED)
     typer.echo(json.dumps(result) if as_json else _sentence(result))
+
+
+def _format(output: Path, named: str | None) -> str:
+    """Return the format that an option names, or the suffix of the output."""
+    from service.files.exported import SUFFIXES
+
+    of_suffix = next((each for each, suffix in SUFFIXES.items() if suffix == output.suffix), None)
+    chosen = named or of_suffix or "parquet"
+    if chosen not in SUFFIXES:
+        fail(f"--format: got {chosen!r}; must be one of {', '.join(SUFFIXES)}")
+    if of_suffix not in {None, chosen} and not output.is_dir():
+        fail(f"--output: {output} has the suffix of {of_suffix}, but --format is {chosen}")
+    return chosen
 
 
 class _Job:
@@ -190,10 +205,12 @@ class _Job:
 
 
 def _sentence(result: Mapping[str, Any]) -> str:
+    from service.wording.values import counted
+
     unknown = f" (the others are unknown: {result['reason']})" if result["reason"] else ""
     missing = ", ".join(f"{first:,} to {last:,}" for first, last in result["missing"])
     lost = f"; the log does not have rounds {missing}, and no part has" if missing else ""
     return (
         f"{result['rounds']:,} rounds up to round {result['last_round']:,} written to {result['output']} in "
-        f"{result['parts']} parts; {result['distributions']:,} with their distributions{unknown}{lost}"
+        f"{counted(result['parts'], 'parts')}; {result['distributions']:,} with their distributions{unknown}{lost}"
     )
