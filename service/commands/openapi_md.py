@@ -103,7 +103,10 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # the values in examples
     "distribution": [{"billing": _SURE, "technical": _RARE, "other": _RARE}],
     "Health": [{"status": "alive"}],
     "LearnerDescription": [learner.model_dump() for learner in describe_learners().learners if learner.recommended],
-    "durability": ["acknowledged feedback survives a crash of the store; a power loss may lose up to two seconds"],
+    "durability": [
+        "acknowledged feedback survives a crash of the store, unless its disk is slow; "
+        "a power loss may lose up to two seconds"
+    ],
     "expires_at": [_MOMENT],
     "features": [{"kind": "named", "interactions": [["user", "hour"]]}, _EXPLAINED],
     "guarantee": [learner.guarantee for learner in describe_learners().learners if learner.recommended],

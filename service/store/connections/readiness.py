@@ -20,7 +20,8 @@ _PROBE_MILLISECONDS = 10_000
 _PERSISTENCE = {
     ("yes", "always"): "acknowledged feedback survives a crash of the store and a power loss",
     ("yes", "everysec"): (
-        "acknowledged feedback survives a crash of the store; a power loss may lose up to two seconds"
+        "acknowledged feedback survives a crash of the store, unless its disk is slow; "
+        "a power loss may lose up to two seconds"
     ),
     (
         "yes",
