@@ -84,7 +84,8 @@ def main() -> int:
         if arguments.state is not None:
             arguments.state.write_text(json.dumps(state))
     rate = (state["steps"] - begun_with) / (time.monotonic() - started) * 60
-    _say(f"all runs: {_shown(state)} ({rate:,.0f} steps a minute)")
+    done = {name: figure for name, figure in state.items() if name != "seed"}
+    _say(f"all runs: {_shown(done)} ({rate:,.0f} steps a minute)")
     return 0
 
 
