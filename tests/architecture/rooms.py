@@ -189,7 +189,7 @@ LIBRARIES: dict[str, str] = {
     "structlog": "service.observability.log_format",
     "opentelemetry": "service.observability.tracing service.store.redis.traced",
     "pydantic_settings": "service.settings",
-    "uvicorn": "service.commands.serve service.commands.connections",
+    "uvicorn": "service.commands.serve service.commands.supervision service.commands.connections",
     "httptools": "service.commands.connections.parsing service.load.http",
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",
