@@ -24,6 +24,7 @@ class Stage(NamedTuple):
     runner: asyncio.Runner
     client: httpx2.AsyncClient
     store_url: str
+    others: set[bytes]  # keys of other tests, which may expire
     baseline: list[str | int]  # `everything` before the first request
 
     def send(self, request: Refused) -> httpx2.Response:
@@ -38,12 +39,16 @@ class Stage(NamedTuple):
         assert response.status_code < 300, response.text
 
     def everything(self) -> list[str | int]:
-        """Return the models, their logs, and the number of store keys without those that upkeep writes."""
+        """Return the models, their logs, and the number of their store keys without those that upkeep writes."""
         paths = [f"/models/{name}{more}" for name in MODELS for more in ("", "/rounds")]
         answers = [self.runner.run(self.client.get(path)).text for path in paths]
-        with raw(self.store_url) as store:
-            kept = [key for key in store.scan_iter("*", 10_000) if not key.endswith((b":tally", b"probe"))]
-            return [*answers, len(kept)]
+        return [*answers, len(keys_of(self.store_url) - self.others)]
+
+
+def keys_of(store_url: str) -> set[bytes]:
+    """Return the keys of a store without those that upkeep writes."""
+    with raw(store_url) as store:
+        return {key for key in store.scan_iter("*", 10_000) if not key.endswith((b":tally", b"probe"))}
 
 
 async def prepare(store_url: str) -> None:
@@ -68,10 +73,11 @@ def stage(store_url: str) -> Iterator[Stage]:
 
     Its clock does not move, so it writes no snapshot.
     """
+    others = keys_of(store_url)
     with asyncio.Runner() as runner:
         runner.run(prepare(store_url))
         context = worker(store_url, max_body_bytes=MOST_BYTES, webhook_secrets=SECRET)
-        built = Stage(runner, runner.run(context.__aenter__()), store_url, [])
+        built = Stage(runner, runner.run(context.__aenter__()), store_url, others, [])
         for name, own in [
             (MODEL, "closed"),
             (MODEL, "open"),
