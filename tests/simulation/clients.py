@@ -159,8 +159,9 @@ class Crowd:
         if losses < truth.losses:
             return
         stored = truth.predictions.get((own.block, own.token))
-        if stored is None or stored.propensity != answer.propensity:
-            raise ViolationError(f"{answer.prediction_id} is answered with {answer.propensity}, and stored as {stored}")
+        own_answer = answer.label, answer.propensity
+        if stored is None or (stored.label, stored.propensity) != own_answer:
+            raise ViolationError(f"{answer.prediction_id} is answered {own_answer}, and stored as {stored}")
         if answer.rounds_seen < newest:
             detail = f"has seen {answer.rounds_seen} rounds, {newest} were acknowledged"
             raise ViolationError(f"{answer.prediction_id} {detail}")
@@ -214,7 +215,7 @@ def _check_refusal(truth: Truth, own: Own, correct: bool, error: WagerError) -> 
             waits = truth.waits(own)
             holds = waits or (there is not None and there.reward != float(correct))
         case PredictionNotFoundError():
-            holds = own not in truth.predictions or truth.may_have_expired(own)
+            holds = own not in truth.predictions or own in truth.lost or truth.may_have_expired(own)
         case PredictionExpiredError():
             holds = truth.may_have_expired(own)
         case ModelNotFoundError():

@@ -13,7 +13,7 @@ class Kind(StrEnum):
     LOSE_ANSWER = "lose an answer to a client"
     RESTART = "restart the store"
     LOSE_COMMANDS = "restart the store without its last commands"
-    LOSE_ROUNDS = "restart the store without its last rounds, and what came after them"
+    LOSE_APPENDED = "restart the store without its last rounds or changes, and what came after them"
     FULL = "fill the store's memory"
     FREE = "free the store's memory"
     WORKER_CLOCK = "let a worker's clock jump"
@@ -31,7 +31,7 @@ _SHARES = {
     Kind.LOSE_ANSWER: 12,
     Kind.RESTART: 2,
     Kind.LOSE_COMMANDS: 4,
-    Kind.LOSE_ROUNDS: 4,
+    Kind.LOSE_APPENDED: 4,
     Kind.FULL: 1,
     Kind.FREE: 3,
     Kind.WORKER_CLOCK: 2,
@@ -44,7 +44,7 @@ _SHARES = {
 }
 
 _MOST_LOST = (3, 30)  # commands
-_MOST_LOST_ROUNDS = 4
+_MOST_LOST_APPENDED = (1, 4)  # rounds and changes
 _FARTHEST = 5.0  # seconds of a jump, mostly; some are an hour
 _HOUR = 3600.0
 _LONGEST_PAUSE = 1500  # steps
@@ -87,8 +87,8 @@ def _size(rng: random.Random, kind: Kind) -> float:
     match kind:
         case Kind.LOSE_COMMANDS:
             return float(rng.randrange(1, rng.choice(_MOST_LOST)))
-        case Kind.LOSE_ROUNDS:
-            return float(rng.randrange(1, _MOST_LOST_ROUNDS + 1))
+        case Kind.LOSE_APPENDED:
+            return float(rng.randrange(1, rng.choice(_MOST_LOST_APPENDED) + 1))
         case Kind.WORKER_CLOCK | Kind.STORE_CLOCK:
             farthest = _HOUR if rng.random() < 0.05 else _FARTHEST
             return rng.uniform(-farthest, farthest)

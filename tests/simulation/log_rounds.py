@@ -28,6 +28,7 @@ class Stored(NamedTuple):
     """A stored prediction."""
 
     output: bytes
+    label: str
     propensity: float
     expires_at: float
 

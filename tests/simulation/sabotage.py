@@ -14,7 +14,10 @@ from tests.simulation.redis_server import RedisServer
 from tests.simulation.truths import Truths
 
 _REMEMBERED = 10
-"""Commands that appended rounds."""
+"""Commands that appended to logs."""
+
+_LONGEST_ABSENCE = 600
+"""Steps in which a worker gets no requests after such a loss, so that others use the lost numbers."""
 
 
 class Sabotage:
@@ -43,19 +46,24 @@ class Sabotage:
         self._fleet, self._network, self._post, self._server = fleet, network, post, server
         self._truths, self._execute, self._random = truths, execute, rng
         self.lost = 0  # acknowledged rounds
-        self._commands_before: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)  # rounds, and commands before them
+        self._commands_before: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)  # entries, and commands before them
 
-    def note_rounds(self) -> None:
-        """Note a command that may have appended rounds."""
-        rounds = self._truths.round_count
-        while self._commands_before and self._commands_before[-1][0] > rounds:  # the store has lost them
+    def note_appended(self) -> None:
+        """Note a command that may have appended rounds or a change."""
+        n = self._appended
+        while self._commands_before and self._commands_before[-1][0] > n:  # the store has lost them
             self._commands_before.pop()
-        if not self._commands_before or rounds > self._commands_before[-1][0]:
-            self._commands_before.append((rounds, self._server.done - 1))
+        if not self._commands_before or n > self._commands_before[-1][0]:
+            self._commands_before.append((n, self._server.done - 1))
 
-    def _commands_since(self, rounds: int) -> int:
-        """Return the number of commands since those that appended the last rounds, with the first of them."""
-        kept = self._truths.round_count - rounds
+    @property
+    def _appended(self) -> int:
+        """The number of rounds and changes."""
+        return self._truths.round_count + self._truths.change_count
+
+    def _commands_since(self, n: int) -> int:
+        """Return the number of commands since those that appended the last n rounds and changes, with the first."""
+        kept = self._appended - n
         return self._server.done - min(
             (commands for after, commands in self._commands_before if after > kept), default=self._server.done
         )
@@ -76,7 +84,8 @@ class Sabotage:
                 self._post.give_back(int(fault.choice * len(self._post.returning)), lost=True)
             case Kind.RESTART | Kind.LOSE_COMMANDS:
                 self._restart_store(int(fault.size))
-            case Kind.LOSE_ROUNDS:
+            case Kind.LOSE_APPENDED:
+                worker.avoided_until = fault.step + self._random.randrange(_LONGEST_ABSENCE)
                 self._restart_store(self._commands_since(int(fault.size)))
             case Kind.WORKER_CLOCK:
                 worker.wall_offset += fault.size

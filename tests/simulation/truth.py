@@ -55,6 +55,7 @@ class Truth:
         self.newest = 0  # the newest acknowledged round
         self._acknowledged_at = [(-math.inf, 0)]  # moments, and the newest acknowledged round since
         self.never_active: set[Own] = set()
+        self.lost: set[Own] = set()  # predictions that the server has lost; some are stored again
         self._store = WholeLog(server, self)
         self._snapshot_at: Position = (0, 0)
         self._fold = ReferenceFold(self._store, key)
@@ -157,7 +158,8 @@ class Truth:
             self._require(abs(true - drawn) <= _TOLERANCE, f"{own} has the propensity {drawn}, and not {true}")
             there = self.predictions.get(own)
             self._require(there is None or there.expires_at < waiting.expires_at, f"{own} is stored twice")
-            self.predictions[own] = Stored(output.tobytes(), drawn, waiting.expires_at)
+            (shown,) = point.model.answers.show(table["output"][i : i + 1])
+            self.predictions[own] = Stored(output.tobytes(), str(shown.label), drawn, waiting.expires_at)
 
     def acknowledge(self, own: Own, number: int | None, reward: float, losses: int) -> None:
         """Note feedback that a worker acknowledges.
@@ -202,7 +204,8 @@ class Truth:
         for each in undone:
             del self.closed[each.own]
         self.entries = [entry for entry in self.entries if end_of(entry) <= (rounds, changes)]
-        self.predictions = {own: stored for own, stored in self.predictions.items() if self._has(own)}
+        self.lost |= (lost := {own for own in self.predictions if not self._has(own)})
+        self.predictions = {own: stored for own, stored in self.predictions.items() if own not in lost}
         self._require(self.position == (rounds, changes), "a loss split an entry")
         self._fold.cut((rounds, changes), self._mark)
         gone = [own for own in self.acknowledged if own not in self.closed and not self._holds_feedback(own)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -35,6 +36,9 @@ _SHORTEST, _LONGEST = 0.0005, 0.02  # seconds of such a step
 
 _REST, _LATEST_CLOSING = 10.0, 4.0
 """Seconds after the last request, and seconds after the end of a window, until its predictions are closed."""
+
+_MOST_STEPS_TO_END = 100_000
+"""Steps after the clients stop. More mean that a worker goes round in circles."""
 
 _SCRIPTS = {script.sha: name for name, script in vars(redis_store).items() if isinstance(script, Script)}
 
@@ -88,6 +92,7 @@ class World:
             self.fleet, self.network, self.post, self.server, self.truths, self._execute, self._random
         )
         self._players: list[asyncio.Task[None]] = []
+        self._most_steps = math.inf
         self._create(models)
         self.crowd = Crowd(self.post, self.truths, seed)
         plays = [self.crowd.play() for _ in range(_CLIENTS)] + [Changer(self.crowd, seed).play()]
@@ -131,6 +136,7 @@ class World:
     def _finish(self) -> None:
         """Let all requests end, and all windows close, without faults; then compare everything."""
         self.crowd.is_over, self.server.is_full, self.server.has_replica = True, False, True
+        self._most_steps = self.steps + _MOST_STEPS_TO_END
         while not all(player.done() for player in self._players) or not self.post.is_quiet:
             self._step()
         self.server.offset = self._skew  # every window ends
@@ -160,6 +166,8 @@ class World:
 
     def _step(self) -> None:
         """Let one thing happen that can happen now."""
+        if self.steps > self._most_steps:
+            raise ViolationError("the run does not end")
         choices = self._choices()
         if not choices or self._random.random() < _SHARE_OF_TIME:
             self._let_time_pass(hurry=not choices)
@@ -207,7 +215,7 @@ class World:
         command, reply = line.execute(self.server)
         self._note("execute", line.owner, _shown(command), _digest_of(reply))
         self._inspection.look(command, reply)
-        self._sabotage.note_rounds()
+        self._sabotage.note_appended()
 
     def _deliver_reply(self, line: Line) -> None:
         self._note("reply", line.owner)
