@@ -134,7 +134,7 @@ class RoundImporter:
         run = environment.compute.run_costly
         async with replica.lock:
             await replica.catch_up_locked()
-            if replica.model.change_count != model.change_count:
+            if replica.model is not model:
                 return None
             if model.vectors is not None and logged:
                 cost = len(rounds) * _ROUND_COST + sum(

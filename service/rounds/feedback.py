@@ -124,9 +124,9 @@ class FeedbackJoiner:
         """Read feedback. A label that is unknown here may be new: another worker may have added it."""
         read = attempt_each(partial(_read, self._replica.model), requests)
         if indices_of(read, UnknownLabelError):
-            before = self._replica.model.change_count
+            before = self._replica.model
             await self._replica.catch_up()
-            if self._replica.model.change_count != before:
+            if self._replica.model is not before:
                 return attempt_each(partial(_read, self._replica.model), requests)
         return read
 

@@ -68,6 +68,7 @@ class Predictor:
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
         self._replica = replica
+        self._first_model = replica.model
         self._environment = environment
         self._upkeep = upkeep
         self._decider = Decider(replica, environment)
@@ -179,7 +180,7 @@ class Predictor:
     async def _predict_alike(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         """Predict requests with the same number of slots together."""
         model = self._replica.model
-        if model.change_count:  # perhaps after the requests were checked
+        if model is not self._first_model:  # it may have changed after the requests were checked
             checked = attempt_each(partial(check_again, model), requests)
             if any(isinstance(each, Exception) for each in checked):
                 return await apply_to_valid(self._predict_alike, checked)
@@ -212,7 +213,7 @@ class Predictor:
         async with replica.lock:
             seen = await self._new_enough()
             for _ in range(_ATTEMPTS):
-                if replica.model.change_count != model.change_count:
+                if replica.model is not model:  # not by the number of changes: the store may have lost one
                     raise _ModelChangedError
                 drawn = await (self._decider.choose(batch) if model.vectors else self._decider.draw(batch))
                 there = await self._store(model, batch, drawn, seen)

@@ -39,6 +39,34 @@ CHANGES = (
         ),
     ),
     Errors(
+        concept="lost changes",
+        laws=(
+            "test_an_answer_has_a_label_of_the_change_that_is_there[others0]",
+            "test_a_lost_label_is_not_eligible",
+            "test_a_label_in_the_place_of_a_lost_one_is_a_truth",
+        ),
+        errors=(
+            (
+                "another change has the same labels",
+                "Predictor._draw_and_store",
+                "replica.model is not model",
+                "replica.model.change_count != model.change_count",
+            ),
+            (
+                "requests are checked again after changes only",
+                "Predictor._predict_alike",
+                "model is not self._first_model",
+                "model.change_count",
+            ),
+            (
+                "a lost label makes others unknown",
+                "FeedbackJoiner._read_all",
+                "self._replica.model is not before",
+                "self._replica.model.change_count != before.change_count",
+            ),
+        ),
+    ),
+    Errors(
         concept="eligible labels",
         laws=(
             "test_labels::test_a_retired_label_is_not_answered",

@@ -14,6 +14,7 @@ from service.rounds.session import ModelSession
 from service.store import keys
 from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore
+from tests.service.replicas.altering import alter, replace_change
 from tests.service.rounds.sessions import environment, judge, predict
 from tests.service.sample_models import COMPUTE, bits, make_model
 from tests.service.workers import numbered
@@ -33,12 +34,6 @@ def next_labels(number: int, *, grows: bool) -> StoredLabels:
     if not grows:
         return StoredLabels()
     return StoredLabels(add=(f"l{number}", f"m{number}"))
-
-
-async def alter(store: RedisStore, model: Model, number: int, **what: Any) -> None:
-    """Make a change of a model."""
-    change = Change(at=float(number), **what)
-    assert await store.change_model(model.key, number, change.encode(), "{}")
 
 
 async def fresh(store: RedisStore, model: Model) -> Replica:
@@ -133,18 +128,6 @@ async def test_a_log_with_another_change_is_another_log(store: RedisStore, name:
 def mode_of(session: ModelSession) -> str:
     """Return the mode of the model that a session has."""
     return session.model.definition.mode
-
-
-async def replace_change(store: RedisStore, model: Model, change: str) -> None:
-    """Replace the only change of a model in its log and its history."""
-    log = keys.log(*model.key)
-    entries = await store.command("XRANGE", log, "-", "+")
-    await store.command("DEL", log)
-    for entry, fields in entries:
-        pairs = dict(fields) if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True))
-        pairs |= {b"d": change} if pairs[b"t"] == b"c" else {}
-        await store.command("XADD", log, entry, *(part for pair in pairs.items() for part in pair))
-    await store.command("HSET", keys.model(model.name), "history", f"{change}\n")
 
 
 async def test_a_prediction_before_a_change_is_joined_after_it(store: RedisStore, name: str) -> None:

@@ -1,0 +1,32 @@
+"""Changes of models, made in the store without a worker."""
+
+from typing import Any
+
+from service.models.changes import Change
+from service.models.model import Model
+from service.store import keys
+from service.store.redis.redis_store import RedisStore
+
+
+async def alter(store: RedisStore, model: Model, number: int, **what: Any) -> None:
+    """Make a change of a model."""
+    change = Change(at=float(number), **what)
+    assert await store.change_model(model.key, number, change.encode(), "{}")
+
+
+async def replace_change(store: RedisStore, model: Model, change: str) -> None:
+    """Replace the only change of a model in its log and its history, as if the store had lost it before another."""
+    log = keys.log(*model.key)
+    entries = await store.command("XRANGE", log, "-", "+")
+    await store.command("DEL", log)
+    for entry, fields in entries:
+        pairs = dict(fields) if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True))
+        pairs |= {b"d": change} if pairs[b"t"] == b"c" else {}
+        await store.command("XADD", log, entry, *(part for pair in pairs.items() for part in pair))
+    await store.command("HSET", keys.model(model.name), "history", f"{change}\n")
+
+
+async def lose_change(store: RedisStore, model: Model) -> None:
+    """Remove the only change of a model, which has no rounds, as if the store had lost it."""
+    await store.command("DEL", keys.log(*model.key))
+    await store.command("HSET", keys.model(model.name), "changes", 0, "history", "")

@@ -1,0 +1,93 @@
+"""The laws of changes that the store has lost: a worker that has seen them follows the store, without a mistake."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from service.errors import WagerError
+from service.input_errors import UnknownLabelError
+from service.models.changes import Change, StoredLabels
+from service.models.model import Model
+from service.rounds.options import NO_OPTIONS
+from service.rounds.prediction_requests import PredictionRequest
+from service.rounds.session import ModelSession
+from service.schemas.rounds import FeedbackRequest, PredictAnswer
+from service.store.redis.redis_store import RedisStore
+from tests.service.replicas.altering import alter, lose_change, replace_change
+from tests.service.rounds.sessions import environment
+from tests.service.sample_models import LABELS, UNIFORM, make_model, some_contexts
+from tests.service.workers import numbered
+
+N = 64  # predictions: uniform draws leave out no label
+
+
+async def a_session_that_saw(store: RedisStore, name: str, *labels: str) -> ModelSession:
+    """Return a session of a model that has seen labels which a change added."""
+    model = await make_model(store, name, learner=UNIFORM)
+    session = ModelSession(model, environment(store))
+    await alter(store, model, 0, labels=StoredLabels(add=labels))
+    answers = await session.predict_all(asked(N))
+    assert labels_of(answers) == {*LABELS, *labels}
+    return session
+
+
+def asked(n: int, **options: Any) -> list[PredictionRequest]:
+    """Return requests with the same options."""
+    return [PredictionRequest(each, None, True, NO_OPTIONS._replace(**options)) for each in some_contexts(1, n)]
+
+
+def labels_of(answers: list[PredictAnswer | Exception]) -> set[str | None]:
+    """Return the labels of answers. Each distribution must have its label."""
+    for each in answers:
+        assert isinstance(each, PredictAnswer), each
+        assert each.distribution is not None
+        assert each.distribution[str(each.label)] == each.propensity
+    return {each.label for each in answers if isinstance(each, PredictAnswer)}
+
+
+async def add_others(store: RedisStore, model: Model, *labels: str) -> None:
+    """Replace the only change of a model with one that adds other labels."""
+    await replace_change(store, model, Change(at=9.0, labels=StoredLabels(add=labels)).encode())
+
+
+@pytest.mark.parametrize("others", [("kept",), ("kept", "more")])
+async def test_an_answer_has_a_label_of_the_change_that_is_there(
+    store: RedisStore, name: str, others: tuple[str, ...]
+) -> None:
+    """Labels of a change that was lost are not answered, although the model has as many changes as before."""
+    session = await a_session_that_saw(store, name, "lost")
+    await add_others(store, session.model, *others)
+    assert labels_of(await session.predict_all(asked(N))) == {*LABELS, *others}
+
+
+@pytest.mark.parametrize("others", [(), ("kept",), ("kept", "more")])
+async def test_a_lost_label_is_not_eligible(store: RedisStore, name: str, others: tuple[str, ...]) -> None:
+    """A request that names a lost label is refused, even if it was checked before the loss was noticed."""
+    session = await a_session_that_saw(store, name, "lost")
+    await (add_others(store, session.model, *others) if others else lose_change(store, session.model))
+    answers = await session.predict_all(asked(2, eligible=("lost", LABELS[0])))
+    assert [type(each) for each in answers] == [UnknownLabelError] * 2
+    (alone,) = await session.predict_all(asked(1, eligible=(LABELS[0],)))
+    assert labels_of([alone]) == {LABELS[0]}
+
+
+async def test_a_label_in_the_place_of_a_lost_one_is_a_truth(store: RedisStore, name: str) -> None:
+    """Feedback may name a label that another change has added since."""
+    session = await a_session_that_saw(store, name, "lost")
+    await add_others(store, session.model, "kept")
+    other = ModelSession(session.model, replace(environment(store), new_id=numbered("other")))
+    (answer,) = await other.predict_all(asked(1, eligible=("kept",)))
+    assert isinstance(answer, PredictAnswer)
+    body = {"prediction_id": answer.prediction_id, "true_label": "kept"}
+    given = await session.give_feedback(FeedbackRequest.model_validate(body))
+    assert given.correct
+
+
+async def test_a_lost_change_is_no_error(store: RedisStore, name: str) -> None:
+    """A worker goes on with the labels that the model had before a lost change."""
+    session = await a_session_that_saw(store, name, "lost")
+    await lose_change(store, session.model)
+    assert labels_of(await session.predict_all(asked(N))) == set(LABELS)
+    with pytest.raises(WagerError):
+        await session.predict(asked(1, eligible=("lost",))[0])
