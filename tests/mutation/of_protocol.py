@@ -119,9 +119,16 @@ PROTOCOL = (
             (
                 "predictions of a changed model are stored",
                 "Predictor._draw_and_store",
-                "replica.model.change_count != model.change_count",
+                "replica.model is not model",
                 "False",
             ),
+            (
+                "a gap in the log is not noticed",
+                "tails.has_gap",
+                "begin_of(form, entries[0], after) != seen.round_count + 1",
+                "False",
+            ),
+            ("unconfirmed writes are acknowledged", "Confirmed.call", "replicas < self._replicas", "False"),
             (
                 "trimmed rounds are not in the snapshot",
                 "forget_old.lua:",
