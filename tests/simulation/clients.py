@@ -159,9 +159,9 @@ class Crowd:
         if losses < truth.losses:
             return
         stored = truth.predictions.get((own.block, own.token))
-        own_answer = answer.label, answer.propensity
-        if stored is None or (stored.label, stored.propensity) != own_answer:
-            raise ViolationError(f"{answer.prediction_id} is answered {own_answer}, and stored as {stored}")
+        given = answer.label, answer.propensity
+        if stored is None or (stored.label, stored.propensity) != given:
+            raise ViolationError(f"{answer.prediction_id} is answered {given}, and stored as {stored}")
         if answer.rounds_seen < newest:
             detail = f"has seen {answer.rounds_seen} rounds, {newest} were acknowledged"
             raise ViolationError(f"{answer.prediction_id} {detail}")

@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 
-from service.errors import WagerError
+from service.imports.importer import RoundImporter
 from service.input_errors import UnknownLabelError
 from service.models.changes import Change, StoredLabels
 from service.models.model import Model
 from service.rounds.options import NO_OPTIONS
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
+from service.rounds.session_cache import SessionCache
+from service.schemas.imports import ImportRequest
 from service.schemas.rounds import FeedbackRequest, PredictAnswer
+from service.store.base import Tail
 from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.service.replicas.altering import alter, lose_change, replace_change
-from tests.service.rounds.sessions import environment
+from tests.service.rounds.sessions import LARGE, environment
 from tests.service.sample_models import LABELS, UNIFORM, make_model, some_contexts
 from tests.service.workers import numbered
 
@@ -89,5 +93,36 @@ async def test_a_lost_change_is_no_error(store: RedisStore, name: str) -> None:
     session = await a_session_that_saw(store, name, "lost")
     await lose_change(store, session.model)
     assert labels_of(await session.predict_all(asked(N))) == set(LABELS)
-    with pytest.raises(WagerError):
+    with pytest.raises(UnknownLabelError):
         await session.predict(asked(1, eligible=("lost",))[0])
+
+
+class Losing(RedisStore):
+    """A store that loses the change of a model, and gets another one, before some read of the log."""
+
+    model: Model
+    reads_before = 0  # further reads before the loss
+
+    async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
+        """See `Store.read_tail`."""
+        self.reads_before -= 1
+        if self.reads_before == 0:
+            await add_others(self, self.model, "kept")
+        return await super().read_tail(key, after, limit)
+
+
+async def test_an_imported_round_has_no_label_in_the_place_of_a_lost_one(store_url: str, name: str) -> None:
+    """Rounds that were read before the loss are read again: the lost label is refused, and nothing is imported."""
+    store = Losing(store_url, timeout=5.0)
+    store.model = await make_model(store, name, learner=UNIFORM)
+    await alter(store, store.model, 0, labels=StoredLabels(add=("lost",)))
+    worker = environment(store)
+    sessions = SessionCache(worker, LARGE)
+    await (await sessions.find(name, "model")).replica.catch_up()
+    store.reads_before = 2  # the first is before the rounds are read
+    given = {"context": some_contexts(1, 1)[0], "label": "lost", "propensity": 0.2, "correct": True}
+    request = ImportRequest.model_validate({"source": "file", "offset": 0, "rounds": [given]})
+    with pytest.raises(UnknownLabelError):
+        await RoundImporter(sessions, worker).add(name, request)
+    assert (await store.read_tail(store.model.key, 0, 1)).round_count == 0
+    await store.close()
