@@ -54,7 +54,8 @@ class RoundImporter:
 
         Raises:
             ModelNotFoundError: if the model does not exist.
-            InvalidInputError: if a round does not fit the model; nothing is imported.
+            InvalidInputError: if a round does not fit the model; nothing is imported, unless the model changed
+                between two parts.
             ImportPositionError: if rounds of the source before these have not been imported.
             LearnerFailedError: if the learner cannot decide.
             StoreError: if the store fails. Rounds may have been imported; repeat the request.
