@@ -2,14 +2,10 @@
 
 import ast
 import sys
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from tests.architecture.graphs import graph_of, shortest_cycles
 from tests.architecture.modules import Import, Module, SourceTree
-
-MOST_MODULES = 14
-"""The most modules in one folder."""
 
 _BUILTINS = ("eval", "exec", "compile", "__import__")
 _MAKERS_OF_CODE = {*_BUILTINS, *(f"builtins.{name}" for name in _BUILTINS), "importlib.import_module", "import_module"}
@@ -60,12 +56,6 @@ def folder_cycles(tree: SourceTree, depth: int | None = None) -> list[str]:
 def relative_imports(tree: SourceTree) -> list[str]:
     """Find relative imports."""
     return [str(each) for each in tree.imports if each.target.startswith(".")]
-
-
-def crowded_folders(tree: SourceTree, most: int = MOST_MODULES) -> list[str]:
-    """Find folders with too many modules, not counting `__init__.py`."""
-    counts = Counter(str(module.path.parent) for module in tree.modules if not module.is_package)
-    return [f"{folder} holds {count} modules" for folder, count in sorted(counts.items()) if count > most]
 
 
 def foreign_imports(tree: SourceTree, libraries: Mapping[str, str], own: Collection[str]) -> list[str]:

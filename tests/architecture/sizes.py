@@ -1,23 +1,14 @@
-"""Limits on the length of files and functions, and the definitions that need a docstring."""
+"""The limit on the length of functions, and the definitions that need a docstring."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from tests.architecture.modules import Module, SourceTree
 
-LONGEST_FILE = 300
 LONGEST_FUNCTION = 40
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def long_files(tree: SourceTree, excused: Collection[str] = (), most: int = LONGEST_FILE) -> list[str]:
-    """Find files with too many lines, and exemptions of files that are short or missing."""
-    lengths = {str(module.path): len(module.text.splitlines()) for module in tree.modules}
-    long = {path: length for path, length in lengths.items() if length > most}
-    found = [f"{path}:{most + 1}: {length} lines" for path, length in long.items() if path not in excused]
-    return found + [f"{path} needs no exemption" for path in excused if path not in long]
 
 
 def long_functions(tree: SourceTree, most: int = LONGEST_FUNCTION) -> list[str]:
