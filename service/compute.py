@@ -1,7 +1,7 @@
-"""Threads for long computations. Models share them fairly, and they never delay the end of the process.
+"""Threads for long computations. API keys share them fairly, and they never delay the end of the process.
 
 Kernels release the interpreter's lock, so the event loop continues while they run. Long work is cut into slices.
-Between two slices, other models get a turn, and a cancelled computation ends.
+Between two slices, others get a turn, and a cancelled computation ends.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
+from service import request_context
 from service.errors import StoppingError
 
 _T = TypeVar("_T")
@@ -61,7 +62,8 @@ class Compute:
         """Run a function in a thread.
 
         Args:
-            owner: name of the model whose share of the threads it uses.
+            owner: name of the model whose share of the threads it uses, outside requests with an API key. In these,
+                the key has one share for all of its models.
             function: the computation. If long, it must release the interpreter's lock.
             args: arguments of the function.
 
@@ -71,6 +73,9 @@ class Compute:
         if self._closed:
             raise StoppingError("this worker is stopping")
         loop = asyncio.get_running_loop()
+        notes = request_context.current.get()
+        if notes is not None and notes.key_id is not None:
+            owner = f"key {notes.key_id}"
         job = _Job(owner, function, args, loop, loop.create_future())
         self._waiting.setdefault(owner, deque()).append(job)
         self._dispatch()

@@ -147,7 +147,12 @@ class Settings(BaseSettings):
         ge=1_000_000,
         description="Maximum multiply-adds of one decision or update of a new model; a core does about 10⁹ a second.",
     )
-    compute_threads: int = Field(2, ge=2, le=64, description="Threads for long computations in each worker.")
+    compute_threads: int = Field(
+        2,
+        ge=2,
+        le=64,
+        description="Threads for long computations in each worker; one API key uses at most half of them.",
+    )
     max_requests_in_flight: int = Field(
         1000, ge=1, le=1_000_000, description="Maximum concurrent requests in each worker."
     )

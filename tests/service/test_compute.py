@@ -1,11 +1,13 @@
 """The laws of the thread pool for long computations: bounded, shared fairly, and quick to stop."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from service import request_context
 from service.compute import INLINE_COST, SLICE_COST, Compute, slices
 from service.errors import StoppingError
 
@@ -44,6 +46,16 @@ def gate() -> Iterator[Gate]:
     gate.open()
 
 
+@contextlib.contextmanager
+def as_key(key_id: str | None) -> Iterator[None]:
+    """Run what follows for a request with an API key, or without one."""
+    notes = request_context.RequestContext("request")
+    notes.key_id = key_id
+    token = request_context.current.set(notes)
+    yield
+    request_context.current.reset(token)
+
+
 def submitted(compute: Compute, owner: str, function: Callable[[], str]) -> "asyncio.Task[str]":
     """Start a computation in the background."""
     return asyncio.create_task(compute.run(owner, function))
@@ -61,6 +73,22 @@ async def test_one_owner_has_half_of_the_threads(gate: Gate) -> None:
     await asyncio.gather(*hog)
     assert gate.most == 2
     assert not compute.busy
+
+
+async def test_one_key_has_half_of_the_threads_for_all_of_its_models(gate: Gate) -> None:
+    """The models of an API key share its threads, so that another key is served; without keys, each has its own."""
+    compute, other = Compute(2), Gate()
+    with as_key("hog"):
+        hog = [submitted(compute, f"model-{i}", gate) for i in range(5)]
+    await gate.begun()
+    other.open()
+    with as_key("small"):
+        assert (await compute.run("model-0", other)).startswith("compute-")
+    with as_key(None):
+        assert (await compute.run("model-0", other)).startswith("compute-")
+    assert gate.most == 1
+    gate.open()
+    await asyncio.gather(*hog)
 
 
 async def test_the_number_of_threads_is_bounded(gate: Gate) -> None:
