@@ -5,10 +5,12 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from service.compute import Compute
+from service.models.reading import ModelReader
 from service.store.base import Store
 
 
@@ -23,6 +25,11 @@ class Environment:
     new_id: Callable[[], str]
     monotonic: Callable[[], float] = time.monotonic  # seconds; never goes back
     store_offset: Callable[[], float] = float  # seconds to add to the store's clock, by which predictions expire
+
+    @cached_property
+    def models(self) -> ModelReader:
+        """Reads models, and keeps those read last."""
+        return ModelReader(self.compute)
 
 
 def system_environment(store: Store, compute: Compute) -> Environment:

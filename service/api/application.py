@@ -144,7 +144,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         rounds.import_router(use_cases.imports, most),
         copies.router(use_cases.lifecycle.copying, compute),
         explanations.router(use_cases.rounds),
-        evaluation.router(LatestRounds(environment.store, compute)),
+        evaluation.router(LatestRounds(environment)),
         shadows.router(use_cases.shadows, use_cases.lifecycle.promoting),
         open_predictions.router(use_cases.catalogue),
         learners.router(),

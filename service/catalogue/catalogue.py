@@ -11,7 +11,7 @@ from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED, aliases_of
 from service.access.keys import Names
-from service.catalogue.changing import changed_model, check_count, is_repeated, stale
+from service.catalogue.changing import changed_model, is_repeated, stale
 from service.catalogue.descriptions import Described, described, history_of, version_of
 from service.catalogue.open_predictions import OpenPredictions, PredictionPage
 from service.catalogue.round_log import LogReader, moment
@@ -20,8 +20,9 @@ from service.environment import Environment
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
 from service.input_errors import InvalidInputError
 from service.models.changes import change_of
-from service.models.model import Limits, Model, new_model, reading_cost, stored_model
+from service.models.model import Limits, Model, new_model
 from service.models.model_summary import Summary, read_summary, summary_of
+from service.models.reading import reading_cost
 from service.schemas.changes import ModelPatch
 from service.schemas.learners import LearnerDescription, LearnerList
 from service.schemas.models import ChangeList, DamageNote, ModelDefinition, ModelSummary
@@ -56,6 +57,7 @@ class Catalogue:
     def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:
         self._store = environment.store
         self._compute = environment.compute
+        self._models = environment.models
         self._now = environment.now
         self._new_id = environment.new_id
         self._limits = limits
@@ -86,7 +88,7 @@ class Catalogue:
         """
         stored = await stored_under(self._store, name)
         found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
-        answer, version = described(stored, await self._read(stored))
+        answer, version = described(stored, await self._models.read(stored))
         return Described(answer.model_copy(update={"damage": [_note(each) for each in found] or None}), version)
 
     async def change(self, name: str, patch: ModelPatch, versions: Collection[str], by: str | None) -> Described:
@@ -109,21 +111,18 @@ class Catalogue:
 
     async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
         """Make a change; return False if another one came first. Raise as `change` does."""
-        model, count = await self._read(stored), len(stored.history)
+        model, count = await self._models.read(stored), len(stored.history)
         if not {"*", version_of(stored.key, count)} & set(versions):
-            if version_of(stored.key, count - 1) in versions and is_repeated(stored, patch, by):
+            if version_of(stored.key, count - 1) in versions and await is_repeated(self._models, stored, patch, by):
                 return True
             raise stale(stored.key, count)
         change = change_of(patch, model.definition, self._now(), by)
         if change is None:
             return True
-        check_count(count)
         try:
-            changed = await self._compute.run_costly(
-                reading_cost(stored), model.name, changed_model, model, change, self._limits
-            )
+            changed = await changed_model(self._compute, stored, model, change, self._limits)
         except InvalidInputError:
-            if "*" in versions and is_repeated(stored, patch, by):  # after a lost answer
+            if "*" in versions and await is_repeated(self._models, stored, patch, by):  # after a lost answer
                 return True
             raise
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
@@ -137,9 +136,6 @@ class Catalogue:
             left_out.add("freshness")  # earlier releases do not know this policy
         text = model.definition.model_dump_json(exclude=left_out)
         return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
-
-    async def _read(self, stored: StoredModel) -> Model:
-        return await self._compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored)
 
     async def page(self, cursor: str, limit: int, own: Names) -> Page:
         """Return up to `limit` models in `own` after the cursor. An unreadable one does not affect the others."""
@@ -180,7 +176,7 @@ class Catalogue:
         stored = await self._store.get_model(listed.name)
         if stored is None:
             return None
-        model = await self._read(stored)
+        model = await self._models.read(stored)
         summary = summary_of(model, stored.definition)
         with contextlib.suppress(StoreError):  # otherwise, the next call rebuilds it
             await self._store.keep_summary(model.key, summary.model_dump_json(exclude_defaults=True))
@@ -202,7 +198,7 @@ class Catalogue:
         Raises:
             ModelNotFoundError: if the model does not exist.
         """
-        model = await self._read(await stored_under(self._store, name))
+        model = await self._models.read(await stored_under(self._store, name))
         return await LogReader(model, self._store, self._compute).read(after, limit)
 
     async def changes(self, name: str, after: int, limit: int) -> ChangeList:
@@ -221,7 +217,7 @@ class Catalogue:
         Raises:
             ModelNotFoundError: if the model does not exist.
         """
-        model = await self._read(await stored_under(self._store, name))
+        model = await self._models.read(await stored_under(self._store, name))
         return await OpenPredictions(model, self._store, self._compute).page(cursor, limit, self._now())
 
 

@@ -1,16 +1,27 @@
 """Changes of models: whether they may be made, and what they make."""
 
+from collections.abc import Sequence
+
 from service.catalogue.descriptions import version_of
+from service.compute import Compute
 from service.errors import PreconditionFailedError
 from service.input_errors import TooManyChangesError
 from service.models.changes import Change, change_of, read_change
-from service.models.model import Limits, Model, check_limits, stored_model
+from service.models.model import Limits, Model, check_limits
+from service.models.reading import ModelReader, reading_cost
 from service.schemas.changes import ModelPatch
 from service.store.stored_models import ModelKey, StoredModel
 from service.wording.values import quoted
 
 MOST_CHANGES = 10_000
 """Maximum changes of a model. Each reader of the model reads all of them."""
+
+MOST_HISTORY_BYTES = 2**22
+"""Maximum bytes of all changes of a model, as stored. Each change writes them again."""
+
+MOST_HISTORY_WEIGHT = 100_000_000
+"""Maximum of `Model.history_weight`: a fold copies the labels at each change of them. A model with 100,000 labels may
+change them 1,000 times, one with 10,000 labels as often as `MOST_CHANGES`."""
 
 
 def stale(key: ModelKey, change_count: int) -> PreconditionFailedError:
@@ -19,31 +30,49 @@ def stale(key: ModelKey, change_count: int) -> PreconditionFailedError:
     return PreconditionFailedError(f"names another version of the model; its ETag is {version}", "If-Match")
 
 
-def check_count(change_count: int) -> None:
-    """Check that a model may have another change.
+def check_history(history: Sequence[str], weight: int) -> None:
+    """Check that a model may have a history, which every reader of the model folds.
+
+    Args:
+        history: its changes, as stored.
+        weight: `Model.history_weight`.
 
     Raises:
         TooManyChangesError: if it may not.
     """
-    if change_count >= MOST_CHANGES:
-        raise TooManyChangesError(f"the model has {change_count} changes; a model may have at most {MOST_CHANGES}")
+    limits = (
+        (len(history), MOST_CHANGES, "changes"),
+        (sum(len(line.encode()) for line in history), MOST_HISTORY_BYTES, "bytes of changes"),
+        (weight, MOST_HISTORY_WEIGHT, "labels, added up over its changes of labels"),
+    )
+    for number, most, what in limits:
+        if number > most:
+            detail = f"the model would have {number:,} {what}; it may have at most {most:,}. Create a new model"
+            raise TooManyChangesError(detail)
 
 
-def is_repeated(stored: StoredModel, patch: ModelPatch, by: str | None) -> bool:
+async def is_repeated(models: ModelReader, stored: StoredModel, patch: ModelPatch, by: str | None) -> bool:
     """Check whether the last change of a model is what a request asks for, because its first answer was lost."""
     if not stored.history:
         return False
-    before, last = stored_model(stored, len(stored.history) - 1), read_change(stored.history[-1])
+    before, last = await models.read(stored, len(stored.history) - 1), read_change(stored.history[-1])
     asked = change_of(patch, before.definition, last.at, by)
     return asked is not None and asked.says_the_same(last)
 
 
-def changed_model(model: Model, change: Change, limits: Limits) -> Model:
-    """Return a model after a change.
+async def changed_model(compute: Compute, stored: StoredModel, model: Model, change: Change, limits: Limits) -> Model:
+    """Return a stored model after a further change, before the change is written.
 
     Raises:
         InvalidInputError: if the change does not fit, or if the learner would be too large or too slow.
+        TooManyChangesError: if the model cannot have another change.
     """
+    changed = await compute.run_costly(reading_cost(stored), model.name, _changed, model, change, limits)
+    check_history((*stored.history, change.encode()), changed.history_weight)
+    return changed
+
+
+def _changed(model: Model, change: Change, limits: Limits) -> Model:
     changed = model.changed(change)
     if change.learner is not None or (change.labels is not None and change.labels.add):
         check_limits(changed.learner, limits)

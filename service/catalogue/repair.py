@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from learners.base import InvalidStateError
 from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
-from service.models.model import Model, stored_model
+from service.models.model import Model
+from service.models.reading import stored_model
 from service.replicas.folding.snapshot_state import read_state
 from service.store.base import Block, LogEntry, Store
 from service.store.damage import Damage, DamagedSnapshotError

@@ -5,7 +5,8 @@ from service.catalogue.stored import stored_under
 from service.environment import Environment
 from service.errors import ShadowNotFoundError
 from service.input_errors import TooManyShadowsError
-from service.models.model import Limits, Model, reading_cost, stored_model
+from service.models.model import Limits, Model
+from service.models.reading import reading_cost
 from service.schemas.models import LearnerChoice
 from service.schemas.shadows import ComparisonAnswer, IntervalAnswer, ShadowAnswer
 from service.shadows.comparison import Compared, compare
@@ -29,6 +30,7 @@ class Shadows:
     def __init__(self, environment: Environment, limits: Limits) -> None:
         self._store = environment.store
         self._compute = environment.compute
+        self._models = environment.models
         self._now = environment.now
         self._new_id = environment.new_id
         self._limits = limits
@@ -92,7 +94,7 @@ class Shadows:
 
     async def _model(self, name: str) -> tuple[StoredModel, Model]:
         stored = await stored_under(self._store, name)
-        return stored, await self._compute.run_costly(reading_cost(stored), name, stored_model, stored)
+        return stored, await self._models.read(stored)
 
     async def _sums(self, stored: StoredModel, shadow: StoredShadow) -> Sums:
         """Return the sums of a shadow; those of no rounds if its snapshot is missing or damaged."""

@@ -15,13 +15,13 @@ from learners.evaluation.off_policy.sums import Settings
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.weights import weighable
 from service.actions.logged import decode
-from service.compute import Compute
+from service.environment import Environment
 from service.errors import ModelNotFoundError
 from service.evaluation.answers import LEVEL, clip_for, policy_value
 from service.input_errors import NotEvaluableError
-from service.models.model import Model, reading_cost, stored_model
+from service.models.model import Model
 from service.schemas.reports.evaluation import EvaluationAnswer
-from service.store.base import LogEntry, Store
+from service.store.base import LogEntry
 from service.store.log_entries import read_page
 from service.store.records.layout import HOLDOUT
 from service.store.records.parts import LogRows
@@ -48,13 +48,13 @@ class LatestRounds:
     """Evaluates the policies of models.
 
     Args:
-        store: holds the models and their logs.
-        compute: runs evaluations off the event loop.
+        environment: provides the store and worker threads.
     """
 
-    def __init__(self, store: Store, compute: Compute) -> None:
-        self._store = store
-        self._compute = compute
+    def __init__(self, environment: Environment) -> None:
+        self._store = environment.store
+        self._compute = environment.compute
+        self._models = environment.models
 
     async def evaluate(self, name: str, most: int) -> EvaluationAnswer:
         """Return the values of the served policy, the holdout, the uniform one, and the best constant label.
@@ -70,7 +70,7 @@ class LatestRounds:
         stored = await self._store.get_model(name)
         if stored is None:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
-        model = await self._compute.run_costly(reading_cost(stored), name, stored_model, stored)
+        model = await self._models.read(stored)
         if is_structured(model.learner):
             detail = f"{model.learner.algorithm} answers sets or rankings, which have no estimators here"
             raise NotEvaluableError(detail, "name")

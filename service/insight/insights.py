@@ -14,7 +14,6 @@ from service.insight.answers import statistics_answer
 from service.insight.figures import counted_model
 from service.insight.glances import glance_of
 from service.insight.subject import Subject, subject_of
-from service.models.model import reading_cost, stored_model
 from service.schemas.models import ModelSummary
 from service.schemas.reports.statistics import ModelGlance
 from service.store.base import ModelStats
@@ -44,6 +43,7 @@ class Insights:
     def __init__(self, environment: Environment, catalogue: Catalogue) -> None:
         self._store = environment.store
         self._compute: Compute = environment.compute
+        self._models = environment.models
         self._now = environment.now
         self._catalogue = catalogue
         self._subjects: OrderedDict[tuple[str, int], Subject] = OrderedDict()
@@ -89,7 +89,7 @@ class Insights:
         subject = self._subjects.get(version)
         if subject is None:
             stored = await stored_under(self._store, name)
-            model = await self._compute.run_costly(reading_cost(stored), name, stored_model, stored)
+            model = await self._models.read(stored)
             version, subject = (model.key.incarnation, model.change_count), subject_of(model)
             self._subjects[version] = subject
         self._subjects.move_to_end(version)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from learners.base import InvalidStateError
 from learners.codec import encode_state
 from service import __version__
+from service.catalogue.changing import check_history
 from service.catalogue.descriptions import Described, described
 from service.catalogue.stored import stored_under
 from service.environment import Environment
@@ -18,8 +19,9 @@ from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFil
 from service.lifecycle.sessions import Sessions, current
 from service.models.changes import Change, Defined, Origin, check_policies
 from service.models.closing import check_closing
-from service.models.model import Limits, Model, check_limits, stored_model
+from service.models.model import Limits, Model, check_limits
 from service.models.model_summary import summary_of
+from service.models.reading import stored_model
 from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.store.base import Snapshot
 from service.store.copies import Counts, ModelCopy
@@ -76,6 +78,7 @@ class Copying:
         Raises:
             ModelNotFoundError: if the other one does not exist.
             ModelExistsError: if the name is taken.
+            TooManyChangesError: if it would have too many changes, with the one that makes it a clone.
             StoreError: if the other one cannot be read, or the store fails.
         """
         await self._check_free(new)
@@ -157,6 +160,7 @@ def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, Mod
     counts = _counts(decode_statistics(snapshot.statistics), snapshot.round_count)
     copy = ModelCopy(definition, history, "", snapshot, counts, imports=source.imports)
     model = stored_model(_stored(key, copy, origin.at))
+    check_history(history, model.history_weight)
     summary = summary_of(model, definition).model_dump_json(exclude_defaults=True)
     return model, copy._replace(summary=summary, policies=model.stored_policies)
 

@@ -12,7 +12,7 @@ from service.catalogue.changing import MOST_CHANGES
 from service.errors import NewerVersionError
 from service.input_errors import ModelFileError
 from service.lifecycle.model_file import ExportedImport, as_file_error
-from service.models.changes import read_change
+from service.models.changes import checked_policies, read_change
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.schemas.policies import LONGEST_WINDOW, SHORTEST_WINDOW
 from service.store.import_store import ImportedSource
@@ -32,13 +32,14 @@ def checked_history(changes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
         NewerFileError: if a newer version made one.
     """
     if len(changes) >= MOST_CHANGES:
-        raise ModelFileError(f"got {len(changes)} changes; a model may have at most {MOST_CHANGES}")
+        raise ModelFileError(f"got {len(changes):,} changes; a model may have at most {MOST_CHANGES:,}")
     return tuple(_checked(number, change) for number, change in enumerate(changes, 1))
 
 
 def _checked(number: int, given: dict[str, Any]) -> str:
     try:
         change = read_change(json.dumps(given))
+        checked_policies(change.policies)
     except pydantic.ValidationError as error:
         unknown = {each["type"] for each in error.errors(include_url=False)} <= {"extra_forbidden", "literal_error"}
         detail = f"change {number} is not one of this version"

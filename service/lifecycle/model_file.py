@@ -26,7 +26,9 @@ from service.wording.values import shown
 FORMAT, VERSION = "wager-model", 1
 """The format of the file, and its version."""
 
-_MOST_HEADER = 2**26
+_MOST_HEADER = 2**24
+"""Maximum bytes of the header: four times the longest history (`MOST_HISTORY_BYTES`)."""
+
 _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
 _ITEM_BYTES = {"F64": 8, "I64": 8}
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
@@ -112,8 +114,10 @@ def read_file(data: memoryview) -> ModelFile:
 def _header(data: memoryview) -> tuple[dict[str, Any], int]:
     """Return the header, and the bytes after it."""
     length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or length > min(len(data) - 8, _MOST_HEADER):
+    if len(data) < 8 or length > len(data) - 8:
         raise ModelFileError("it is not a safetensors file, or is cut short: its header does not fit into it")
+    if length > _MOST_HEADER:
+        raise ModelFileError(f"its header has {length:,} bytes; it may have at most {_MOST_HEADER:,}")
     header = _json(bytes(data[8 : 8 + length]), "its header")
     if not isinstance(header, dict):
         raise ModelFileError("its header must be an object")

@@ -4,14 +4,14 @@ import json
 from collections.abc import Callable, Collection, Sequence
 
 from service.catalogue.catalogue import Catalogue
-from service.catalogue.changing import changed_model, check_count, stale
+from service.catalogue.changing import changed_model, stale
 from service.catalogue.descriptions import Described, version_of
 from service.catalogue.stored import make_change
 from service.environment import Environment
 from service.errors import ShadowLagsError, ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
 from service.models.changes import Change, FromSnapshot, Promotion, read_change
 from service.models.learner_choice import hyperparameters
-from service.models.model import Limits, Model, reading_cost, stored_model
+from service.models.model import Limits, Model
 from service.models.model_summary import summary_of
 from service.replicas.folding.reading import TYPICAL_NONZEROS
 from service.shadows.definition import read_definition
@@ -43,6 +43,7 @@ class Promoting:
     def __init__(self, environment: Environment, limits: Limits, catalogue: Catalogue) -> None:
         self._store = environment.store
         self._compute = environment.compute
+        self._models = environment.models
         self._now = environment.now
         self._new_id = environment.new_id
         self._limits = limits
@@ -84,15 +85,11 @@ class Promoting:
             raise stale(stored.key, count)
         if not found:
             raise ShadowNotFoundError(f"the model has no shadow {quoted(name)}", "shadow")
-        check_count(count)
-        cost = reading_cost(stored)
-        model = await self._compute.run_costly(cost, stored.key.name, stored_model, stored)
+        model = await self._models.read(stored)
         check_lag(model, found[0], stored.round_count)
         state = FromSnapshot(snapshot=self._new_id(), then_folds=True)
         change = self._change(model, found[0], state, by)
-        changed = await self._compute.run_costly(
-            cost, stored.key.name, changed_model, model, change, self._limits
-        )  # before anything is written
+        changed = await changed_model(self._compute, stored, model, change, self._limits)
         if not await self._keep(model, found[0], state.snapshot, change):
             return False
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)

@@ -4,14 +4,14 @@ import json
 from collections.abc import Collection
 
 from service.catalogue.catalogue import Catalogue
-from service.catalogue.changing import changed_model, check_count, stale
+from service.catalogue.changing import changed_model, stale
 from service.catalogue.descriptions import Described, version_of
 from service.catalogue.stored import make_change
 from service.environment import Environment
 from service.errors import SnapshotNotFoundError
 from service.models.changes import Change, FromSnapshot, NewState, read_change
 from service.models.learner_choice import hyperparameters
-from service.models.model import Limits, Model, reading_cost, stored_model
+from service.models.model import Limits, Model
 from service.models.model_summary import summary_of
 from service.replicas.new_states import kept_state
 from service.store.stored_models import StoredModel
@@ -30,6 +30,7 @@ class Replacing:
     def __init__(self, environment: Environment, limits: Limits, catalogue: Catalogue) -> None:
         self._store = environment.store
         self._compute = environment.compute
+        self._models = environment.models
         self._now = environment.now
         self._limits = limits
         self._catalogue = catalogue
@@ -69,18 +70,14 @@ class Replacing:
             if version_of(stored.key, count - 1) in versions and _is_repeated(stored, state, by):
                 return True
             raise stale(stored.key, count)
-        check_count(count)
-        model = await self._model(stored, count)
+        model = await self._models.read(stored)
         learner = None if state == "initial" else await self._other_learner(stored, model, state)
         change = Change(state=state, learner=learner, at=self._now(), by=by)
-        changed = changed_model(model, change, self._limits)
+        changed = await changed_model(self._compute, stored, model, change, self._limits)
         if isinstance(state, FromSnapshot):
             await kept_state(self._store, self._compute, changed, state.snapshot)  # a damaged one changes nothing
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
         return await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
-
-    async def _model(self, stored: StoredModel, change_count: int) -> Model:
-        return await self._compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored, change_count)
 
     async def _other_learner(self, stored: StoredModel, model: Model, state: FromSnapshot) -> dict[str, object] | None:
         """Return the learner that a kept snapshot belongs to; None if the model has it."""
@@ -88,7 +85,7 @@ class Replacing:
         note = next((note for note in notes if note.id == state.snapshot), None)
         if note is None:
             raise SnapshotNotFoundError(f"the model has no snapshot {quoted(state.snapshot)}", "snapshot")
-        then = await self._model(stored, note.change_count)
+        then = await self._models.read(stored, note.change_count)
         chosen = json.loads(note.learner) if note.learner else hyperparameters(then.learner)
         return None if chosen == hyperparameters(model.learner) else chosen
 

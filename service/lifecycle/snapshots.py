@@ -12,7 +12,7 @@ from service.errors import (
 )
 from service.lifecycle.sessions import Sessions, current
 from service.models.changes import FromSnapshot, read_change
-from service.models.model import reading_cost
+from service.models.reading import reading_cost
 from service.schemas.lifecycle import SnapshotAnswer, SnapshotList, SnapshotRequest
 from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
 from service.store.stored_models import StoredModel

@@ -22,10 +22,8 @@ from service.input_errors import (
 from service.schemas.changes import ModelPatch
 from service.schemas.labels import MOST_LABELS, Label
 from service.schemas.models import ChangeKind, LearnerChoice, ModelDefinition
-from service.schemas.policies import POLICIES
+from service.schemas.policies import POLICIES, Policies
 from service.strict_body import Body
-from service.wording.json_schemas import root_of
-from service.wording.validation import explain
 from service.wording.values import counted, quoted
 
 _LEAST_LABELS = 2
@@ -109,6 +107,7 @@ class Defined(NamedTuple):
 
     definition: ModelDefinition
     retired: frozenset[str] = frozenset()
+    history_weight: int = 0  # the sum, over the changes of labels, of the number of labels after each
 
 
 def read_change(text: str) -> Change:
@@ -118,6 +117,14 @@ def read_change(text: str) -> Change:
         pydantic.ValidationError: if it is invalid.
     """
     return Change.model_validate_json(text)
+
+
+def replaces_state(text: bytes) -> bool:
+    """Check whether an encoded change replaces the state of the model. One that cannot be read may."""
+    try:
+        return Change.model_validate_json(text).state is not None
+    except pydantic.ValidationError:
+        return True
 
 
 def kind_of(change: Change) -> ChangeKind:
@@ -153,14 +160,38 @@ def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str
 
 
 def after(defined: Defined, changes: Sequence[Change]) -> Defined:
-    """Return the definition after further changes.
+    """Return the definition after further changes, in one pass: of several values of a policy, only the last is read.
 
     Raises:
-        InvalidInputError: if a change does not fit the definition before it.
+        InvalidInputError: if a change of labels does not fit the labels before it.
+        pydantic.ValidationError: if a policy is unknown or has an invalid value.
     """
+    definition, retired, weight = defined
+    labels: _Labels | None = None
+    updates: dict[str, Any] = {}
     for change in changes:
-        defined = _applied(defined, change)
-    return defined
+        updates |= change.policies
+        if change.labels is not None:
+            labels = labels or _Labels(definition.labels, retired)
+            labels.take(change.labels)
+            weight += len(labels.all)
+    updates = checked_policies(updates)
+    learners = [change.learner for change in changes if change.learner is not None]
+    if learners:
+        updates["learner"] = LearnerChoice(**learners[-1])
+    if labels is not None:
+        updates["labels"], retired = labels.all, frozenset(labels.retired)
+    return Defined(definition.model_copy(update=updates), retired, weight)
+
+
+def checked_policies(policies: dict[str, Any]) -> dict[str, Any]:
+    """Return values of policies, read from JSON.
+
+    Raises:
+        pydantic.ValidationError: if a policy is unknown or has an invalid value.
+    """
+    read = Policies.model_validate(policies)
+    return {name: getattr(read, name) for name in policies}
 
 
 def check_learner(learner: AnyLearner, change: Change) -> None:
@@ -192,7 +223,7 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
         UnknownLabelError: if the holdout answers a label that the model does not have.
         RetiredLabelError: if the holdout answers a retired label.
     """
-    definition, retired = defined
+    definition, retired, _ = defined
     several = learner.answer in ("label-set", "ranking")
     if several and definition.mode == "logging":
         raise InvalidInputError(f'got "logging"; {learner.algorithm} answers several labels', "mode")
@@ -211,62 +242,51 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
         raise RetiredLabelError(f"the holdout answers {quoted(policy.label)}, so the model cannot retire it", field)
 
 
-def _applied(defined: Defined, change: Change) -> Defined:
-    definition, retired = defined
-    if change.policies:
-        definition = _with_policies(definition, change.policies)
-    if change.learner is not None:
-        definition = definition.model_copy(update={"learner": LearnerChoice(**change.learner)})
-    if change.labels is not None:
-        _check_added(defined, change.labels.add)
-        labels = [*definition.labels, *change.labels.add]
-        retired = _retired(definition.labels, retired, change.labels)
-        definition = definition.model_copy(update={"labels": labels})
-    return Defined(definition, retired)
+class _Labels:
+    """The labels of a model while changes are made.
 
+    Args:
+        labels: all labels, with the retired ones, in the order of their numbers.
+        retired: those that are retired.
+    """
 
-def _with_policies(definition: ModelDefinition, policies: dict[str, Any]) -> ModelDefinition:
-    """Return the definition with other policies. Policies may exclude each other, so all are validated together."""
-    if unknown := sorted(set(policies) - set(POLICIES)):
-        return ModelDefinition.model_validate(definition.model_dump() | {unknown[0]: policies[unknown[0]]})
-    names = set(ModelDefinition.model_fields) - {"labels"}
-    fields = definition.model_dump(mode="json", include=names) | policies
-    try:
-        few = {"labels": definition.labels[:_LEAST_LABELS]} if definition.actions is None else {}
-        changed = ModelDefinition.model_validate(fields | few)
-    except pydantic.ValidationError as error:
-        wrong = explain(error.errors(include_url=False)[0], root_of(ModelDefinition))
-        raise InvalidInputError(wrong.reason, wrong.field) from error
-    return changed.model_copy(update={"labels": definition.labels})
+    def __init__(self, labels: Sequence[str], retired: Collection[str]) -> None:
+        self.all = list(labels)
+        self.retired = set(retired)
+        self._known = set(labels)
 
+    def take(self, change: StoredLabels) -> None:
+        """Make a change, after checking it: a label cannot be added and retired at once."""
+        new = self._new(change.add)
+        self._retire(change.retire)
+        self.all += change.add
+        self._known |= new
+        remaining = len(self.all) - len(self.retired)
+        if remaining < _LEAST_LABELS:
+            left = counted(remaining, "labels")
+            detail = f"would leave {left}; a model keeps at least {_LEAST_LABELS} that are not retired"
+            raise TooFewLabelsError(detail, "labels.retire")
 
-def _check_added(defined: Defined, added: Sequence[str]) -> None:
-    labels, seen = defined.definition.labels, set(defined.definition.labels)
-    if len(labels) + len(added) > MOST_LABELS:
-        detail = f"got {len(added)}; the model has {len(labels)} labels, with retired ones, of at most {MOST_LABELS}"
-        raise InvalidInputError(detail, "labels.add")
-    for i, label in enumerate(added):
-        if label in defined.retired:
-            detail = f"got {quoted(label)}; the model has retired this label, and names are never used again"
-            raise RetiredLabelError(detail, f"labels.add.{i}")
-        if label in seen:
-            raise DuplicateLabelsError(f"got {quoted(label)}; the model has this label", f"labels.add.{i}")
-        seen.add(label)
+    def _new(self, added: Sequence[str]) -> set[str]:
+        """Return the labels to add as a set, after checking them."""
+        known, new = len(self.all), set[str]()
+        if known + len(added) > MOST_LABELS:
+            detail = f"got {len(added)}; the model has {known} labels, with retired ones, of at most {MOST_LABELS}"
+            raise InvalidInputError(detail, "labels.add")
+        for i, label in enumerate(added):
+            if label in self.retired:
+                detail = f"got {quoted(label)}; the model has retired this label, and names are never used again"
+                raise RetiredLabelError(detail, f"labels.add.{i}")
+            if label in self._known or label in new:
+                raise DuplicateLabelsError(f"got {quoted(label)}; the model has this label", f"labels.add.{i}")
+            new.add(label)
+        return new
 
-
-def _retired(labels: Sequence[str], retired: frozenset[str], change: StoredLabels) -> frozenset[str]:
-    """Return all retired labels, after checking that a change of these labels leaves enough."""
-    known, gone = set(labels), set(retired)
-    for i, label in enumerate(change.retire):
-        field = f"labels.retire.{i}"
-        if label not in known:
-            raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
-        if label in gone:
-            raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
-        gone.add(label)
-    remaining = len(known) + len(change.add) - len(gone)
-    if remaining < _LEAST_LABELS:
-        left = counted(remaining, "labels")
-        detail = f"would leave {left}; a model keeps at least {_LEAST_LABELS} that are not retired"
-        raise TooFewLabelsError(detail, "labels.retire")
-    return frozenset(gone)
+    def _retire(self, labels: Sequence[str]) -> None:
+        for i, label in enumerate(labels):
+            field = f"labels.retire.{i}"
+            if label not in self._known:
+                raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+            if label in self.retired:
+                raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
+            self.retired.add(label)

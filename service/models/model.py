@@ -1,7 +1,6 @@
 """A model: its definition, and the learner, labels and record format derived from it."""
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -17,9 +16,7 @@ from service.actions.vectors import ActionVectors
 from service.contexts.kind import ContextKind
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
-from service.errors import StoreCorruptError
 from service.input_errors import (
-    InvalidInputError,
     LabelsFixedError,
     ModelTooCostlyError,
     ModelTooLargeError,
@@ -27,11 +24,10 @@ from service.input_errors import (
 from service.models.action_answers import Actions
 from service.models.action_models import completed_definition, smaller_of
 from service.models.answer_kinds import Answers, answers_of
-from service.models.changes import Change, Defined, FromSnapshot, after, check_learner, check_policies, read_change
+from service.models.changes import Change, Defined, FromSnapshot, after, check_learner, check_policies
 from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.models.norm_policy import ContextCheck
-from service.models.unreadable import unreadable_definition
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
 from service.store.records.context_codec import SparseCodec
@@ -39,13 +35,10 @@ from service.store.records.format_3 import Past
 from service.store.records.layout import AS_SENT
 from service.store.records.parts import LogRows
 from service.store.records.records import RecordFormat
-from service.store.stored_models import ModelKey, StoredModel, StoredPolicies
+from service.store.stored_models import ModelKey, StoredPolicies
 
 FORGET_AFTER = 3600.0
 """Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
-
-
-_COST_PER_CHARACTER = 50  # cost of reading a character, in multiply-adds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +65,8 @@ class Model:
         first: the size of its evidence and the number of its labels before its changes; None without changes.
         served_by: the learner that answers in the place of `learner`, which is that of a shadow; None for a model.
         new_state: the state with which the last change replaced the model's own; None if it did not.
+        history_weight: the sum, over its changes of labels, of the number of labels after each.
+        digest: of the stored definition and changes that it was read from; empty if it was made otherwise.
     """
 
     key: ModelKey
@@ -83,6 +78,8 @@ class Model:
     first: tuple[int, int] | None = None
     served_by: AnyLearner | None = None
     new_state: Literal["initial"] | FromSnapshot | None = None
+    history_weight: int = 0
+    digest: bytes = b""
 
     @cached_property
     def name(self) -> str:
@@ -136,15 +133,17 @@ class Model:
         if change.labels is not None and self.vectors is not None:
             raise LabelsFixedError("the model has actions, which each request brings, and no labels", "labels")
         check_learner(self.learner, change)
-        definition, retired = after(Defined(self.definition, self.retired), [change])
+        definition, retired, weight = after(Defined(self.definition, self.retired, self.history_weight), [change])
         same = change.labels is None and change.learner is None
         learner = self.learner if same else build_learner(definition)
         check_policies(Defined(definition, retired), learner, self.retired)
         check_closing(definition, learner)
         count = self.change_count + 1
         since = self.learner_since if change.learner is None else count
-        first = self.first or _first(self.learner, self.definition.labels)
-        return Model(self.key, definition, learner, retired, count, since, first, new_state=change.state)
+        first = self.first or first_of(self.learner, self.definition.labels)
+        return Model(
+            self.key, definition, learner, retired, count, since, first, new_state=change.state, history_weight=weight
+        )
 
     def prepared(self, contexts: Contexts) -> Contexts:
         """Return contexts as the learner sees them, from contexts as clients send them."""
@@ -171,9 +170,8 @@ class Model:
             InvalidInputError: if the learner does not fit the model after its changes.
         """
         definition = self.definition.model_copy(update={"learner": choice, "mode": "online"})
-        return dataclasses.replace(
-            self, definition=definition, learner=build_learner(definition), served_by=self.served_by or self.learner
-        )
+        learner, served_by = build_learner(definition), self.served_by or self.learner
+        return dataclasses.replace(self, definition=definition, learner=learner, served_by=served_by, digest=b"")
 
     @cached_property
     def active(self) -> BoolArray:
@@ -246,37 +244,6 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
     return Model(ModelKey(definition.name, incarnation), complete, learner)
 
 
-def reading_cost(stored: StoredModel) -> int:
-    """Return the cost of `stored_model`, in multiply-adds."""
-    return (len(stored.definition) + sum(map(len, stored.history))) * _COST_PER_CHARACTER
-
-
-def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
-    """Return the model of a stored definition.
-
-    Args:
-        stored: the definition and its changes.
-        change_count: the number of changes to apply; None for all.
-
-    Raises:
-        NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
-        StoreCorruptError: if it cannot be read, or has fewer changes.
-    """
-    count = len(stored.history) if change_count is None else change_count
-    if count > len(stored.history):
-        raise StoreCorruptError(f"the history of model {stored.key.name!r} lacks change {len(stored.history) + 1}")
-    try:
-        defined = Defined(ModelDefinition.model_validate(json.loads(stored.definition)))
-        changes = [read_change(line) for line in stored.history[:count]]
-        definition, retired = after(defined, changes)
-        learner = build_learner(definition)
-        first = _first(build_learner(defined.definition), defined.definition.labels) if changes else None
-    except (ValueError, RecursionError, InvalidInputError) as error:
-        raise unreadable_definition(stored.key.name, error) from error
-    since = max((number for number, change in enumerate(changes, 1) if change.learner is not None), default=0)
-    new_state = changes[-1].state if changes else None
-    return Model(stored.key, definition, learner, retired, count, since, first, new_state=new_state)
-
-
-def _first(learner: AnyLearner, labels: Sequence[str]) -> tuple[int, int]:
+def first_of(learner: AnyLearner, labels: Sequence[str]) -> tuple[int, int]:
+    """Return the size of the evidence and the number of labels of a model before its changes."""
     return learner.evidence_size, len(labels)

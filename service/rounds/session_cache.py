@@ -6,9 +6,8 @@ from collections import OrderedDict
 
 from service.environment import Environment
 from service.errors import ModelNotFoundError, WagerError
-from service.models.model import Model, reading_cost, stored_model
 from service.rounds.session import ModelSession
-from service.store.stored_models import ModelKey, StoredModel
+from service.store.stored_models import ModelKey
 from service.wording.values import quoted
 
 _log = logging.getLogger(__name__)
@@ -46,8 +45,7 @@ class SessionCache:
         stored = await self._environment.store.get_model(name)
         if stored is None:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
-        compute = self._environment.compute
-        model = await compute.run_costly(reading_cost(stored), name, _complete_model, stored)
+        model = await self._environment.models.read(stored)
         await self._environment.store.watch_closing([model.key] if model.closing else [])
         retained = model.definition.retain_seconds is not None
         await self._environment.store.watch_retention([model.key] if retained else [])
@@ -136,13 +134,6 @@ class SessionCache:
             if session.idle and session is not newest:
                 self._close(session)
                 session.replica.release()
-
-
-def _complete_model(stored: StoredModel) -> Model:
-    """Load a stored model, including the properties that it computes once from its labels."""
-    model = stored_model(stored)
-    _ = model.answers, model.format
-    return model
 
 
 def _cost(session: ModelSession) -> int:

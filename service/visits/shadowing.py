@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from service.environment import Environment
 from service.errors import ModelNotFoundError, ShadowNotFoundError, StoreError, StoreUnavailableError, WagerError
-from service.models.model import Model, reading_cost, stored_model
+from service.models.model import Model
 from service.shadows.shadow_replica import ShadowReplica
 from service.store.shadow_store import StoredShadow
 from service.store.stored_models import ModelKey, StoredModel
@@ -45,6 +45,7 @@ class Shadowing:
 
     def __init__(self, environment: Environment) -> None:
         self._store = environment.store
+        self._models = environment.models
         self._compute = RestingCompute(environment.compute, environment.monotonic)
         self._offset = environment.store_offset
         self._monotonic = environment.monotonic
@@ -80,8 +81,7 @@ class Shadowing:
         lagging = [each for each in shadows if each.rounds is None or each.rounds < stored.round_count]
         if not lagging:
             return _PAUSE_SECONDS
-        cost = reading_cost(stored)
-        model = await self._compute.run_costly(cost, stored.key.name, stored_model, stored)
+        model = await self._models.read(stored)
         pauses = [await self._fold(model, shadow) for shadow in lagging]
         return max(pauses)
 

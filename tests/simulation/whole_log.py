@@ -3,7 +3,8 @@
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from service.models.model import Model, stored_model
+from service.models.model import Model
+from service.models.reading import stored_model
 from service.store import keys
 from service.store.base import ChangeEntry, LogEntry, Snapshot, Tail
 from service.store.connections.addresses import Kind

@@ -2,7 +2,8 @@
 
 from service.compute import Compute
 from service.errors import ModelNotFoundError
-from service.models.model import Model, reading_cost, stored_model
+from service.models.model import Model
+from service.models.reading import read_model
 from service.store.base import Store
 
 
@@ -25,4 +26,4 @@ async def model_after(store: Store, compute: Compute, model: Model, change_count
     stored = await store.get_model(model.name)
     if stored is None or stored.key != model.key:
         raise ModelNotFoundError(f"there is no model {model.name!r}", "model")
-    return await compute.run_costly(reading_cost(stored), model.name, stored_model, stored, change_count)
+    return await read_model(compute, stored, change_count, model)

@@ -6,6 +6,7 @@ from learners.growth import with_more_labels
 from learners.layouts import state_bytes
 from service.compute import FIRST_CALL, Compute
 from service.models.model import Model
+from service.replicas.folding.definitions import model_after
 from service.replicas.folding.guarded_fold import Folder
 from service.replicas.folding.log_fold import LogFold
 from service.replicas.folding.reading import Run
@@ -27,6 +28,7 @@ class OtherLearnerFold(LogFold):
 
     def __init__(self, model: Model, choice: LearnerChoice, store: Store, compute: Compute) -> None:
         self._choice = choice
+        self._shadowed = model
         super().__init__(model.shadowed_by(choice), store, compute)
 
     def _use(self, model: Model) -> None:
@@ -34,7 +36,8 @@ class OtherLearnerFold(LogFold):
         self._recomputing = Recomputing(model.learner)
 
     async def _model_after(self, change_count: int) -> Model:
-        return (await super()._model_after(change_count)).shadowed_by(self._choice)
+        self._shadowed = await model_after(self._store, self._compute, self._shadowed, change_count)
+        return self._shadowed.shadowed_by(self._choice)
 
     async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> Any:
         """Return the state with the labels that a change adds: the initial one if the learner's labels cannot grow."""

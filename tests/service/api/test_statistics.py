@@ -7,7 +7,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from service.models.model import stored_model
+from service.models.reading import stored_model
 from service.replicas.publishing import StatisticsPublisher
 from service.replicas.replica import Replica
 from service.store.base import PublishedStatistics

@@ -6,7 +6,8 @@ import pytest
 from learners.codec import encode_state
 from learners.registry import ALIASES, ALL_LEARNERS
 from service.models.learner_choice import hyperparameters
-from service.models.model import Model, stored_model
+from service.models.model import Model
+from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore

@@ -16,7 +16,7 @@ import pytest
 
 from learners.base import Contexts
 from learners.codec import encode_state
-from service.models.model import stored_model
+from service.models.reading import stored_model
 from service.store.base import LogEntry
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import StoredModel

@@ -12,7 +12,8 @@ from learners.growth import with_more_labels
 from learners.registry import ALL_LEARNERS
 from service.errors import StoreCorruptError
 from service.models.changes import Change, FromSnapshot, StoredLabels
-from service.models.model import Model, stored_model
+from service.models.model import Model
+from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.rounds.session import ModelSession
 from service.store import keys

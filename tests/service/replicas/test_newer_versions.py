@@ -6,7 +6,7 @@ import pytest
 
 from learners.codec import encode_state
 from service.errors import NewerVersionError, StoreCorruptError
-from service.models.model import stored_model
+from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.base import Snapshot

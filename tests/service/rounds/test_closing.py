@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from service.errors import StoreUnavailableError
-from service.models.model import Model, stored_model
+from service.models.model import Model
+from service.models.reading import stored_model
 from service.rounds.session_cache import SessionCache
 from service.store import keys
 from service.store.base import LogEntry

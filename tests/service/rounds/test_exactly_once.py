@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from learners.codec import encode_state
-from service.models.model import stored_model
+from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.store.redis.redis_store import RedisStore
 from tests.service.plain import WINDOW, Expected, Life

@@ -7,7 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.models.model import Model, stored_model
+from service.models.model import Model
+from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import COMPUTE, bits, definition, one_by_one, some_contexts, whole_log

@@ -9,7 +9,8 @@ from learners.base import Rounds
 from learners.codec import decode_state
 from service.errors import ShadowNotFoundError
 from service.models.changes import Change, StoredLabels
-from service.models.model import Limits, Model, stored_model
+from service.models.model import Limits, Model
+from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.schemas.models import LearnerChoice
 from service.shadows.definition import Definition, complete_choice

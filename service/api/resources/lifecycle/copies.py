@@ -49,7 +49,13 @@ def _clones(copying: Copying) -> APIRouter:
         "/clone",
         status_code=201,
         response_model=ModelAnswer,
-        responses=responses(errors.ModelNotFoundError, errors.ModelExistsError, *_UNREADABLE, errors.StoreFullError),
+        responses=responses(
+            errors.ModelNotFoundError,
+            errors.ModelExistsError,
+            input_errors.TooManyChangesError,
+            *_UNREADABLE,
+            errors.StoreFullError,
+        ),
     )
     async def clone_model(name: Name, request: CloneRequest) -> Described:
         """Create a model with the definition, the changes, the counts and the state of this one.

@@ -1,0 +1,150 @@
+"""Reads models from the store: a definition and its changes, in one pass."""
+
+import dataclasses
+import json
+from collections import OrderedDict
+
+import xxhash
+
+from learners.base import AnyLearner
+from service.compute import Compute
+from service.errors import StoreCorruptError
+from service.input_errors import InvalidInputError
+from service.models.changes import Defined, after, read_change
+from service.models.learner_choice import build_learner
+from service.models.model import Model, first_of
+from service.models.unreadable import unreadable_definition
+from service.schemas.models import ModelDefinition
+from service.store.stored_models import ModelKey, StoredModel
+
+_COST_PER_CHARACTER = 50  # of reading, in multiply-adds
+
+_MOST_BYTES = 64 * 2**20
+"""Approximate bytes of the models that a reader keeps."""
+
+_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10
+"""Approximate bytes of a model without features and labels, and of each character of its definition."""
+
+
+class ModelReader:
+    """Reads models from the store. It keeps those that it read last, so that their histories are folded once.
+
+    Args:
+        compute: reads long definitions off the event loop.
+    """
+
+    def __init__(self, compute: Compute) -> None:
+        self._compute = compute
+        self._newest: OrderedDict[ModelKey, tuple[Model, int]] = OrderedDict()  # after all changes, and its bytes
+        self._bytes = 0
+
+    async def read(self, stored: StoredModel, change_count: int | None = None) -> Model:
+        """Return a stored model; see `read_model`. Tables that the caller derives from it are not kept."""
+        newest, _ = self._newest.get(stored.key, (None, 0))
+        model = await read_model(self._compute, stored, change_count, newest)
+        if model.change_count == len(stored.history):
+            self._keep(model, _MODEL_BYTES + _BYTES_PER_CHARACTER * _characters(stored))
+        return dataclasses.replace(model)
+
+    def _keep(self, model: Model, size: int) -> None:
+        _, before = self._newest.pop(model.key, (None, 0))
+        self._newest[model.key] = model, size
+        self._bytes += size - before
+        while self._bytes > _MOST_BYTES and len(self._newest) > 1:
+            _, (_, dropped) = self._newest.popitem(last=False)
+            self._bytes -= dropped
+
+
+async def read_model(
+    compute: Compute, stored: StoredModel, change_count: int | None = None, known: Model | None = None
+) -> Model:
+    """Return a stored model, and `known` itself if it is that model.
+
+    Args:
+        compute: reads long definitions off the event loop.
+        stored: the definition and its changes.
+        change_count: the number of changes to apply; None for all.
+        known: this model as it was read before, after any changes. If it is the model after fewer of these, only the
+            others are read.
+
+    Raises:
+        NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
+        StoreCorruptError: if it cannot be read, or has fewer changes.
+    """
+    count = len(stored.history) if change_count is None else change_count
+    base = known if known is not None and _is_part(known, stored, count) else None
+    if base is not None and base.change_count == count:
+        return base
+    return await compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored, count, base)
+
+
+def reading_cost(stored: StoredModel) -> int:
+    """Return the cost of reading a definition and its changes, in multiply-adds."""
+    return _characters(stored) * _COST_PER_CHARACTER
+
+
+def _characters(stored: StoredModel) -> int:
+    return len(stored.definition) + sum(map(len, stored.history))
+
+
+def stored_model(stored: StoredModel, change_count: int | None = None, base: Model | None = None) -> Model:
+    """Return a stored model.
+
+    Args:
+        stored: the definition and its changes.
+        change_count: the number of changes to apply; None for all.
+        base: the model after some of these changes; None to begin with the definition.
+
+    Raises:
+        NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
+        StoreCorruptError: if it cannot be read, or has fewer changes.
+    """
+    count = len(stored.history) if change_count is None else change_count
+    if count > len(stored.history):
+        raise StoreCorruptError(f"the history of model {stored.key.name!r} lacks change {len(stored.history) + 1}")
+    try:
+        return _after(base or _without_changes(stored), stored, count)
+    except (ValueError, RecursionError, InvalidInputError) as error:
+        raise unreadable_definition(stored.key.name, error) from error
+
+
+def _without_changes(stored: StoredModel) -> Model:
+    definition = ModelDefinition.model_validate(json.loads(stored.definition))
+    return Model(stored.key, definition, build_learner(definition), digest=_digest(stored, 0))
+
+
+def _after(base: Model, stored: StoredModel, count: int) -> Model:
+    """Return a model after the first `count` changes."""
+    if count == base.change_count:
+        return base
+    changes = [read_change(line) for line in stored.history[base.change_count : count]]
+    definition, retired, weight = after(Defined(base.definition, base.retired, base.history_weight), changes)
+    numbered = enumerate(changes, base.change_count + 1)
+    return Model(
+        stored.key,
+        definition,
+        _learner_after(base, definition),
+        retired,
+        count,
+        max([number for number, change in numbered if change.learner is not None], default=base.learner_since),
+        base.first or first_of(base.learner, base.definition.labels),
+        new_state=changes[-1].state,
+        history_weight=weight,
+        digest=_digest(stored, count),
+    )
+
+
+def _learner_after(base: Model, definition: ModelDefinition) -> AnyLearner:
+    same = base.definition.labels is definition.labels and base.definition.learner is definition.learner
+    return base.learner if same else build_learner(definition)
+
+
+def _is_part(model: Model, stored: StoredModel, count: int) -> bool:
+    """Check whether a model is a stored one after at most `count` of its changes."""
+    is_shorter = model.key == stored.key and model.change_count <= min(count, len(stored.history))
+    return is_shorter and model.digest == _digest(stored, model.change_count)
+
+
+def _digest(stored: StoredModel, count: int) -> bytes:
+    """Return the digest of a definition and its first changes, which may be others after a fail-over."""
+    return xxhash.xxh3_128_digest("\n".join((stored.definition, *stored.history[:count])).encode())

@@ -1,0 +1,152 @@
+"""The laws of reading stored models: one pass over any history, and no more than what is new."""
+
+import asyncio
+import dataclasses
+import itertools
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.compute import Compute
+from service.errors import NewerVersionError, StoreCorruptError
+from service.models.changes import read_change
+from service.models.model import Model
+from service.models.reading import ModelReader, read_model, stored_model
+from service.store.stored_models import ModelKey, StoredModel
+
+T = TypeVar("T")
+
+_MODES = st.sampled_from(["online", "frozen", "logging"])
+_LEARNERS = st.sampled_from([{"algorithm": "fastcb"}, {"algorithm": "gaptron", "loss": "hinge"}])
+
+
+class CountingCompute(Compute):
+    """Runs everything at once, and counts it."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.runs = 0
+
+    async def run_costly(self, _: int, __: str, function: Callable[..., T], *args: Any) -> T:
+        """See `Compute.run_costly`."""
+        self.runs += 1
+        return function(*args)
+
+
+def stored(changes: Sequence[dict[str, Any]], labels: Sequence[str] = ("a", "b"), name: str = "m") -> StoredModel:
+    """Return a stored model with these changes."""
+    definition = {"name": name, "labels": labels, "features": {"kind": "dense", "size": 2}}
+    history = tuple(json.dumps(each | {"at": float(at)}) for at, each in enumerate(changes))
+    return StoredModel(ModelKey(name, "one"), json.dumps(definition), 0.0, 0, 0, 0, history=history)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Return changes that fit each other."""
+    labels, retired, changes = ["a", "b"], set[str](), list[dict[str, Any]]()
+    for number in range(draw(st.integers(0, 12))):
+        match draw(st.integers(0, 3)):
+            case 0:
+                added = [f"l{number}-{i}" for i in range(draw(st.integers(1, 3)))]
+                gone = draw(st.sets(st.sampled_from([each for each in labels if each not in retired]), max_size=1))
+                changes.append({"labels": {"add": added, "retire": sorted(gone)}})
+                labels, retired = labels + added, retired | gone
+            case 1:
+                changes.append({"policies": {"mode": draw(_MODES), "window_seconds": draw(st.floats(1.0, 9.0))}})
+            case 2:
+                changes.append({"policies": {"retain_rounds": draw(st.integers(0, 9))}, "state": "initial"})
+            case _:
+                changes.append({"learner": draw(_LEARNERS), "state": "initial"})
+    return changes
+
+
+def facts(model: Model) -> dict[str, Any]:
+    """Return all that a model is, except for how it was read."""
+    return {each.name: getattr(model, each.name) for each in dataclasses.fields(model) if each.name != "digest"}
+
+
+@given(histories())
+def test_every_way_of_reading_a_history_gives_the_same_model(changes: list[dict[str, Any]]) -> None:
+    """In one pass, change by change, or from any model known before: the model is the same after each change."""
+    asyncio.run(_check_every_way(changes))
+
+
+async def _check_every_way(changes: list[dict[str, Any]]) -> None:
+    whole, compute, reader = stored(changes), CountingCompute(), ModelReader(CountingCompute())
+    step, read = stored_model(whole, 0), [stored_model(whole, n) for n in range(len(changes) + 1)]
+    for number, line in enumerate(whole.history, 1):
+        step = step.changed(read_change(line))
+        assert facts(step) == facts(read[number])
+        growing = whole._replace(history=whole.history[:number])
+        assert facts(await reader.read(growing)) == facts(read[number])
+    for known, wanted in itertools.product(read, repeat=2):
+        assert await read_model(compute, whole, wanted.change_count, known) == wanted
+
+
+async def test_a_model_of_a_lost_history_is_not_continued() -> None:
+    """After a fail-over that lost changes, others may have their numbers: they are read anew."""
+    lost, kept = {"labels": {"add": ["lost"]}}, {"labels": {"add": ["kept"]}}
+    reader = ModelReader(CountingCompute())
+    assert (await reader.read(stored([lost]))).definition.labels == ["a", "b", "lost"]
+    assert (await reader.read(stored([kept]))).definition.labels == ["a", "b", "kept"]
+    later = await read_model(
+        CountingCompute(), stored([kept, {"labels": {"retire": ["a"]}}]), 2, stored_model(stored([lost]))
+    )
+    assert (later.definition.labels, later.retired) == (["a", "b", "kept"], frozenset("a"))
+    other = stored([lost])._replace(key=ModelKey("m", "two"))
+    assert (await read_model(CountingCompute(), other, 1, stored_model(stored([lost])))).key == other.key
+
+
+async def test_a_reader_reads_each_history_once() -> None:
+    """A model that has not changed is not read again, and its reader's tables do not stay."""
+    compute = CountingCompute()
+    reader, one, two = ModelReader(compute), stored([{"labels": {"add": ["c"]}}]), stored([], name="n")
+    for _ in range(3):
+        model, _ = await reader.read(one), await reader.read(two)
+        assert "answers" not in vars(model)
+        assert model.answers.choices == 3
+    assert compute.runs == 2
+
+
+def seconds(function: Callable[[], object]) -> float:
+    """Return the processor time of a call, the least of three."""
+    spent = []
+    for _ in range(3):
+        begun = time.thread_time()
+        function()
+        spent.append(time.thread_time() - begun)
+    return min(spent)
+
+
+@pytest.mark.parametrize("kind", ["retirements", "policies"])
+def test_a_long_history_costs_about_as_much_as_its_parts(kind: str) -> None:
+    """Two thousand changes of a model with many labels cost far less than as many readings of it."""
+    labels = [f"label {i}" for i in range(20_000)]
+    retirements = [{"labels": {"retire": [label]}} for label in labels[:2_000]]
+    policies = [{"policies": {"retain_rounds": i}} for i in range(2_000)]
+    long = stored(retirements if kind == "retirements" else policies, labels)
+    plain = seconds(lambda: stored_model(stored([], labels)))
+    assert seconds(lambda: stored_model(long)) < 100 * plain
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"policies": {"pace": 1}}, NewerVersionError),
+        ({"policies": {"window_seconds": "long"}}, StoreCorruptError),
+        ({"labels": {"add": ["a"]}}, StoreCorruptError),
+        ({"labels": {"add": ["c"], "retire": ["c"]}}, StoreCorruptError),
+        ({"labels": {"retire": ["c"]}}, StoreCorruptError),
+        ({"labels": {"retire": ["a"]}}, StoreCorruptError),
+    ],
+    ids=str,
+)
+def test_a_history_that_does_not_fit_is_reported(change: dict[str, Any], error: type[Exception]) -> None:
+    """Policies of a newer version, invalid values, and labels that are there, missing, or too few, are no model."""
+    with pytest.raises(error):
+        stored_model(stored([{"policies": {"mode": "frozen"}}, change]))
