@@ -62,8 +62,8 @@ class Replica(LogFold):
             snapshot = await self._encoded()
         retained = self.model.definition.retain_rounds
         stored_rounds = await self._store.save_snapshot(self.model.key, snapshot, retained)
-        # The stored snapshot may be of another worker: only its rounds are known.
-        changes = snapshot.change_count if stored_rounds == snapshot.round_count else 0
+        # The stored snapshot may be of another worker. With as many rounds, it has at least the changes between them.
+        changes = snapshot.change_count if stored_rounds >= snapshot.round_count else 0
         self.snapshot_rounds = max(self.snapshot_rounds, stored_rounds)
         self.snapshot_changes = max(self.snapshot_changes, changes)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from service.replicas.replica import Replica
 
 SNAPSHOT_EVERY = 1_000
-"""Minimum new rounds that trigger a snapshot."""
+"""Minimum new rounds and changes that trigger a snapshot."""
 
 SNAPSHOT_PAUSE = 1.0
 """Minimum seconds between two snapshots. Folding the rounds of one second again takes less time."""
@@ -35,13 +35,19 @@ class SnapshotPolicy:
 
     @property
     def has_many_rounds(self) -> bool:
-        """Whether enough new rounds exist to write a snapshot without waiting for the next upkeep."""
+        """Whether enough new rounds and changes exist to write a snapshot without waiting for the next upkeep."""
         paused = self._now() - self._begun_at >= SNAPSHOT_PAUSE
         after = max(SNAPSHOT_EVERY, self._replica.bytes // self._replica.model.format.round_bytes)
-        return paused and self._replica.round_count - self._replica.snapshot_rounds >= after
+        return paused and self._new >= after
 
     @property
     def is_due(self) -> bool:
         """Whether the next upkeep must write a snapshot."""
         aged = self._now() - self._begun_at >= SNAPSHOT_AGE + self._replica.bytes / _BYTES_PER_SECOND
-        return self.has_many_rounds or (aged and self._replica.round_count > self._replica.snapshot_rounds)
+        return self.has_many_rounds or (aged and self._new > 0)
+
+    @property
+    def _new(self) -> int:
+        """The rounds and changes that the latest snapshot lacks."""
+        replica = self._replica
+        return replica.round_count - replica.snapshot_rounds + replica.change_count - replica.snapshot_changes

@@ -3,11 +3,13 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, TypeVar
 
 from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
 from service.errors import ModelNotFoundError, StoreCorruptError
+from service.models.changes import replaces_state
 from service.models.model import Model
 from service.replicas.folding.definitions import model_after
 from service.replicas.folding.guarded_fold import Folder, learn
@@ -137,17 +139,18 @@ class LogFold(ABC):
         return there is not None and there != self._last_at
 
     async def _fold_all(self, entries: Sequence[LogEntry], changes: Sequence[ChangeEntry]) -> None:
-        """Fold rounds, and make each change at its place among them."""
+        """Fold rounds, and make changes at their places among them."""
         loads = self._loads
-        for change in changes:
-            earlier = [entry for entry in entries if entry.last_round <= change.round_count]
+        for round_count, together in groupby(changes, lambda change: change.round_count):
+            earlier = [entry for entry in entries if entry.last_round <= round_count]
             entries = entries[len(earlier) :]
             await self._fold(earlier)
             if self._loads > loads:
                 return
-            if self.round_count != change.round_count:
-                raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {change.round_count}")
-            await self._make(change)
+            if self.round_count != round_count:
+                raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {round_count}")
+            for change in _effective(list(together)):
+                await self._make(change)
         await self._fold(entries)
 
     async def _model_after(self, change_count: int) -> Model:
@@ -175,7 +178,10 @@ class LogFold(ABC):
         """Note that n rounds of a run have been folded."""
 
     async def _make(self, change: ChangeEntry) -> None:
-        """Make a change. The history of the model says what it is, so that every worker and every reader agrees."""
+        """Make a change, and those before it at its place.
+
+        The history of the model says what they are, so that every worker and every reader agrees.
+        """
         before, after = self.model, await self._model_after(change.change_count)
         state = await self._state_after(before, after, change)
         self._use(after)
@@ -245,3 +251,12 @@ class LogFold(ABC):
 
     async def _run(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
         return await self._compute.run_costly(cost, self.model.name, function, *args)
+
+
+def _effective(changes: Sequence[ChangeEntry]) -> list[ChangeEntry]:
+    """Return the changes at one place of the log that must be made, so that the state is the same as after all of them.
+
+    The model after the last one has the labels and policies of all. Only the last one that replaces the state matters.
+    """
+    replacing = [change for change in changes if replaces_state(change.payload)]
+    return [*(replacing[-1:] if replacing[-1:] != changes[-1:] else []), changes[-1]]

@@ -1,5 +1,6 @@
 """The laws of folds with changes: every worker reaches the same state, to the bit, wherever changes fall."""
 
+import itertools
 import json
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 
 from service.models.changes import Change, StoredLabels
-from service.models.model import Model, stored_model
+from service.models.model import Model
+from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.rounds.session import ModelSession
 from service.store import keys
@@ -161,3 +163,33 @@ def test_a_change_is_one_line() -> None:
     change = Change(labels=StoredLabels(add=(strange,)), at=1.0, by="k")
     assert "\n" not in change.encode()
     assert Change.model_validate_json(change.encode()) == change
+
+
+async def test_changes_at_one_place_of_the_log_are_made_together(
+    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica reads the definition a few times, however many changes follow each other; its state is the same."""
+    model, number = await make_model(store, name, learner={"algorithm": "fastcb"}), itertools.count()
+    session = ModelSession(model, environment(store))
+    await judge(session, await predict(session, 3))
+    for i in range(40):
+        await alter(store, model, next(number), labels=StoredLabels(add=(f"l{i}",), retire=(f"l{i - 1}",) if i else ()))
+        await session.replica.catch_up()
+        if i == 20:
+            await alter(store, model, next(number), state="initial")
+            await session.replica.catch_up()
+    await judge(session, await predict(session, 3))
+    await session.replica.catch_up()
+    reads, get_model = 0, store.get_model
+
+    async def counted(asked: str) -> Any:
+        nonlocal reads
+        reads += 1
+        return await get_model(asked)
+
+    monkeypatch.setattr(store, "get_model", counted)
+    other = await fresh(store, model)
+    assert (other.round_count, other.change_count) == (6, 41)
+    assert bits(other.state) == bits(session.replica.state)
+    assert other.statistics.counts().encode() == session.replica.statistics.counts().encode()
+    assert reads <= 3

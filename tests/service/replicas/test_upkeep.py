@@ -15,6 +15,7 @@ from service.store import keys
 from service.store.base import Snapshot
 from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
+from tests.service.replicas.altering import alter
 from tests.service.rounds.sessions import environment, judge, predict, session_cache, settled
 from tests.service.sample_models import (
     CutShort,
@@ -208,3 +209,27 @@ async def test_damaged_warnings_count_as_none(store: RedisStore, name: str, valu
     stored = await store.get_model(name)
     assert stored is not None
     assert stored.warnings == ()
+
+
+async def test_a_snapshot_is_due_after_changes(store: RedisStore, name: str) -> None:
+    """A model that changes often is snapshot, so that later workers need not make its changes again."""
+    model, clock = await make_model(store, name), Clock()
+    session = ModelSession(model, environment(store, clock))
+    await judge(session, await predict(session, 1))
+    await alter(store, model, 0, policies={"mode": "frozen"})
+    await session.replica.catch_up()
+    clock.now += SNAPSHOT_AGE + 1.0
+    await session.maintain()
+    await settled(session)
+    assert (session.replica.snapshot_rounds, session.replica.snapshot_changes) == (1, 1)
+    await alter(store, model, 1, policies={"mode": "online"})
+    await session.replica.catch_up()
+    await session.maintain()
+    assert session.replica.snapshot_changes == 1
+    clock.now += SNAPSHOT_AGE + 1.0
+    await session.maintain()
+    await settled(session)
+    assert session.replica.snapshot_changes == 2
+    snapshot = await store.load_snapshot(model.key)
+    assert snapshot is not None
+    assert (snapshot.round_count, snapshot.change_count) == (1, 2)
