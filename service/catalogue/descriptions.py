@@ -72,7 +72,7 @@ def _answer(stored: StoredModel, model: Model) -> ModelAnswer:
         correct=stored.correct,
         reward=stored.correct + stored.partial,
         labels=definition.labels,
-        retired_labels=[label for label in definition.labels if label in model.retired],
+        retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],
         changes=_changes(stored),
         warnings=list(stored.warnings),
         damaged_rounds=stored.damaged,
