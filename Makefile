@@ -110,7 +110,6 @@ $(VENV)/.serve: requirements/serve.txt $(VENV)/.made
 $(VENV)/.kernels: $(VENV)/.serve $(shell find learners -name '*.py')
 	@echo "Compiling the learners for this machine ..."
 	@$(PY) -P -m learners
-	@$(PY) -P -m learners.evaluation
 	@touch $@
 $(VENV)/.otel: requirements/otel.txt $(VENV)/.serve
 	$(PIP) -r requirements/otel.txt

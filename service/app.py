@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from fastapi import FastAPI
 
-from learners.evaluation.off_policy import sums
-from learners.registry import warm_up
+from learners.warming import warm_up
 from service.access.access_control import access_control
 from service.api.application import UseCases, build_application
 from service.api.middleware.body_limit import Pace
@@ -140,7 +139,6 @@ async def _running(
 def _warm_up() -> None:
     """Load the kernels once per process: tests run hundreds of workers in one."""
     warm_up()
-    sums.warm_up()
     gc.freeze()  # kernels last as long as the process
 
 

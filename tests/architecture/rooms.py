@@ -28,7 +28,7 @@ ROOMS: dict[str, str] = {
     "learners.actions": f"{_GROUND} learners.kernels learners.context_checks learners.checks",
     "learners.algorithms": f"{_MACHINERY} learners.actions learners.mathematics learners.output_spaces",
     "learners.answers": f"{_MACHINERY} learners.mathematics",
-    "learners.registry": f"{_GROUND} learners.actions learners.algorithms learners.answers learners.mathematics",
+    "learners.registry": "learners.algorithms",
     "learners.codec": f"{_GROUND} learners.registry",
     "learners.new_models": f"{_GROUND} learners.registry",
     "learners.growth": _GROUND,
@@ -44,7 +44,11 @@ ROOMS: dict[str, str] = {
         "learners.evaluation.intervals learners.mathematics learners.new_models learners.registry"
     ),
     "learners.estimators.processes": "",
-    "learners.__main__": "learners.registry",
+    "learners.warming": (
+        f"{_GROUND} learners.actions learners.algorithms learners.answers learners.evaluation "
+        "learners.evaluation.off_policy learners.mathematics learners.registry"
+    ),
+    "learners.__main__": "learners.warming",
     # service: vocabulary and shared helpers
     "service": "",
     "service.input_errors": "service.errors",
@@ -144,7 +148,7 @@ ROOMS: dict[str, str] = {
     # the top
     "service.settings": "service.wording service.store.connections",
     "service.app": (
-        "learners.evaluation.off_policy learners.registry service.processes service.draining service.compute "
+        "learners.warming service.processes service.draining service.compute "
         "service.store service.store.redis service.environment service.access service.models service.rounds "
         "service.imports service.visits service.catalogue service.insight service.lifecycle service.observability "
         "service.api service.api.middleware service.settings"

@@ -1,16 +1,17 @@
-"""After `warm_up` no kernel compiles again, for any hyperparameters, dense or sparse."""
+"""After `warm_up` no kernel of a learner compiles, and after `compile_all` no loop of shadows."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import numba
 
 from learners import codec
-from learners.base import Problem, Rounds
-from learners.registry import warm_up
+from learners.answers import is_structured
+from learners.base import AnyLearner, Problem, Rounds
+from learners.evaluation.progressive import progress_unchecked
+from learners.warming import compile_all, warm_up
+from tests.kernels import Compiled, compiled, compiled_since
 from tests.learners.arrays import as_sparse
 from tests.learners.implementations import IMPLEMENTATIONS
 from tests.learners.worlds import random_rounds
@@ -18,38 +19,43 @@ from tests.learners.worlds import random_rounds
 ROOT = Path(__file__).parents[2]
 
 
-def compiled() -> dict[str, list[str]]:
-    """Return every loaded kernel of the learners, with the signatures that are compiled."""
-    kernels: dict[str, Any] = {
-        f"{module.__name__}.{name}": thing
-        for module in list(sys.modules.values())
-        if module.__name__.startswith("learners.")
-        for name, thing in vars(module).items()
-        if isinstance(thing, numba.core.registry.CPUDispatcher)
-    }
-    return {name: [str(signature) for signature in kernel.signatures] for name, kernel in kernels.items()}
-
-
-def play_all() -> None:
-    """Let every implementation decide and fold, on the kinds of states and rounds that a worker has."""
+def all_rounds() -> Iterator[tuple[AnyLearner, Rounds]]:
+    """Yield every implementation with dense and with sparse rounds."""
     for case in IMPLEMENTATIONS:
         learner = case.at(Problem(4, 5))
         dense = random_rounds(1, 8, learner)
         for rounds in (dense, dense._replace(contexts=as_sparse(dense.contexts))):
+            yield learner, rounds
+
+
+def play_all() -> None:
+    """Let every implementation decide, fold and explain, on the kinds of states and rounds that a worker has."""
+    for learner, rounds in all_rounds():
+        state = codec.decode_state(learner, codec.encode_state(learner, learner.init()))
+        evidence = learner.decide(state, rounds.contexts).evidence
+        state = learner.fold(state, Rounds.of_bits(*rounds[:5], evidence, rounds.residual_uniforms))
+        learner.contributions(state, rounds.contexts.rows(0, 1))
+
+
+def progress_all() -> None:
+    """Let every implementation that may be a shadow fold the rounds of another policy."""
+    for learner, rounds in all_rounds():
+        if not is_structured(learner):
             state = codec.decode_state(learner, codec.encode_state(learner, learner.init()))
-            evidence = learner.decide(state, rounds.contexts).evidence
-            learner.fold(state, Rounds.of_bits(*rounds[:5], evidence, rounds.residual_uniforms))
+            progress_unchecked(learner, state, rounds)
 
 
-def compiled_late() -> dict[str, list[str]]:
-    """Return what `play_all` compiles after `warm_up`, in a process that has compiled nothing yet."""
+def compiled_late() -> list[Compiled]:
+    """Return what both compile after they should not, in a process that has compiled nothing yet."""
     assert not any(compiled().values())
-    warm_up()
-    before = compiled()
-    assert sum(map(bool, before.values())) > 20
-    play_all()
-    later = {name: [s for s in signatures if s not in before[name]] for name, signatures in compiled().items()}
-    return {name: signatures for name, signatures in later.items() if signatures}
+    late = []
+    for prepare, use in ((warm_up, play_all), (compile_all, progress_all)):
+        prepare()
+        before = compiled()
+        assert sum(map(bool, before.values())) > 20
+        use()
+        late.append(compiled_since(before))
+    return late
 
 
 def test_nothing_is_compiled_after_the_warm_up() -> None:
@@ -57,4 +63,4 @@ def test_nothing_is_compiled_after_the_warm_up() -> None:
     program = "import json; from tests.learners.test_warm_up import compiled_late; print(json.dumps(compiled_late()))"
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout) == {}
+    assert json.loads(run.stdout) == [{}, {}]

@@ -101,12 +101,6 @@ def sum_terms(policies: Sequence[Terms], settings: Settings) -> list[Sums]:
     return sums
 
 
-def warm_up() -> None:
-    """Compile the kernels of the sums, or load them from the cache."""
-    one = np.ones(1)
-    sum_terms([Terms(np.ones(1, np.int64), *[one] * 7)], Settings(replicates=1))
-
-
 def _sum_block(terms: Terms, drawn: FloatArray, accepted: FloatArray, settings: Settings) -> Sums:
     weights, rewards, used = terms.weights * terms.used, terms.rewards, terms.used
     robust = terms.expected + terms.weights * (rewards - terms.predicted)

@@ -72,7 +72,7 @@ SINGLE = sorted(name for name, learner in LEARNERS.items() if issubclass(learner
 
 @pytest.mark.parametrize("algorithm", SINGLE)
 async def test_no_shadow_waits_for_a_compilation(store: RedisStore, name: str, algorithm: str) -> None:
-    """`python -m learners.evaluation` has compiled the loop for the rounds of a log, whatever the learner.
+    """`python -m learners` has compiled the loop for the rounds of a log, whatever the learner.
 
     A worker that compiles it answers no request of the model for some ten seconds.
     """
@@ -86,4 +86,4 @@ async def test_no_shadow_waits_for_a_compilation(store: RedisStore, name: str, a
     before = loop.stats.cache_misses.copy()
     assert (await caught_up(store, model)).sums.rounds == 20
     missed = loop.stats.cache_misses - before
-    assert not missed, "run python -m learners.evaluation"
+    assert not missed, "run python -m learners"

@@ -1,0 +1,110 @@
+"""Compiles the kernels of the service, or loads them from the cache. A kernel compiled later would delay a request."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+import numpy as np
+
+from learners.actions.base import ActionProblem, ActionRounds, AnyActionLearner, Candidates
+from learners.actions.vectors import FeatureSets, joined_vectors
+from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
+from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
+from learners.algorithms.improper.weak_learners import WEAK_LEARNERS
+from learners.answers import draw_answers, uniforms_per_answer
+from learners.base import AnyLearner, Contexts, Problem, Rounds, every_label
+from learners.evaluation.off_policy.logged import LoggedRounds
+from learners.evaluation.off_policy.policies import Served
+from learners.evaluation.off_policy.reward_model import RewardProblem, reward_sums
+from learners.evaluation.off_policy.sums import Settings
+from learners.evaluation.off_policy.terms import Evaluated, sums_of
+from learners.evaluation.progressive import progress_unchecked
+from learners.mathematics.preparation import Preparation, prepare
+from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS
+
+_PROBLEM = Problem(n_labels=3, n_features=1)
+_ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))
+"""One dense and one sparse context."""
+
+
+def warm_up(begin: float = 0.0) -> None:
+    """Load the kernels that every worker needs, which takes some seconds, or compile them, which takes minutes.
+
+    Args:
+        begin: where in the list of calls to begin, in [0, 1). Processes that begin at different places share the work,
+            because each loads what another has compiled.
+    """
+    _call_all(_always(), begin)
+
+
+def compile_all(begin: float = 0.0) -> None:
+    """Call `warm_up`, as every worker does when it starts; then compile what only some workers and commands need.
+
+    Args:
+        begin: as for `warm_up`.
+    """
+    warm_up(begin)
+    _call_all(_sometimes(), begin)
+
+
+def _call_all(calls: Iterable[Callable[[], object]], begin: float) -> None:
+    calls = list(calls)
+    first = int(begin * len(calls))
+    for call in calls[first:] + calls[:first]:
+        call()
+
+
+def _always() -> Iterator[Callable[[], object]]:
+    """Yield calls that together need every kernel of predictions, explanations, feedback and evaluations."""
+    learners = [cls(problem=_PROBLEM) for cls in ALL_LEARNERS.values()]
+    learners += [AdaBoostOlm(problem=_PROBLEM, weak_learner=name) for name in WEAK_LEARNERS]
+    for learner in (*learners, FenchelYoungRanking(problem=_PROBLEM, polytope="birkhoff")):
+        for contexts in _ONE_OF_EACH:
+            yield partial(_play_once, learner, contexts)
+    for cls in ACTION_LEARNERS.values():
+        for contexts in _ONE_OF_EACH:
+            yield partial(_choose_once, cls(problem=ActionProblem(n_features=1)), contexts)
+    for contexts in _ONE_OF_EACH:
+        yield partial(prepare, contexts, Preparation("scale", 1.0, True, 1))
+    features = FeatureSets(np.array([0, 1]), np.ones(1, np.uint64), np.ones(1), np.zeros(1, np.int64))
+    yield partial(joined_vectors, features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
+    yield partial(sums_of, _logged(), [Evaluated(Served())], Settings(replicates=1))
+
+
+def _sometimes() -> Iterator[Callable[[], object]]:
+    """Yield calls that need the loops of shadows, which take 60 MB when loaded, and the kernel of `wager evaluate`."""
+    for cls in LEARNERS.values():
+        yield partial(_progress_once, cls(problem=_PROBLEM))
+    yield partial(reward_sums, _logged(), RewardProblem(n_labels=1, n_features=1, first=1))
+
+
+def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
+    state = learner.init()
+    decisions = learner.decide(state, contexts)
+    labels, propensities, residual_uniforms = draw_answers(
+        learner, decisions, np.zeros((1, uniforms_per_answer(learner)))
+    )
+    outcome = np.array([True]), labels
+    rounds = Rounds.of_bits(contexts, labels, propensities, *outcome, decisions.evidence, residual_uniforms)
+    learner.contributions(learner.fold(state, rounds), contexts)
+
+
+def _choose_once(learner: AnyActionLearner, contexts: Contexts) -> None:
+    state = learner.init()
+    learner.decide(state, Candidates(contexts, np.array([0, 1]), np.empty(0, np.bool_)))
+    state = learner.fold(state, ActionRounds(contexts, np.ones(1), np.ones(1), np.ones(1, np.int64)))
+    learner.contributions(state, contexts)
+
+
+def _progress_once(learner: AnyLearner) -> None:
+    """Let a learner decide and fold one round of another policy."""
+    number, bit, third = np.zeros(1, np.int64), np.ones(1, np.bool_), np.full(1, 1 / 3)
+    evidence = np.empty((1, 0))
+    rounds = Rounds(_ONE_OF_EACH[0], number, third, bit, number, evidence, np.zeros(1), np.ones(1), every_label(1))
+    progress_unchecked(learner, learner.init(), rounds)
+
+
+def _logged() -> LoggedRounds:
+    """Return a round of a log."""
+    one, number, no = np.ones(1), np.ones(1, np.int64), np.zeros(1, np.bool_)
+    label = np.zeros(1, np.int64)
+    return LoggedRounds(number, label, one, one, every_label(1), number, no, label, _ONE_OF_EACH[0])
