@@ -4,6 +4,8 @@
 """
 
 import sys
+import traceback
+from pathlib import Path
 
 import httpx2
 
@@ -22,11 +24,17 @@ def main(names: list[str]) -> int:
                 print("passed", f"{suite}: {name}:", check(), flush=True)  # noqa: T201
                 passed += 1
             except (AssertionError, RuntimeError, TimeoutError, LookupError, httpx2.HTTPError) as error:
-                print("FAILED", f"{suite}: {name}:", repr(error)[:1500], flush=True)  # noqa: T201
+                print("FAILED", f"{suite}: {name}:", described(error), flush=True)  # noqa: T201
                 failed += 1
         compose("--profile", "*", "down", "--volumes", "--timeout", "20")
     print(f"{passed} passed, {failed} failed", flush=True)  # noqa: T201
     return failed
+
+
+def described(error: Exception) -> str:
+    """Return the line that raised an error, and the error: that of an assertion without a message is empty."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(place.filename).name}:{place.lineno}: {place.line}: {error!r}"[:1500]
 
 
 if __name__ == "__main__":

@@ -52,7 +52,8 @@ def check_start() -> str:
     """Check that all nodes join the cluster and that the service answers."""
     took = start("--profile", "cluster", "up", "--detach", "--scale", "worker=2", store="cluster")
     wait_until(lambda: workers_up() == 2, PATIENCE)
-    assert all(is_whole(node) for node in NODES)
+    apart = [node for node in NODES if not is_whole(node)]
+    assert apart == [], apart
     return f"first answer after {took:.0f} s; {', '.join(f'{n} {r}' for n, r in sorted(roles(NODES[0]).items()))}"
 
 
@@ -63,7 +64,8 @@ def check_models() -> str:
             body = {"name": model, "labels": ["a", "b"], "features": {"kind": "dense", "size": 2}}
             client.post("/models", json=body).raise_for_status()
             assert all(is_served(client, model) for _ in range(5)), model
-        assert sorted(each["name"] for each in client.get("/models").json()["models"]) == MODELS
+        listed = sorted(each["name"] for each in client.get("/models").json()["models"])
+        assert listed == MODELS, listed
     owners = {owner(model, NODES[0]) for model in MODELS}
     assert len(owners) == 3, owners
     with load(10, *PATIENT) as found:

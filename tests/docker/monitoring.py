@@ -83,8 +83,9 @@ def check_rules() -> str:
     within("prometheus", "sh", "-c", "cd /etc/prometheus/tests && promtool test rules alerts_test.yml")
     wait_until(lambda: {rule["health"] for rule in rules()} == {"ok"}, PATIENCE)
     names = [rule["name"] for rule in rules()]
-    assert names == re.findall(r"- alert: (\w+)", (DOCKER / "prometheus" / "alerts.yml").read_text())
-    assert firing() == set()
+    assert names == re.findall(r"- alert: (\w+)", (DOCKER / "prometheus" / "alerts.yml").read_text()), names
+    seen = firing()
+    assert seen == set(), seen
     return f"{len(names)} alerts, none fires"
 
 

@@ -2,12 +2,14 @@
 
 import os
 import re
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.docker.image import IMAGE, risky_files
+from tests.docker import __main__ as program
+from tests.docker.image import IMAGE, risks, risky_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,6 +73,34 @@ def test_sockets_and_pipes_count_as_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "pipe").chmod(0o622)
     assert list(risky_files(tmp_path)) == ["/pipe is writable by everybody"]
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFCHR, stat.S_IFBLK], ids=["character", "block"])
+@pytest.mark.parametrize("mode", [0o666, 0o6777], ids=lambda mode: f"{mode:o}")
+def test_device_nodes_are_no_files(kind: int, mode: int) -> None:
+    """The device nodes of an image, such as /dev/null, give nobody rights; a file of the same mode does."""
+    assert risks(kind | mode) == []
+    assert risks(stat.S_IFREG | mode) != []
+
+
+def test_a_failed_check_says_what_failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line of a failed check has the code that failed, even if its assertion has no message, and the message."""
+
+    def fail() -> str:
+        assert [] == ["/bin/su"]
+        return ""
+
+    def fail_with_message() -> str:
+        raise AssertionError("/bin/su")
+
+    monkeypatch.setattr(program, "SUITES", {"image": {"one": fail, "other": fail_with_message}})
+    monkeypatch.setattr(program, "compose", lambda *_: "")
+    assert program.main([]) == 2
+    one, other, counts = capsys.readouterr().out.splitlines()
+    assert one.startswith("FAILED image: one: test_image.py:")
+    assert 'assert [] == ["/bin/su"]' in one
+    assert "AssertionError('/bin/su')" in other
+    assert counts == "0 passed, 2 failed"
 
 
 def test_the_image_strips_setuid_programs(tmp_path: Path) -> None:
