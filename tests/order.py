@@ -24,6 +24,7 @@ LONGEST = (
     "service/api/test_slow_clients.py",
     "service/rounds/test_exactly_once.py",
     "service/store/test_fleets.py",
+    "service/operations/test_kernels.py",
 )
 """Files under tests/ whose tests take longest, most of them because they start services."""
 

@@ -90,7 +90,7 @@ def test_a_worker_needs_no_other_kernels(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)  # minutes on a quiet machine
+@pytest.mark.timeout(590)  # two to three minutes on a quiet machine; pytest ends at 600
 def test_a_worker_compiles_nothing_after_the_build(tmp_path: Path) -> None:
     """After the command of the Dockerfile, with an empty cache before it, a worker adds no file to the cache."""
     (module,) = re.findall(r"bin/entrypoint\.sh python -m (\S+)$", DOCKERFILE, re.MULTILINE)
