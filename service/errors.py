@@ -32,7 +32,7 @@ WagerError
 ├── StoppingError                 a worker that is stopping
 └── StoreError
     ├── StoreUnavailableError     no usable reply from the store; try again
-    ├── StoreFullError            no memory for a write
+    ├── StoreFullError            no memory, or no room on its disk, for a write
     ├── NewerVersionError         stored data of a newer version
     └── StoreCorruptError         stored data that cannot be read
         └── BrokenPredictionError a damaged record of a prediction
@@ -186,7 +186,7 @@ class StoreUnavailableError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """The store has no memory for a write."""
+    """The store has no memory, or no room on its disk, for a write."""
 
 
 class StoreCorruptError(StoreError):

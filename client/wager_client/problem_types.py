@@ -391,4 +391,4 @@ class TooBusyError(UnavailableError, slug="too-busy"):
 
 
 class StoreFullError(ServerError, slug="store-full"):
-    """The store is out of memory: 507."""
+    """The store has no room for a write: 507."""

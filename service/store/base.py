@@ -1,9 +1,9 @@
 """The interface of the store. `service.store.redis.redis_store` implements it over the Redis protocol.
 
 Arguments and results are values: nothing returned changes later. Every method raises `StoreUnavailableError`
-if the store does not answer. Every writing method raises `StoreFullError` if the store is out of memory.
-Each method documents its other errors. After a writing method raised `StoreUnavailableError`, its effect is
-unknown; every writing method may be repeated.
+if the store does not answer. Every writing method raises `StoreFullError` if the store is out of memory or
+cannot write to its disk. Each method documents its other errors. After a writing method raised
+`StoreUnavailableError`, its effect is unknown; every writing method may be repeated.
 """
 
 from collections.abc import Sequence

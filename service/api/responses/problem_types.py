@@ -114,7 +114,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store is unavailable"),
     errors.NewerVersionError: Kind(503, "newer-version", "A newer version wrote the stored data"),
     errors.LearnerFailedError: Kind(500, "learner-failed", "The learner made an invalid decision"),
-    errors.StoreFullError: Kind(507, "store-full", "The store is out of memory"),
+    errors.StoreFullError: Kind(507, "store-full", "The store has no room for a write"),
     errors.StoreCorruptError: STORE_CORRUPT,
     errors.BrokenPredictionError: STORE_CORRUPT,
 }

@@ -12,8 +12,8 @@ from service.store.connections.readiness import OF_A_CLUSTER
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_NO_WRITES = ("MISCONF", "NOREPLICAS", "READONLY")
-"""Error codes of servers that refuse writes: the disk is full, too few replicas are connected, or it is a replica."""
+_NO_WRITES = ("NOREPLICAS", "READONLY")
+"""Error codes of servers that refuse writes: too few replicas are connected, or it is a replica."""
 
 
 _NO_RIGHT = ("NOPERM", "ACL failure", "The user executing the script")
@@ -40,7 +40,9 @@ def translated_error(error: Exception) -> StoreError:
     message = f"{error or type(error).__name__}"
     match error:
         case exceptions.OutOfMemoryError():
-            return StoreFullError("the store has reached its memory limit")
+            return StoreFullError("the store has reached its memory limit, or its disk is almost full")
+        case exceptions.ResponseError() if message.startswith("MISCONF"):  # it cannot write its log or its dump
+            return StoreFullError(f"the store refuses writes: {message}")
         case exceptions.ResponseError() if message.startswith("WRONGTYPE"):
             return StoreCorruptError("a key of the store holds the wrong type of value")
         case exceptions.AskError():

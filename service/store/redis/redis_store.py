@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, StoreUnavailableError
+from service.errors import ModelNotFoundError, StoreFullError, StoreUnavailableError
 from service.store import keys
 from service.store.base import (
     Block,
@@ -36,7 +36,7 @@ from service.store.redis.codecs.entry_codec import decode_tail
 from service.store.redis.codecs.feedback_codec import EncodedFeedback, decode_results
 from service.store.redis.codecs.model_stats import read_load, read_model_stats
 from service.store.redis.damage_commands import DamageCommands
-from service.store.redis.driver_errors import translating_errors
+from service.store.redis.driver_errors import translated_error, translating_errors
 from service.store.redis.log_commands import LogCommands
 from service.store.redis.model_commands import ModelCommands
 from service.store.redis.shadow_commands import ShadowCommands
@@ -137,8 +137,10 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
         servers = await self._connection.primaries()
         try:
             readiness = await read_readiness(servers, self._connection.kind, self._confirmed.way)
-        except exceptions.OutOfMemoryError as error:
-            raise StoreUnavailableError("the store refuses writes: it has reached its memory limit") from error
+        except exceptions.ResponseError as error:
+            if isinstance(refusal := translated_error(error), StoreFullError):
+                raise StoreUnavailableError(refusal.detail) from error
+            raise
         return self._confirmed.promised(readiness)
 
     @translating_errors

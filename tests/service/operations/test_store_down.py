@@ -1,6 +1,7 @@
 """The laws of an unavailable store: the service reports it, resumes later, and loses nothing acknowledged."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -10,14 +11,17 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
+from service.api.responses.problem_types import OF_ERROR
 from service.store import keys
 from service.store.embedded.server import EmbeddedServer
 from tests.servers import Proxy, raw
+from tests.service.api.test_webhooks import SECRET, signed
 from tests.service.sample_models import GAPTRON, definition
 from tests.service.store.troubles import TROUBLES, Trouble, in_trouble
 from tests.service.workers import worker
 
 X = [0.6, 0.8, 0.0]
+JSON = {"content-type": "application/json"}
 
 
 class Answer(NamedTuple):
@@ -60,22 +64,28 @@ async def prepare(client: httpx2.AsyncClient, name: str) -> None:
 
 @pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
 async def test_a_store_that_takes_no_writes_is_reported(tmp_path: Path, trouble: Trouble) -> None:
-    """If the store takes no writes, readiness and writes fail with the reason, never with 500; reads succeed."""
+    """If the store takes no writes, readiness and writes fail with the reason, never with 500; reads succeed.
+
+    A store that has no room refuses with 507.
+    """
     with EmbeddedServer(tmp_path) as server:
-        async with worker(server.url) as client:
+        async with worker(server.url, webhook_secrets=SECRET) as client:
             await prepare(client, "forest")
             writes = [call for call in all_calls("forest") if call[0] == "POST" and "never" not in str(call[2])]
             writes.append(("POST", "/predict/batch", {"model": "forest", "contexts": [X, X]}))
+            writes.append(("POST", "/webhooks/feedback", {"prediction_id": "forest:open", "correct": True}))
             with in_trouble(server.url, trouble):
                 await ready(client, 503)
                 refused = await client.get("/readyz")
                 assert answer_of(refused) == UNAVAILABLE
                 assert re.search(trouble.says, refused.json()["detail"])
                 for method, path, body in writes:
-                    response = await client.request(method, path, json=body)
+                    content = json.dumps(body).encode()
+                    response = await client.request(method, path, content=content, headers=JSON | signed(content))
                     problem = response.json()["predictions"][1] if "batch" in path else response.json()
-                    assert problem["type"].endswith((":store-unavailable", ":store-full")), path
-                    assert problem["status"] in {503, 507}
+                    kind = OF_ERROR[trouble.refusal]
+                    assert (problem["status"], problem["type"].rpartition(":")[2]) == (kind.status, kind.slug), path
+                    assert response.headers.get("retry-after") == (None if "batch" in path else "1")
                     assert re.search(trouble.says, problem["detail"])
                 for path in ("/models", "/models/forest", "/models/forest/rounds", "/livez", "/metrics"):
                     assert (await client.get(path)).status_code == 200

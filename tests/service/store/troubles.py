@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import redis
 
+from service.errors import StoreError, StoreFullError, StoreUnavailableError
 from tests.servers import raw, wait_until
 
 
@@ -16,10 +17,12 @@ class Trouble(NamedTuple):
     Attributes:
         applied: causes it for the duration of the context.
         says: pattern of the error messages.
+        refusal: what writes raise.
     """
 
     applied: Callable[[redis.Redis], Any]
     says: str
+    refusal: type[StoreError]
 
 
 def process_of(client: redis.Redis) -> int:
@@ -79,11 +82,13 @@ def demoted(client: redis.Redis) -> Iterator[None]:
 
 
 TROUBLES = {
-    "full disk": Trouble(no_larger_files, r"MISCONF.*(AOF|append)"),
-    "failed dump": Trouble(no_dump, r"MISCONF.*RDB"),
-    "full memory": Trouble(lambda client: configured(client, "maxmemory", 1), "memory limit"),
-    "too few replicas": Trouble(lambda client: configured(client, "min-replicas-to-write", 1), "NOREPLICAS"),
-    "a replica": Trouble(demoted, "READONLY"),
+    "full disk": Trouble(no_larger_files, r"MISCONF.*(AOF|append)", StoreFullError),
+    "failed dump": Trouble(no_dump, r"MISCONF.*RDB", StoreFullError),
+    "full memory": Trouble(lambda client: configured(client, "maxmemory", 1), "memory limit", StoreFullError),
+    "too few replicas": Trouble(
+        lambda client: configured(client, "min-replicas-to-write", 1), "NOREPLICAS", StoreUnavailableError
+    ),
+    "a replica": Trouble(demoted, "READONLY", StoreUnavailableError),
 }
 
 
