@@ -114,6 +114,11 @@ class Settings(BaseSettings):
         description="When the embedded store flushes to disk: at every write, or every second; then a power loss may "
         "lose up to two seconds.",
     )
+    disk_reserve_bytes: ByteSize = Field(
+        ByteSize(64 * _MIB),
+        ge=0,
+        description="Free space on the disk of the embedded store below which it takes no more data; 0: none.",
+    )
     wait_replicas: int = Field(
         0, ge=0, le=16, description="Replicas of the store that must confirm feedback before it is acknowledged."
     )

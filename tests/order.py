@@ -15,6 +15,7 @@ LONGEST = (
     "benchmarks/test_papers.py",
     "benchmarks/test_smoke.py",
     "service/operations/test_store_restarts.py",
+    "service/operations/test_full_disk.py",
     "service/commands/test_keys.py",
     "service/operations/test_expiry.py",
     "service/commands/test_demo.py",

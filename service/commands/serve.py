@@ -35,6 +35,7 @@ def serve(**options: str | None) -> None:
         os.environ.update(ready.as_environment())
         _announce(settings, ready)
         started = _run_http(ready, listener)
+        signal.signal(signal.SIGTERM, _exit_early)
     raise typer.Exit(0 if started else EXIT_APPLICATION)
 
 
@@ -46,6 +47,11 @@ def _limit_threads() -> None:
 
 def _exit_cleanly(_number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(0)
+
+
+def _exit_early(_number: int, _frame: FrameType | None) -> NoReturn:
+    """End before the embedded store has stopped, which may lose what it has not written."""
+    raise SystemExit(EXIT_STORE)
 
 
 def _listen(settings: "Settings") -> socket.socket:
@@ -75,15 +81,12 @@ def _store(settings: "Settings") -> Iterator["Settings"]:
         return
     from service.store.embedded.server import EmbeddedServer, EmbeddedServerError
 
+    reserve, patience = settings.disk_reserve_bytes, settings.graceful_shutdown_seconds
     try:
-        server = EmbeddedServer(settings.data_dir, settings.appendfsync)
-        server.start()
-    except EmbeddedServerError as error:
+        with EmbeddedServer(settings.data_dir, settings.appendfsync, reserve=reserve, write_seconds=patience) as server:
+            yield settings.model_copy(update={"store_url": server.url})
+    except EmbeddedServerError as error:  # it cannot start, or may have lost data when it stopped
         fail(str(error), EXIT_STORE)
-    try:
-        yield settings.model_copy(update={"store_url": server.url})
-    finally:
-        server.stop()
 
 
 def _announce(asked: "Settings", ready: "Settings") -> None:

@@ -66,6 +66,10 @@ class Wager:
     def stop(self, within: float = 30.0) -> int:
         """Stop the service as an operator does, and return its exit code."""
         self.signal(signal.SIGTERM)
+        return self.wait(within)
+
+    def wait(self, within: float = 30.0) -> int:
+        """Wait for the end of the service, and return its exit code."""
         return self._process.wait(within)
 
     def _children(self) -> list[int]:

@@ -70,7 +70,7 @@ def _store_url(settings: "Settings") -> Iterator[str]:
     if settings.store_url is not None:
         yield settings.store_url
         return
-    with embedded_store_url(settings.data_dir, settings.appendfsync) as url:
+    with embedded_store_url(settings.data_dir, settings.appendfsync, settings.disk_reserve_bytes) as url:
         yield url
 
 

@@ -6,23 +6,10 @@ for about one second in twenty. On machines with few cores, requests had to wait
 
 import contextlib
 import os
-import subprocess
 from pathlib import Path
 
 NICENESS = 19
 """Niceness of the children: they get about 1/70 of a core if all cores are busy, and idle time otherwise."""
-
-_LOOK_SECONDS = 0.05
-"""Seconds between two searches for children: a small part of the shortest rewrite."""
-
-
-def wait_with_low_priority_children(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a process to end, and keep its children at low priority until then; return its exit status."""
-    while True:
-        try:
-            return process.wait(_LOOK_SECONDS)
-        except subprocess.TimeoutExpired:
-            lower_children_priority(process.pid)
 
 
 def lower_children_priority(pid: int) -> None:

@@ -6,15 +6,18 @@ connect.
 """
 
 import logging
+import math
 import os
 import shutil
 import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from urllib.parse import quote
 
 import redis
@@ -22,13 +25,27 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.processes import tied_command
-from service.store.embedded.child_priority import wait_with_low_priority_children
+from service.store.embedded.child_priority import lower_children_priority
 from service.store.embedded.folder_lock import lock_folder
 
 AppendFsync = Literal["always", "everysec", "no"]
 
 _LONGEST_SOCKET_PATH = 107  # bytes; the kernel's sun_path without its final zero
+_START_SECONDS = 600.0
+"""Maximum wait for the server to load its data."""
+
+_STOP_SECONDS = 10.0
+"""Maximum wait for a clean stop; then the server is killed."""
+
 _POLL_SECONDS = 0.005
+_LOOK_SECONDS = 0.05
+"""Seconds between two looks at a running server: a small part of its shortest rewrite, and of the time in which it
+fills the default reserve of its disk."""
+
+_EASE = 1.25
+"""Multiple of the reserve that must be free before the server takes data again, so that it does not change its mind
+with every file that comes and goes."""
+
 _SHORTEST_BACKOFF_SECONDS = 0.05
 _LONGEST_BACKOFF_SECONDS = 2.0
 _HEALTHY_RUN_SECONDS = 10.0
@@ -38,18 +55,18 @@ _log = logging.getLogger(__name__)
 
 
 class EmbeddedServerError(Exception):
-    """The embedded server cannot run. The message gives the user the reason."""
+    """The embedded server cannot run, or may have lost data. The message gives the user the reason."""
 
 
 def is_answering(url: str) -> bool:
     """Check whether a server is running and has loaded its data. While loading, it refuses PING."""
-    client = redis.Redis.from_url(url, socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
     try:
-        return bool(client.ping())
+        with _client_of(url) as client:
+            return bool(client.ping())
+    except redis.ResponseError as error:
+        return str(error).startswith("MISCONF")  # it refuses PING too while it cannot write to its disk
     except redis.RedisError:
         return False
-    finally:
-        client.close()
 
 
 def find_server_binary() -> Path:
@@ -77,8 +94,9 @@ class EmbeddedServer:
         data_dir: the data directory; created with mode 0700 if it is missing.
         appendfsync: with `always`, writes survive a power loss; with `everysec`, they survive the kill of any
             process, and a power loss may lose up to two seconds.
-        start_seconds: maximum wait for the server to load its data.
-        stop_seconds: maximum wait for a clean stop; then the server is killed.
+        reserve: free bytes of the disk below which the server takes no more data: it refuses such writes as it does at
+            its memory limit. What it acknowledged before then still has room. 0 for none.
+        write_seconds: maximum wait for space, before a stop, if the server could not write its log.
         lock_seconds: maximum wait for a previous owner to leave the directory.
     """
 
@@ -87,14 +105,14 @@ class EmbeddedServer:
         data_dir: Path,
         appendfsync: AppendFsync = "everysec",
         *,
-        start_seconds: float = 600.0,
-        stop_seconds: float = 10.0,
+        reserve: int = 0,
+        write_seconds: float = 5.0,
         lock_seconds: float = 5.0,
     ) -> None:
         self.data_dir = data_dir.absolute()
         self.appendfsync = appendfsync
-        self._start_seconds = start_seconds
-        self._stop_seconds = stop_seconds
+        self._reserve = reserve
+        self._write_seconds = write_seconds
         self._lock_seconds = lock_seconds
         self._socket = self.data_dir / "valkey.sock"
         self._socket_folder: Path | None = None
@@ -102,6 +120,7 @@ class EmbeddedServer:
         self._watcher: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = "not started"
+        self._refuses = False  # whether the server takes no more data, because of its disk
         # Makes the decision between a restart and the final stop atomic.
         self._turn = threading.Lock()
         self._stopping = threading.Event()
@@ -146,18 +165,27 @@ class EmbeddedServer:
     def stop(self) -> None:
         """Stop the server and release the directory. Kill the server if it does not end in time.
 
+        If the server could not write its log, wait for that first: what it has acknowledged is then only in its memory.
         Does nothing if the server was already stopped or never started.
+
+        Raises:
+            EmbeddedServerError: if the server may have lost what it acknowledged. It has stopped all the same.
         """
+        may_lose = self._ready.is_set() and not self._stopping.is_set()
+        lost = self._wait_until_written() if may_lose else ""
         with self._turn:
             self._stopping.set()
             if self._process is not None:
                 self._process.terminate()
         if self._watcher is not None:
-            self._watcher.join(self._stop_seconds)
+            self._watcher.join(_STOP_SECONDS)
             if self._watcher.is_alive() and self._process is not None:
                 self._process.kill()
+                lost = lost or f"was killed, because it did not end within {_STOP_SECONDS:g} s"
             self._watcher.join()
         self._release()
+        if lost and may_lose:
+            raise EmbeddedServerError(f"acknowledged data may be lost: the embedded store {lost}")
 
     def __enter__(self) -> Self:
         self.start()
@@ -214,9 +242,56 @@ class EmbeddedServer:
                 if self._stopping.is_set():
                     return "stopped"
                 self._process = self._spawn(binary)
-            return f"status {wait_with_low_priority_children(self._process)}"
+            return f"status {self._attend(self._process)}"
         except OSError as error:  # out of processes or files, which may be temporary
             return str(error)
+
+    def _attend(self, process: subprocess.Popen[bytes]) -> int:
+        """Look after the server until it ends; return its exit status."""
+        self._refuses = False
+        while True:
+            try:
+                return process.wait(_LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                lower_children_priority(process.pid)
+                self._keep_reserve()
+
+    def _keep_reserve(self) -> None:
+        """Let the server take no more data while its disk has less space than the reserve."""
+        needed = self._reserve * (_EASE if self._refuses else 1.0)
+        if (full := free_bytes(self.data_dir / "appendonlydir") < needed) == self._refuses:
+            return
+        try:
+            with _client_of(self.url) as client:
+                client.config_set("maxmemory", int(full))
+        except redis.RedisError:  # it is starting or ending; the next look repeats it
+            return
+        self._refuses = full
+        state = "has too little free space: the embedded store takes no more data" if full else "has space again"
+        _log.warning("The disk of %s %s (reserve: %d bytes)", self.data_dir, state, self._reserve)
+
+    def _wait_until_written(self) -> str:
+        """Wait for the server to write its log, at most `write_seconds`; return what went wrong, else an empty text."""
+        begun = time.monotonic()
+        warned = False
+        while (unwritten := self._unwritten()) and time.monotonic() - begun < self._write_seconds:
+            if not warned:
+                warned = True
+                message = "The embedded store has not written %s yet: waiting up to %g s for space on its disk"
+                _log.warning(message, unwritten, self._write_seconds)
+            time.sleep(_LOOK_SECONDS)  # each question makes the server try again
+        return unwritten and f"could not write {unwritten} to its disk"
+
+    def _unwritten(self) -> str:
+        """Return how much of its log the server holds in memory; an empty text if nothing, or if it does not answer."""
+        try:
+            with _client_of(self.url) as client:
+                about: Any = client.info("persistence")
+        except redis.RedisError:
+            return ""
+        if length := about["aof_buffer_length"]:
+            return f"{length} bytes of its log"
+        return "" if about["aof_last_write_status"] == "ok" else "all of its log"
 
     def _spawn(self, binary: Path) -> subprocess.Popen[bytes]:
         assert self._lock is not None
@@ -253,13 +328,13 @@ class EmbeddedServer:
         return [str(binary), *flat]
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + self._start_seconds
+        deadline = time.monotonic() + _START_SECONDS
         while not is_answering(self.url):
             if self._watcher is None or not self._watcher.is_alive():
                 raise EmbeddedServerError(f"the embedded store did not start ({self._ending}):\n{self._log_tail()}")
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
-                    f"the embedded store did not answer within {self._start_seconds:g} s; its log is {self.log_path}"
+                    f"the embedded store did not answer within {_START_SECONDS:g} s; its log is {self.log_path}"
                 )
             time.sleep(_POLL_SECONDS)
         self._ready.set()
@@ -269,6 +344,25 @@ class EmbeddedServer:
             return "(there is no log)"
         lines = self.log_path.read_text(errors="replace").splitlines()
         return "\n".join(lines[-_LOG_TAIL_LINES:])
+
+
+@contextmanager
+def _client_of(url: str) -> Iterator[redis.Redis]:
+    """Open a client that waits for a second at most and does not try again."""
+    client = redis.Redis.from_url(url, socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def free_bytes(folder: Path) -> float:
+    """Return how much more the disk of a folder holds; infinity if it has no size, or cannot say."""
+    try:
+        about = os.statvfs(folder)
+    except OSError:
+        return math.inf
+    return about.f_bavail * about.f_frsize if about.f_blocks else math.inf
 
 
 def _bundled_binary() -> Path | None:

@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,10 @@ import redis
 
 from service.store.embedded import server as embedded
 from service.store.embedded.child_priority import children_of
+from service.store.embedded.embedded_access import embedded_store_url
 from service.store.embedded.server import EmbeddedServer, EmbeddedServerError
+from tests.servers import wait_until
+from tests.service.store.troubles import no_larger_files
 
 _ROOT = Path(__file__).parents[3]
 _DEADLINE_SECONDS = 30.0
@@ -191,6 +195,99 @@ def test_rewriting_has_the_lowest_priority(tmp_path: Path) -> None:
             assert time.monotonic() < deadline, priorities
             time.sleep(0.005)
         assert priorities_of([server.pid]) == priorities_of([os.getpid()])
+
+
+def refuses(server: EmbeddedServer) -> bool:
+    """Check whether the server refuses a write because it is full."""
+    try:
+        write(server, "probe", "value")
+    except redis.OutOfMemoryError:
+        return True
+    return False
+
+
+def test_a_disk_without_the_reserve_takes_no_more_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server refuses data while its disk has less than the reserve, also after a crash, and reads and deletes.
+
+    It takes data again when a quarter more than the reserve is free.
+    """
+    free = {tmp_path / "appendonlydir": 100.0}
+    monkeypatch.setattr(embedded, "free_bytes", free.__getitem__)
+    with EmbeddedServer(tmp_path, reserve=100) as server:
+        write(server, "key", "value")
+        free[tmp_path / "appendonlydir"] = 99.0
+        wait_until(lambda: refuses(server))
+        assert read(server, "key") == b"value"
+        with client_of(server) as client:
+            assert client.delete("probe") in {0, 1}
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        assert read(server, "key") == b"value"
+        wait_until(lambda: refuses(server))
+        free[tmp_path / "appendonlydir"] = 124.0
+        time.sleep(3 * embedded._LOOK_SECONDS)
+        assert refuses(server)
+        free[tmp_path / "appendonlydir"] = 125.0
+        wait_until(lambda: not refuses(server))
+
+
+def test_the_space_of_a_disk_is_what_a_user_may_fill(tmp_path: Path) -> None:
+    """The free bytes are those of the folder's file system; a folder that does not exist has no limit."""
+    about = os.statvfs(tmp_path)
+    assert embedded.free_bytes(tmp_path) == pytest.approx(about.f_bavail * about.f_frsize, rel=0.2)
+    assert embedded.free_bytes(tmp_path / "missing") == float("inf")
+
+
+def test_a_stop_with_an_unwritten_log_fails(tmp_path: Path) -> None:
+    """If the log cannot be written, the stop says that acknowledged data may be lost, and leaves nothing running."""
+    server = EmbeddedServer(tmp_path, write_seconds=0.2)
+    server.start()
+    with client_of(server) as client, no_larger_files(client):
+        write(server, "key", "value")
+        with pytest.raises(EmbeddedServerError, match=r"may be lost: .* could not write \d+ bytes of its log"):
+            server.stop()
+        server.stop()
+    with EmbeddedServer(tmp_path) as again:
+        assert read(again, "key") is None
+
+
+def test_a_stop_waits_for_the_log_to_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """If the disk has space again while a stop waits for it, nothing is lost; the log says why the stop waits."""
+    with EmbeddedServer(tmp_path, write_seconds=_DEADLINE_SECONDS) as server, client_of(server) as client:
+        with no_larger_files(client):
+            write(server, "key", "value")
+            stopping = threading.Thread(target=server.stop)
+            stopping.start()
+            wait_until(lambda: "bytes of its log yet" in caplog.text)
+        stopping.join()
+    with EmbeddedServer(tmp_path) as again:
+        assert read(again, "key") == b"value"
+
+
+def test_with_appendfsync_always_nothing_unwritten_is_acknowledged(tmp_path: Path) -> None:
+    """A server that flushes every write ends rather than acknowledge what it cannot write, so a stop loses nothing."""
+    with EmbeddedServer(tmp_path, "always") as server:
+        write(server, "before", "value")
+        with client_of(server) as client, no_larger_files(client), pytest.raises(redis.ConnectionError):
+            client.set("key", "value")
+        assert read(server, "before") == b"value"
+
+
+def test_a_server_that_cannot_write_is_answering(tmp_path: Path) -> None:
+    """A server that refuses writes, and PING, because of its disk runs: no other one is started in its place."""
+    with EmbeddedServer(tmp_path) as server, client_of(server) as client, no_larger_files(client):
+        write(server, "key", "value")
+        wait_until(lambda: not accepts(client))
+        with embedded_store_url(tmp_path, "everysec", 0) as url:
+            assert url == server.url
+
+
+def accepts(client: redis.Redis) -> bool:
+    """Check whether a write succeeds."""
+    try:
+        return bool(client.set("probe", "value"))
+    except redis.ResponseError:
+        return False
 
 
 def test_a_missing_program_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

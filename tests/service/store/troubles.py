@@ -1,5 +1,6 @@
 """Ways in which a running store refuses writes, each with its undo."""
 
+import contextlib
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,14 +33,15 @@ def process_of(client: redis.Redis) -> int:
 
 
 @contextmanager
-def no_larger_files(client: redis.Redis) -> Iterator[None]:
-    """Keep the store's process from growing any file, like a full disk; its launcher ignores SIGXFSZ."""
+def no_larger_files(client: redis.Redis, size: int = 0) -> Iterator[None]:
+    """Keep the store's process from growing any file above a size, like a full disk; its launcher ignores SIGXFSZ."""
     pid, (soft, hard) = process_of(client), (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
     try:
         yield
     finally:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager
