@@ -2,6 +2,7 @@
 
 import base64
 import ipaddress
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,13 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+)
 
 from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
 from service.wording.patterns import NAME, ORIGIN, RULES
@@ -26,6 +33,25 @@ from service.wording.values import quoted
 
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
+
+_OURS = re.compile(rf"{_PREFIX}(\w+)", re.IGNORECASE)
+"""Names that look like settings. Others, such as that of a copy with a dot, cannot be meant as one."""
+
+FOREIGN = frozenset(
+    {
+        *("api_key", "base_url"),  # the client, and the commands that use a service
+        *("balance", "publish", "replicas", "store", "store_memory"),  # docker-compose.yml
+        "kernels",  # the entry point of the image
+        *("locust_model", "open_bandit", "test_folder"),  # benchmarks and tests
+    }
+)
+"""Names of variables that are no settings but begin with the prefix, without it, in lower case."""
+
+_OF_KUBERNETES = re.compile(r"(\w+_)?(service_host|service_port(_\w+)?|port_\d+_(tcp|udp|sctp)(_(proto|port|addr))?)")
+"""What Kubernetes sets in each container of a namespace that has a Service named `wager` or `wager-...`."""
+
+_LINK = re.compile(r"(tcp|udp|sctp)://")
+"""The beginning of the value of another such variable: `WAGER_PORT`, or `WAGER_..._PORT`."""
 
 
 def _check_store_url(url: str) -> str:
@@ -72,6 +98,23 @@ def _is_webhook_secret(word: str) -> bool:
         return False
 
 
+def _unknown(folder: Path | None) -> dict[str, None]:
+    """Return names that look like settings but are none, without the prefix and in lower case.
+
+    They are those of variables that are not empty, and of files in the folder.
+    """
+    given = {name: value for name, value in os.environ.items() if value}
+    if folder is not None:
+        given |= {entry.name: "" for entry in folder.iterdir() if entry.is_file()}
+    found = {found[1].lower(): value for name, value in given.items() if (found := _OURS.fullmatch(name))}
+    return {name: None for name, value in found.items() if not _is_known(name, value)}
+
+
+def _is_known(name: str, value: str) -> bool:
+    link = name.endswith("_port") and _LINK.match(value)
+    return bool(name in Settings.model_fields or name in FOREIGN or _OF_KUBERNETES.fullmatch(name) or link)
+
+
 def _plain(value: object) -> str:
     return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
@@ -81,7 +124,8 @@ class Settings(BaseSettings):
 
     An argument overrides the environment variable (``WAGER_PORT``, ...). An empty variable counts as unset. An unset
     one is read from the directory `secrets_dir`, if given, from the file named like the variable (``WAGER_STORE_URL``,
-    in upper or lower case). Sizes are in bytes and may have a unit (``64MiB``).
+    in upper or lower case). Sizes are in bytes and may have a unit (``64MiB``). A variable or file whose name begins
+    like a setting, and that neither is one nor belongs to another part of the service, counts as a wrong setting.
 
     Raises:
         pydantic.ValidationError: from the constructor. Names every wrong setting, without its value, which may be
@@ -214,6 +258,16 @@ class Settings(BaseSettings):
         "sending requests.",
     )
 
+    @field_validator("port", mode="before")
+    @classmethod
+    def _check_port(cls, port: object) -> object:
+        if isinstance(port, str) and _LINK.match(port):
+            raise ValueError(
+                "must be a number; Kubernetes sets this one for a Service named wager: set enableServiceLinks: false "
+                "for the pod, or name the Service otherwise"
+            )
+        return port
+
     @field_validator("store_ca_file", "store_cert_file", "store_key_file")
     @classmethod
     def _check_tls_file(cls, path: Path | None, info: ValidationInfo) -> Path | None:
@@ -248,11 +302,12 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base's signature
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the directory is `secrets_dir`
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Rank the sources: arguments, environment variables, files of `secrets_dir`."""
+        """Rank the sources: arguments, environment variables, files of `secrets_dir`, names to refuse."""
         folder = (env_settings() | init_settings()).get("secrets_dir")
         if folder is None or not Path(folder).is_dir():  # validation refuses it by name
-            return init_settings, env_settings
-        return init_settings, env_settings, SecretsSettingsSource(settings_cls, folder)
+            return init_settings, env_settings, InitSettingsSource(settings_cls, _unknown(None))
+        files = SecretsSettingsSource(settings_cls, folder)
+        return init_settings, env_settings, files, InitSettingsSource(settings_cls, _unknown(Path(folder)))
 
     def as_environment(self) -> dict[str, str]:
         """Return the environment variables that give a worker these settings."""

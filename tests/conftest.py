@@ -13,7 +13,7 @@ import pydantic
 import pytest
 from fastapi._compat import v2 as fastapi_fields
 
-from service.settings import Settings
+from service.settings import FOREIGN
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates, make_certificates
@@ -52,8 +52,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _no_settings_from_outside() -> None:
     """Remove the developer's WAGER_ variables, so that tests do not see them."""
-    for name in Settings.model_fields:
-        os.environ.pop(f"WAGER_{name.upper()}", None)
+    for name in list(os.environ):
+        if name.upper().startswith("WAGER_") and name.lower().removeprefix("wager_") not in FOREIGN:
+            del os.environ[name]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -264,6 +264,7 @@ def test_pods_are_restricted() -> None:
         assert pod["securityContext"]["runAsNonRoot"]
         assert pod["securityContext"]["runAsUser"] > 0
         assert pod["automountServiceAccountToken"] is False
+        assert pod["enableServiceLinks"] is False  # they would set WAGER_PORT for a Service named wager
         (container,) = pod["containers"]
         own = container["securityContext"]
         assert own["readOnlyRootFilesystem"]

@@ -1,13 +1,15 @@
 """The laws of the settings."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from service.settings import Settings
+from service.settings import FOREIGN, Settings
 from service.store.connections.addresses import parse_store_url
 
+ROOT = Path(__file__).parents[2]
 SECRET = "whsec_" + "aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="
 OUT_OF_RANGE = [
     ("host", ""),
@@ -123,6 +125,71 @@ def test_a_secret_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("WAGER_SECRETS_DIR")
     assert Settings(secrets_dir=tmp_path).store_url == "redis://:p%40ss@valkey"
     assert Settings().store_url is None
+
+
+# --- names that are no settings
+
+
+@pytest.mark.parametrize("name", ["WAGER_AUTHH", "wager_authh", "WAGER_STORE_PORT", "WAGER__AUTH", "WAGER_SERVICE"])
+def test_an_unknown_variable_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A variable with the prefix that is no setting is refused beside other wrong settings, in any case, and not shown.
+
+    An empty one counts as unset, like that of a setting.
+    """
+    monkeypatch.setenv(name, "hunter2")
+    with pytest.raises(ValidationError) as caught:
+        Settings(port=0)
+    assert [problem["loc"] for problem in caught.value.errors()] == [("port",), (name[6:].lower(),)]
+    assert "hunter2" not in str(caught.value)
+    monkeypatch.setenv(name, "")
+    Settings()
+
+
+@pytest.mark.parametrize("name", ["WAGER_STORE_URI", "wager_webhook_secret"])
+def test_an_unknown_secret_file_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    """A file with the prefix that is no setting is refused. Other files are not: of Kubernetes, of an editor."""
+    (tmp_path / "..data").mkdir()
+    (tmp_path / "..data" / name).touch()
+    for other in ("password", "wager_store_url.new", "wager_store_url~"):
+        (tmp_path / other).touch()
+    Settings(secrets_dir=tmp_path)
+    (tmp_path / name).symlink_to(tmp_path / "..data" / name)  # as Kubernetes mounts it
+    with pytest.raises(ValidationError) as caught:
+        Settings(secrets_dir=tmp_path)
+    assert [problem["loc"] for problem in caught.value.errors()] == [(name[6:].lower(),)]
+
+
+OF_KUBERNETES = {
+    "SERVICE_HOST": "10.0.0.1",
+    "SERVICE_PORT": "8000",
+    "SERVICE_PORT_HTTP": "8000",
+    "PORT_8000_TCP": "tcp://10.0.0.1:8000",
+    "PORT_8000_TCP_PROTO": "tcp",
+    "PORT_8000_TCP_PORT": "8000",
+    "PORT_8000_TCP_ADDR": "10.0.0.1",
+}
+
+
+@pytest.mark.parametrize("service", ["WAGER_", "WAGER_STORE_"])
+def test_what_kubernetes_sets_is_no_setting(monkeypatch: pytest.MonkeyPatch, service: str) -> None:
+    """The variables of a Service named wager or wager-store are ignored; one collides with the port, and says so."""
+    for name, value in OF_KUBERNETES.items():
+        monkeypatch.setenv(service + name, value)
+    assert Settings() == Settings.model_construct()
+    monkeypatch.setenv(f"{service}PORT", "tcp://10.0.0.1:8000")
+    if service == "WAGER_STORE_":
+        Settings()
+        return
+    with pytest.raises(ValidationError, match="enableServiceLinks: false") as caught:
+        Settings()
+    assert [problem["loc"] for problem in caught.value.errors()] == [("port",)]
+
+
+def test_the_names_of_other_parts_are_allowed() -> None:
+    """The variables with the prefix that the repository names, but for these tests, are settings or those allowed."""
+    search = ["git", "grep", "-hoIE", r"\bWAGER_[A-Z_]*[A-Z]\b", "--", ".", ":!tests/service"]
+    listed = subprocess.run(search, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {name.removeprefix("WAGER_").lower() for name in listed.split()} == FOREIGN | set(Settings.model_fields)
 
 
 def test_a_variable_overrides_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
@@ -39,9 +40,18 @@ def read_settings(**options: Any) -> "Settings":
         return Settings(**{name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
         for found in error.errors(include_url=False, include_input=False):  # a value may be a secret
-            name, reason = str(found["loc"][0]), explain(found, root_of(Settings)).reason
+            name = str(found["loc"][0])
+            reason = _unknown(name) if found["type"] == "extra_forbidden" else explain(found, root_of(Settings)).reason
             typer.echo(f"wager: {name} (WAGER_{name.upper()}): {reason}", err=True)
         raise typer.Exit(EXIT_SETTINGS) from None
+
+
+def _unknown(name: str) -> str:
+    """Return why a name is refused that is no setting, with the nearest setting."""
+    from service.settings import Settings
+
+    near = get_close_matches(name, Settings.model_fields, 1)
+    return f"unknown; did you mean WAGER_{near[0].upper()}?" if near else "unknown; see `wager serve --help`"
 
 
 def use_store(work: Callable[["OpenStore"], Awaitable[_T]]) -> _T:

@@ -57,13 +57,18 @@ def test_version_imports_no_heavy_module() -> None:
 def test_each_wrong_setting_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong settings end `wager serve` with code 2 and one line each, which names the variable."""
     monkeypatch.setenv("WAGER_WORKERS", "many")
+    monkeypatch.setenv("WAGER_AUTHH", "secret")
+    monkeypatch.setenv("wager_nothing_like_it", "secret")
     result = wager("serve", "--port", "0", "--store-url", "http://user:secret@host")
     assert result.exit_code == EXIT_SETTINGS
     assert [line.split("):")[0] for line in result.stderr.splitlines()] == [
         "wager: port (WAGER_PORT",
         "wager: store_url (WAGER_STORE_URL",
         "wager: workers (WAGER_WORKERS",
+        "wager: authh (WAGER_AUTHH",
+        "wager: nothing_like_it (WAGER_NOTHING_LIKE_IT",
     ]
+    assert "unknown; did you mean WAGER_AUTH?\n" in result.stderr
     assert "secret" not in result.output
 
 
