@@ -104,7 +104,7 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # the values in examples
     "Health": [{"status": "alive"}],
     "LearnerDescription": [learner.model_dump() for learner in describe_learners().learners if learner.recommended],
     "durability": [
-        "acknowledged feedback survives a crash of the store, unless its disk is slow; "
+        "acknowledged feedback survives a crash of the store, unless its disk is slow or full; "
         "a power loss may lose up to two seconds"
     ],
     "expires_at": [_MOMENT],

@@ -20,7 +20,7 @@ _PROBE_MILLISECONDS = 10_000
 _PERSISTENCE = {
     ("yes", "always"): "acknowledged feedback survives a crash of the store and a power loss",
     ("yes", "everysec"): (
-        "acknowledged feedback survives a crash of the store, unless its disk is slow; "
+        "acknowledged feedback survives a crash of the store, unless its disk is slow or full; "
         "a power loss may lose up to two seconds"
     ),
     (

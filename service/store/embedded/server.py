@@ -277,7 +277,7 @@ class EmbeddedServer:
         while (unwritten := self._unwritten()) and time.monotonic() - begun < self._write_seconds:
             if not warned:
                 warned = True
-                message = "The embedded store has not written %s yet: waiting up to %g s for space on its disk"
+                message = "The embedded store has not written %s yet: waiting up to %g s. Is its disk full or slow?"
                 _log.warning(message, unwritten, self._write_seconds)
             time.sleep(_LOOK_SECONDS)  # each question makes the server try again
         return unwritten and f"could not write {unwritten} to its disk"
