@@ -107,7 +107,8 @@ def _guard(settings: Settings, environment: Environment, opened: OpenStore, watc
     most = settings.max_body_bytes, settings.max_import_bytes
     limits = RequestLimits(settings.max_batch_items, *most, pace, settings.max_requests_in_flight)
     access = access_control(opened.api_keys, opened.request_counter, environment, settings.key_cache_seconds)
-    return Guard(watch, limits, access if settings.keys_required else None, settings.cors_origin_list)
+    checked = access if settings.keys_required else None
+    return Guard(watch, limits, checked, settings.cors_origin_list, [settings.host, *settings.allowed_host_list])
 
 
 @contextlib.asynccontextmanager

@@ -25,6 +25,8 @@ WagerError
 │   ├── UnauthenticatedError      a missing or invalid API key
 │   ├── WrongKeysError            too many wrong API keys from one address
 │   ├── ForbiddenError            an API key that does not allow the request
+│   ├── UnknownHostError          a request for a host name that is not the service's
+│   ├── ForeignOriginError        a write of a web page of another origin
 │   ├── SignatureError            a webhook without a valid signature
 │   └── RateLimitedError          more requests than the API key allows
 ├── OverloadedError               too many requests in flight in a worker
@@ -151,6 +153,14 @@ class WrongKeysError(AccessError):
 
 class ForbiddenError(AccessError):
     """The API key is valid but does not allow the request."""
+
+
+class UnknownHostError(AccessError):
+    """The host name of the request is not the service's: the page of another site may have sent it."""
+
+
+class ForeignOriginError(AccessError):
+    """A web page of another origin sent a request that writes."""
 
 
 class SignatureError(AccessError):

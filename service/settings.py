@@ -28,7 +28,7 @@ from pydantic_settings import (
 )
 
 from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
-from service.wording.patterns import NAME, ORIGIN, RULES
+from service.wording.patterns import HOST_NAME, NAME, ORIGIN, RULES
 from service.wording.values import quoted
 
 _PREFIX = "WAGER_"
@@ -85,6 +85,13 @@ def _check_origins(origins: str) -> str:
         if not re.fullmatch(ORIGIN, origin):
             raise ValueError(f"got {quoted(origin)}; each must be {RULES[ORIGIN]}")
     return origins
+
+
+def _check_hosts(hosts: str) -> str:
+    for host in _split(hosts):
+        if not re.fullmatch(HOST_NAME, host):
+            raise ValueError(f"got {quoted(host)}; each must be {RULES[HOST_NAME]}")
+    return hosts
 
 
 def _split(names: str) -> list[str]:
@@ -230,6 +237,11 @@ class Settings(BaseSettings):
     cors_origins: Annotated[str, AfterValidator(_check_origins)] = Field(
         "", description="Origins whose pages may call the API from a browser, separated by commas; empty: none."
     )
+    allowed_hosts: Annotated[str, AfterValidator(_check_hosts)] = Field(
+        "",
+        description="Host names of the service, separated by commas; without keys, requests for other names are "
+        "refused, except localhost and IP addresses.",
+    )
     webhook_secrets: Annotated[SecretStr, AfterValidator(_check_webhook_secrets)] | None = Field(
         None, description="Secrets of webhook signatures (whsec_...), separated by commas."
     )
@@ -336,6 +348,11 @@ class Settings(BaseSettings):
     def cors_origin_list(self) -> list[str]:
         """The origins whose pages may call the API from a browser."""
         return _split(self.cors_origins)
+
+    @property
+    def allowed_host_list(self) -> list[str]:
+        """The host names by which clients may reach a service without keys."""
+        return _split(self.allowed_hosts)
 
     @property
     def metrics_model_names(self) -> list[str]:

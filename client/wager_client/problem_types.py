@@ -38,6 +38,10 @@ class InvalidSignatureError(UnauthenticatedError, slug="invalid-signature"):
     """The signature of the webhook is invalid: 401."""
 
 
+class ForeignOriginError(ForbiddenError, slug="foreign-origin"):
+    """A page of another origin may not write: 403."""
+
+
 class NotAllowedError(ForbiddenError, slug="not-allowed"):
     """The API key does not allow this: 403."""
 
@@ -119,7 +123,11 @@ class BodyTooLargeError(ProblemError, slug="body-too-large"):
 
 
 class UnsupportedMediaTypeError(ProblemError, slug="unsupported-media-type"):
-    """The Content-Type is not application/json: 415."""
+    """The Content-Type is not what the operation reads: 415."""
+
+
+class UnknownHostError(ProblemError, slug="unknown-host"):
+    """The service does not have this host name: 421."""
 
 
 class ActionsNotAllowedError(InvalidInputError, slug="actions-not-allowed"):

@@ -38,6 +38,9 @@ ORIGIN = (
 )
 """The origin of a page, as browsers write it: lower case, and no default port."""
 
+HOST_NAME = r"^[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_])?$"
+"""The name of a host."""
+
 SOURCE = r"^[!-~]+$"
 """The name of a source of imported rounds."""
 
@@ -63,6 +66,7 @@ RULES = {
     KEY_LIMIT: "a number of requests per second, minute, hour or day, such as 100/second",
     ORIGIN: "an origin such as https://shop.example or http://localhost:3000: lower case, without a path, a slash at "
     "the end, or the default port",
+    HOST_NAME: "a host name such as wager.example: lower case, without a scheme, a port, or a dot at the end",
     SOURCE: "printable ASCII characters without spaces",
     DIGEST: "64 hexadecimal digits",
 }

@@ -44,7 +44,7 @@ async def test_the_page_about_browsers_runs(client: httpx2.AsyncClient, monkeypa
     page = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", page)
     exec(compile(code, "calling-from-a-browser.md", "exec"), vars(page))
-    wager = vars(page)["wager"] = AsyncWager("http://worker", timeout=60.0, http_client=client)
+    wager = vars(page)["wager"] = AsyncWager("http://localhost", timeout=60.0, http_client=client)
     await wager.create_model("front-page", labels=["plain", "question"], features={"kind": "named"})
     transport = httpx2.ASGITransport(app=page.app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://shop") as browser:

@@ -31,7 +31,7 @@ README = Path(wager_client.__file__).parents[1] / "README.md"
 
 async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, name: str) -> None:
     """The service accepts what the client sends, and the client reads what it answers."""
-    wager = AsyncWager("http://worker", timeout=60.0, http_client=client)
+    wager = AsyncWager("http://localhost", timeout=60.0, http_client=client)
     assert (await wager.health()).status == "ready"
     made = await wager.create_model(name, labels=["a", "b", "c"], features={"kind": "named"})
     assert (await wager.create_model(name, labels=["a", "b"], exist_ok=True)).labels == made.labels
@@ -172,7 +172,7 @@ async def test_an_outage_loses_nothing_and_doubles_nothing(
 ) -> None:
     """While the service is away, defaults answer and feedback waits, also over a restart of the caller."""
     service, file = Switch(client), tmp_path / "feedback.jsonl"
-    wager = AsyncWager("http://worker", backoff=0.0, http_client=httpx2.AsyncClient(transport=service))
+    wager = AsyncWager("http://localhost", backoff=0.0, http_client=httpx2.AsyncClient(transport=service))
     await wager.create_model(name, labels=["a", "b"])
     kept = [await wager.predict(name) for _ in range(20)]
     queue = AsyncFeedbackQueue(wager, spool=file)

@@ -14,6 +14,7 @@ import yaml
 
 from service import __version__
 from service.access.keys import is_well_formed
+from service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
@@ -32,8 +33,8 @@ def tool(name: str) -> str:
     return found
 
 
-def compose(*profiles: str) -> dict[str, Any]:
-    """Return the compose file as Compose resolves it."""
+def compose(*profiles: str, **environment: str) -> dict[str, Any]:
+    """Return the compose file as Compose resolves it, with variables of the environment."""
     chosen = [option for profile in profiles for option in ("--profile", profile)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("COMPOSE", "WAGER"))}
     command = [
@@ -45,7 +46,7 @@ def compose(*profiles: str) -> dict[str, Any]:
         "--format",
         "json",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, env=clean, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=clean | environment, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     config: dict[str, Any] = json.loads(done.stdout)
@@ -232,6 +233,13 @@ def test_prometheus_scrapes_every_worker() -> None:
     assert config["rule_files"] == ["alerts.yml"]
 
 
+def test_clients_may_use_the_names_of_the_network() -> None:
+    """Without keys, workers accept the names of their own network, and those that the environment adds."""
+    for added in ("", "wager.example"):
+        hosts = compose(WAGER_ALLOWED_HOSTS=added)["services"]["worker"]["environment"]["WAGER_ALLOWED_HOSTS"]
+        assert set(Settings(allowed_hosts=hosts).allowed_host_list) == {"balancer", "worker", added} - {""}
+
+
 # --- Kubernetes
 
 
@@ -254,6 +262,19 @@ def test_the_kustomization_lists_every_manifest() -> None:
     assert kustomization["images"] == [{"name": "wager", "newTag": __version__}]
     files = [name.partition("=")[2] for made in kustomization["configMapGenerator"] for name in made["files"]]
     assert all((DOCKER / name).exists() and ".." not in name for name in files)
+
+
+def test_workers_know_the_names_of_their_service() -> None:
+    """Without keys, clients in the cluster may use each name of the service, from its own namespace or another one."""
+    services = [each for each in resources() if each["kind"] == "Service"]
+    own = {"app.kubernetes.io/name": "worker"}
+    (name,) = [each["metadata"]["name"] for each in services if each["spec"]["selector"] == own]
+    space = yaml.safe_load((DOCKER / "kustomization.yaml").read_text())["namespace"]
+    (worker,) = [each for each in resources() if each["kind"] == "Deployment"]
+    (container,) = worker["spec"]["template"]["spec"]["containers"]
+    (hosts,) = [each["value"] for each in container["env"] if each["name"] == "WAGER_ALLOWED_HOSTS"]
+    expected = [name, f"{name}.{space}", f"{name}.{space}.svc", f"{name}.{space}.svc.cluster.local"]
+    assert Settings(allowed_hosts=hosts).allowed_host_list == expected
 
 
 def test_pods_are_restricted() -> None:

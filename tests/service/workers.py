@@ -60,7 +60,7 @@ async def worker(
     await lifespan.__aenter__()
     try:
         hooks: dict[str, list[Any]] = {"response": [check_response]}
-        async with httpx2.AsyncClient(transport=transport, base_url="http://worker", event_hooks=hooks) as client:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", event_hooks=hooks) as client:
             yield client
     finally:  # the lifespan ends without the test's exception, as in a server
         await lifespan.__aexit__(None, None, None)

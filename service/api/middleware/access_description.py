@@ -36,6 +36,9 @@ _REFUSALS = documented(
         )
     )
 )
+_OF_PAGES = documented(problem_types.OF_ERROR[errors.UnknownHostError])
+"""Where no keys are required, the page of another site is refused. A read is not, if its host is the service's."""
+_OF_WRITING_PAGES = documented(problem_types.OF_ERROR[errors.ForeignOriginError])
 _OF_ANY_BODY = (problem_types.OF_HTTP[408], problem_types.BODY_TOO_LARGE)
 _OF_BODIES = documented(*_OF_ANY_BODY, problem_types.INVALID_JSON, problem_types.UNSUPPORTED_MEDIA_TYPE)
 _OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.OverloadedError])
@@ -54,6 +57,7 @@ def _describe(api: dict[str, Any]) -> None:
             need = need_of(method.upper(), path)
             operation["security"] = [] if need is None else [{scheme: [need.scope]} for scheme in _SCHEMES]
             _add(operation["responses"], {} if need is None else _REFUSALS)
+            _add(operation["responses"], _OF_PAGES if method == "get" else _OF_PAGES | _OF_WRITING_PAGES)
             if "requestBody" in operation:
                 _add(operation["responses"], _OF_WEBHOOKS if need is None else _OF_BODIES)
 

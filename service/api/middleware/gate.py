@@ -2,10 +2,11 @@
 
 1. The observer gives the request an id, and counts and logs it at the end.
 2. CORS answers a preflight request, and lets pages of listed origins read the response.
-3. The request takes a place among those in flight.
-4. Its API key must allow it.
-5. Its body must not be too large or too slow.
-6. A usual request to `/predict`, `/feedback`, `/activate` or their batches goes to its operation. All others go to
+3. Without API keys, the page of another site is refused.
+4. The request takes a place among those in flight.
+5. Its API key must allow it.
+6. Its body must not be too large or too slow.
+7. A usual request to `/predict`, `/feedback`, `/activate` or their batches goes to its operation. All others go to
    FastAPI: other routes, other media types, query strings, and bodies that the operation cannot read.
 """
 
@@ -28,6 +29,7 @@ from service.api.middleware.exchange import Exchange
 from service.api.middleware.in_flight import LOST, InFlight
 from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
+from service.api.middleware.own_pages import OwnPages
 from service.api.responses.bodies import is_plain_json
 from service.api.responses.operation import Operation
 from service.api.responses.problems import answer_to, answer_to_http, internal_error, report
@@ -59,6 +61,7 @@ class Guard(NamedTuple):
     limits: RequestLimits
     access: AccessControl | None  # None if no API keys are required
     origins: Sequence[str] = ()  # whose pages may call the API from a browser
+    hosts: Sequence[str] = ()  # names of the service, if no API keys are required
 
 
 class Gate:
@@ -86,6 +89,7 @@ class Gate:
         self._compute = compute
         self._observer = Observer(guard.telemetry, now)
         self._cors = Cors(guard.origins) if guard.origins else None
+        self._own_pages = OwnPages(guard.hosts, guard.origins) if guard.access is None else None
         self._in_flight = InFlight(limits.in_flight)
         self._access = KeySyntax() if guard.access is None else Access(guard.access)
         self._bodies = BodyLimit(MostBytes(limits.body_bytes, limits.import_bytes), limits.pace)
@@ -116,8 +120,13 @@ class Gate:
             self._observer.end(exchange)
 
     async def _limited(self, exchange: Exchange) -> None:
-        """Answer a request if a place is free."""
+        """Answer a request if no page of another site sent it, and a place is free."""
         scope = exchange.scope
+        try:
+            if self._own_pages is not None:
+                self._own_pages.check(exchange)
+        except AccessError as error:
+            return await exchange.respond(answer_to(error))
         need = need_of(scope["method"], scope["path"])
         places = self._in_flight.places(scope["path"], open_path=need is None)
         if places is None:

@@ -18,7 +18,7 @@ class Kind(NamedTuple):
 INVALID_REQUEST = Kind(422, "invalid-request", "The request is invalid")
 INVALID_JSON = Kind(400, "invalid-json", "The body is not JSON")
 BODY_TOO_LARGE = Kind(413, "body-too-large", "The body is too large")
-UNSUPPORTED_MEDIA_TYPE = Kind(415, "unsupported-media-type", "The Content-Type is not application/json")
+UNSUPPORTED_MEDIA_TYPE = Kind(415, "unsupported-media-type", "The Content-Type is not what the operation reads")
 WRONG_TYPE = Kind(422, "wrong-type", "A value has the wrong JSON type")
 OUT_OF_RANGE = Kind(422, "out-of-range", "A number, or the length of a string or list, is out of range")
 INVALID_HYPERPARAMETER = Kind(422, "invalid-hyperparameter", "A hyperparameter is invalid")
@@ -107,6 +107,8 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.UnauthenticatedError: Kind(401, "invalid-api-key", "The API key is missing or invalid"),
     errors.SignatureError: Kind(401, "invalid-signature", "The signature of the webhook is invalid"),
     errors.ForbiddenError: Kind(403, "not-allowed", "The API key does not allow this"),
+    errors.ForeignOriginError: Kind(403, "foreign-origin", "A page of another origin may not write"),
+    errors.UnknownHostError: Kind(421, "unknown-host", "The service does not have this host name"),
     errors.RateLimitedError: Kind(429, "rate-limited", "The API key has made too many requests"),
     errors.WrongKeysError: Kind(429, "too-many-wrong-keys", "This address has sent too many wrong API keys"),
     errors.OverloadedError: Kind(503, "too-busy", "The worker has reached its limit of requests"),

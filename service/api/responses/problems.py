@@ -99,6 +99,13 @@ def internal_error() -> JSONResponse:
     return _response(problem, {"Connection": "close"})
 
 
+def wrong_media_type(request: Request, wanted: str) -> HTTPException:
+    """Return the error of a request whose body has another media type than the wanted one."""
+    given = request.headers.get("content-type")
+    received = "no Content-Type" if given is None else f"Content-Type {quoted(given)}"
+    return HTTPException(415, f"got {received}; send {wanted}")
+
+
 def install(app: FastAPI) -> None:
     """Make the application report all errors as problems."""
     app.add_exception_handler(errors.WagerError, _on_wager_error)
@@ -172,14 +179,8 @@ async def _on_validation_error(request: Request, error: Exception) -> JSONRespon
         detail = _NOT_JSON + syntax_error(found[0]["ctx"]["error"], path[-1])
         return _response(_problem(problem_types.INVALID_JSON, detail))
     if isinstance(error.body, bytes):
-        return _response(_problem(problem_types.UNSUPPORTED_MEDIA_TYPE, _wrong_media_type(request)))
+        return answer_to_http(wrong_media_type(request, "JSON with Content-Type application/json"))
     return _response(problem_of_validation(found, schema_of(request.scope["route"], part), skip=1))
-
-
-def _wrong_media_type(request: Request) -> str:
-    given = request.headers.get("content-type")
-    received = "no Content-Type" if given is None else f"Content-Type {quoted(given)}"
-    return f"got {received}; send JSON with Content-Type application/json"
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:

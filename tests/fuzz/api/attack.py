@@ -90,7 +90,7 @@ class Attack:
         """Return the request of a case; None if its parts are no valid HTTP."""
         if caller.name == "scoped" and isinstance(case.body, dict) and isinstance(case.body.get("name"), str):
             case.body = case.body | {"name": OWN + case.body["name"][:50]}
-        sent = case.as_transport_kwargs(base_url="http://worker")
+        sent = case.as_transport_kwargs(base_url="http://localhost")
         own = {str(name): str(value) for name, value in sent.get("headers", {}).items() if name.lower() != "user-agent"}
         content = {"json": sent["json"]} if "json" in sent else {"content": sent.get("data")}
         keys = _KEY_HEADERS if self._random.random() < 0.98 else {name.lower() for name in caller.headers}

@@ -110,7 +110,7 @@ def _machine(schema: Any, send: Callable[[Any], httpx2.Response | None]) -> Any:
 
 def _of_schemathesis(response: httpx2.Response | None) -> Response:
     """Return an answer as schemathesis reads it; status 0 if there was no request."""
-    request = requests.Request("GET", "http://worker/").prepare()
+    request = requests.Request("GET", "http://localhost/").prepare()
     if response is None:
         return Response(0, {}, b"", request, 0.0, verify=False)
     headers = {name.lower(): [value] for name, value in response.headers.items()}

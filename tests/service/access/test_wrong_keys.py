@@ -104,7 +104,7 @@ async def test_addresses_are_throttled_separately(store_url: str) -> None:
     async def ask(address: str | None) -> int:
         client: Any = None if address is None else (address, 1)
         transport = httpx2.ASGITransport(app=app, client=client)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://worker") as caller:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as caller:
             return (await caller.get("/learners", headers=bearer(IssuedKey("", WRONG)))).status_code
 
     async with app.router.lifespan_context(app):

@@ -69,7 +69,7 @@ def app() -> FastAPI:
 
 async def _post(app: FastAPI, path: str, body: bytes, types: tuple[str, ...] = (JSON,)) -> httpx2.Response:
     headers = [("Content-Type", value) for value in types]
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://wager") as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://localhost") as client:
         return await client.post(path, content=body, headers=headers)
 
 

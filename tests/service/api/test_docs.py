@@ -29,7 +29,7 @@ def get(app: FastAPI, path: str) -> httpx2.Response:
     """Request a path of the application."""
 
     async def ask() -> httpx2.Response:
-        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://wager") as client:
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://localhost") as client:
             return await client.get(path)
 
     return asyncio.run(ask())

@@ -55,7 +55,7 @@ async def test_head_is_answered_like_get_without_a_body(live: Wager) -> None:
 async def test_no_answer_redirects(store_url: str, auth: str) -> None:
     """No answer redirects or repeats the request's host, whatever the path's ending."""
     headers = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
-    async with worker(store_url, auth=auth) as client:
+    async with worker(store_url, auth=auth, allowed_hosts="evil.example") as client:
         for path in (*PATHS, "/", "/v1", "/nothing", "/docs/nothing"):
             for end in ("", "/", "//", "?x=/"):
                 for method in ("GET", "POST", "DELETE"):

@@ -74,7 +74,7 @@ async def test_an_unexpected_error_reveals_nothing(caplog: pytest.LogCaptureFixt
         raise KeyError("redis://user:secret@host")
 
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://worker") as client:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         response = await client.get("/")
     assert response.headers["content-type"] == problems.MEDIA_TYPE
     assert Problem.model_validate(response.json()).type == f"{problems.TYPE_PREFIX}internal-error"

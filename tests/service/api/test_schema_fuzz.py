@@ -60,7 +60,7 @@ def keyed(store_url: str) -> Iterator[Keyed]:
 
 def answer_of(keyed: Keyed, case: Any, headers: dict[str, str]) -> httpx2.Response | None:
     """Return the answer to a generated case, or None if no client can send it."""
-    request = case.as_transport_kwargs(base_url="http://worker")
+    request = case.as_transport_kwargs(base_url="http://localhost")
     own = {str(name): str(value) for name, value in request.get("headers", {}).items() if name.lower() != "user-agent"}
     body = {name: request[name] for name in ("json", "data") if name in request}
     content = {"json": body["json"]} if "json" in body else {"content": body.get("data")}

@@ -114,7 +114,7 @@ async def test_an_imported_application_requires_keys(
     for name, value in {"WAGER_STORE_URL": "unix:///nowhere/valkey.sock", **environment}.items():
         monkeypatch.setenv(name, value)
     transport = httpx2.ASGITransport(app=create_app())
-    async with httpx2.AsyncClient(transport=transport, base_url="http://worker") as client:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         assert (await client.get("/learners")).status_code == status
 
 

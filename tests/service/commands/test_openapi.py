@@ -219,7 +219,7 @@ def test_the_service_serves_the_same_document() -> None:
 
     async def ask() -> Any:
         transport = httpx2.ASGITransport(app=create_app(Settings(store_url="unix:///nowhere/valkey.sock")))
-        async with httpx2.AsyncClient(transport=transport, base_url="http://wager") as client:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return (await client.get("/openapi.json")).json()
 
     assert asyncio.run(ask()) == _API

@@ -73,7 +73,7 @@ async def call(app: Any, method: str, path: str, headers: list[tuple[bytes, byte
         "scheme": "http",
         "server": ("worker", 80),
         "client": ("127.0.0.1", 1),
-        "headers": [(b"host", b"worker"), (b"content-length", b"%d" % len(body)), *headers],
+        "headers": [(b"host", b"localhost"), (b"content-length", b"%d" % len(body)), *headers],
     }
 
     async def receive() -> Any:

@@ -11,7 +11,7 @@ from service import errors, input_errors
 from service.api.middleware.access import caller_id, check_new_model
 from service.api.resources.models import CreatedRoute, Name, created_headers
 from service.api.responses.bodies import answer_with
-from service.api.responses.problems import responses
+from service.api.responses.problems import responses, wrong_media_type
 from service.api.responses.strict_route import StrictRoute
 from service.catalogue.descriptions import Described
 from service.compute import Compute
@@ -117,12 +117,20 @@ def _import(copying: Copying, compute: Compute) -> APIRouter:
         The body may have up to `WAGER_MAX_IMPORT_BYTES`.
         """
         check_new_model(name)
+        _check_type(request)
         async with turn:
             data = await compute.run("", _joined, [part async for part in request.stream()])
             created = await copying.import_(name, data, caller_id())
         return await answer_with(request, created.answer, 201, created_headers(created))
 
     return routes
+
+
+def _check_type(request: Request) -> None:
+    """Refuse other media types: a page of another site could send them without a preflight request."""
+    given = request.headers.get("content-type")
+    if given is None or given.partition(";")[0].strip().lower() != _BYTES:
+        raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
 
 
 async def _parts(exported: Exported) -> AsyncIterator[bytes]:
