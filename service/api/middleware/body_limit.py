@@ -40,12 +40,15 @@ class MostBytes(NamedTuple):
 
     def of(self, scope: Scope) -> int:
         """Return the maximum bytes of the body of a request."""
-        imports = scope["method"] == "POST" and scope["path"].endswith("/import")
-        return self.of_import if imports else self.of_request
+        return self.of_import if _is_import(scope) else self.of_request
 
 
-_IMPORT_PATIENCE = 20
-"""Factor by which the maximum time of a file to import exceeds that of other bodies. The minimum rate is the same."""
+def _is_import(scope: Scope) -> bool:
+    return bool(scope["method"] == "POST" and scope["path"].endswith("/import"))
+
+
+_IMPORT_FACTOR = 20
+"""Factor by which the maximum time and the minimum rate of a file to import exceed those of other bodies."""
 
 
 class BodyLimit:
@@ -59,7 +62,8 @@ class BodyLimit:
     def __init__(self, most: MostBytes, pace: Pace) -> None:
         self._most = most
         self._pace = pace
-        self._import_pace = pace._replace(max_seconds=_IMPORT_PATIENCE * pace.max_seconds)
+        longest, least = _IMPORT_FACTOR * pace.max_seconds, _IMPORT_FACTOR * pace.min_rate
+        self._import_pace = pace._replace(max_seconds=longest, min_rate=least)
 
     def refusal(self, exchange: Exchange) -> Response | None:
         """Return the refusal of a request if the declared length of its body is too large."""
@@ -69,9 +73,8 @@ class BodyLimit:
     def limit(self, exchange: Exchange) -> None:
         """Limit the size and the time of a body while it arrives."""
         if exchange.has_body:  # without a body, a disconnect interrupts nothing
-            most = self._most.of(exchange.scope)
-            pace = self._pace if most == self._most.of_request else self._import_pace
-            exchange.receive = _Body(exchange.receive, exchange.arrival, most, pace).receive
+            pace = self._import_pace if _is_import(exchange.scope) else self._pace
+            exchange.receive = _Body(exchange.receive, exchange.arrival, self._most.of(exchange.scope), pace).receive
 
 
 async def read_whole(exchange: Exchange) -> bytes:

@@ -8,6 +8,7 @@ import httpx2
 import pytest
 import redis
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 
 from service.access.key_admin import IssuedKey, KeyAdmin
 from service.api.middleware.body_limit import Pace
@@ -41,7 +42,7 @@ def guarded(store_url: str, runner: asyncio.Runner) -> Iterator[httpx2.AsyncClie
 def client_of(app: Any) -> httpx2.AsyncClient:
     """Return a client that calls an application without a network."""
     return httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(app=app, raise_app_exceptions=False), base_url="http://worker"
+        transport=httpx2.ASGITransport(app=app, raise_app_exceptions=False), base_url="http://localhost"
     )
 
 
@@ -187,6 +188,34 @@ async def test_requests_without_a_key_have_separate_places() -> None:
 def test_patience_grows_with_the_bytes_received(pace: Pace, received: int, patience: float) -> None:
     """A body may take the grace period plus its bytes at the slowest rate, up to the timeout."""
     assert pace.patience(received) == patience
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "patience"),
+    [
+        ("POST", "/models/m/import", "0.005 s"),
+        ("POST", "/v1/models/m/import", "0.005 s"),
+        ("POST", "/models/m/clone", "0.1 s"),
+        ("PUT", "/models/m/import", "0.1 s"),
+    ],
+)
+async def test_files_must_arrive_twenty_times_as_fast(method: str, path: str, patience: str) -> None:
+    """A file to import may be large, so it has more time in all, and less for each byte."""
+    messages, answers = [{"type": "http.request", "body": bytes(100), "more_body": True}], []
+
+    async def receive() -> Any:
+        return messages.pop() if messages else await asyncio.Event().wait()
+
+    async def app(_scope: Any, receive: Any, _send: Any) -> None:
+        while True:
+            await receive()
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    scope = scope_of(method, path, [(b"content-length", b"1000")])
+    with pytest.raises(HTTPException, match=f"incomplete after {patience}: 100 bytes"):
+        await gate_over(app, Pace(1000.0, 0.0, 1000.0))(scope, receive, send)
 
 
 async def dripping(pieces: int, gate: asyncio.Event) -> AsyncIterator[bytes]:

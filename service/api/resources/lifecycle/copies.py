@@ -1,44 +1,42 @@
 """`/models/{name}/clone`, `/export` and `/import`: copies of a model with its state."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
-import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
 from service import errors, input_errors
 from service.api.middleware.access import caller_id, check_new_model
+from service.api.resources.lifecycle.arriving_files import ArrivingFiles
 from service.api.resources.models import CreatedRoute, Name, created_headers
 from service.api.responses.bodies import answer_with
 from service.api.responses.problems import responses, wrong_media_type
 from service.api.responses.strict_route import StrictRoute
 from service.catalogue.descriptions import Described
-from service.compute import Compute
 from service.lifecycle.copying import Copying, Exported
 from service.schemas.lifecycle import CloneRequest
 from service.schemas.models import ModelAnswer
 
 _CHUNK = 2**18
-_IMPORTS_AT_ONCE = 2
-"""Maximum files that a worker reads at a time. Each may have as many bytes as WAGER_MAX_IMPORT_BYTES."""
+_LARGEST_FILES = 2
+"""Number of the largest files for import that a worker's memory may hold."""
 
 _BYTES = "application/octet-stream"
 _FILE = {"schema": {"type": "string", "format": "binary"}}
 _UNREADABLE = (errors.NewerVersionError, errors.StoreCorruptError)
 
 
-def router(copying: Copying, compute: Compute) -> APIRouter:
+def router(copying: Copying, most_bytes: int) -> APIRouter:
     """Return the routes of copies.
 
     Args:
         copying: the use cases.
-        compute: joins the parts of large bodies.
+        most_bytes: maximum bytes of a file to import.
     """
     routes = APIRouter()
     routes.include_router(_clones(copying))
     routes.include_router(_export(copying))
-    routes.include_router(_import(copying, compute))
+    routes.include_router(_import(copying, ArrivingFiles(_LARGEST_FILES * most_bytes)))
     return routes
 
 
@@ -92,9 +90,8 @@ def _export(copying: Copying) -> APIRouter:
     return routes
 
 
-def _import(copying: Copying, compute: Compute) -> APIRouter:
+def _import(copying: Copying, files: ArrivingFiles) -> APIRouter:
     routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
-    turn = asyncio.Semaphore(_IMPORTS_AT_ONCE)
 
     @routes.post(
         "/import",
@@ -118,9 +115,8 @@ def _import(copying: Copying, compute: Compute) -> APIRouter:
         """
         check_new_model(name)
         _check_type(request)
-        async with turn:
-            data = await compute.run("", _joined, [part async for part in request.stream()])
-            created = await copying.import_(name, data, caller_id())
+        async with files.whole(caller_id(), request.stream()) as file:
+            created = await copying.import_(name, file, caller_id())
         return await answer_with(request, created.answer, 201, created_headers(created))
 
     return routes
@@ -137,13 +133,3 @@ async def _parts(exported: Exported) -> AsyncIterator[bytes]:
     for whole in (memoryview(exported.header), exported.body):
         for start in range(0, len(whole), _CHUNK):
             yield bytes(whole[start : start + _CHUNK])
-
-
-def _joined(parts: list[bytes]) -> memoryview:
-    """Join the parts of a body. `bytes.join` would hold the interpreter lock while it copies many megabytes."""
-    whole = np.empty(sum(map(len, parts)), np.uint8)
-    start = 0
-    for part in parts:
-        whole[start : start + len(part)] = np.frombuffer(part, np.uint8)
-        start += len(part)
-    return whole.data
