@@ -26,8 +26,8 @@ EXAMPLES = ROOT / "examples"
 def wager(store_url: str) -> Iterator[Wager]:
     """Return a client of the application in this process."""
     app = create_app(Settings(store_url=store_url, host="127.0.0.1", store_timeout_seconds=10.0))
-    with TestClient(app, base_url="http://wager") as http:
-        yield Wager("http://wager", timeout=60.0, max_retries=0, http_client=http)
+    with TestClient(app, base_url="http://localhost") as http:
+        yield Wager("http://localhost", timeout=60.0, max_retries=0, http_client=http)
 
 
 def test_headlines_follow_the_clicks(wager: Wager) -> None:

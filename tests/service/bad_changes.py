@@ -82,6 +82,11 @@ def _lifecycle(case: str, call: str, slug: str, field: str | None, body: object,
     return Refused(f"{call}: {case}", "POST", f"{_FOLDER}/{call}", content, status, slug, field)
 
 
+def _file(case: str, name: str, content: bytes, status: int, slug: str, field: str | None) -> Refused:
+    path = f"/models/{name}/import"
+    return Refused(f"import: {case}", "POST", path, content, status, slug, field, "application/octet-stream")
+
+
 LIFECYCLE = [
     _lifecycle("id as number", "snapshots", "wrong-type", "id", {"id": 1}),
     _lifecycle("id with a blank", "snapshots", "invalid-name", "id", {"id": "a b"}),
@@ -97,11 +102,12 @@ LIFECYCLE = [
     _lifecycle("no name", "clone", "missing-field", "name", {}),
     _lifecycle("its own name", "clone", "model-exists", "name", {"name": MODEL}, 409),
     _lifecycle("a name with braces", "clone", "invalid-name", "name", {"name": "{a}"}),
-    _lifecycle("JSON", "import", "model-exists", "name", {}, 409),
+    _lifecycle("JSON", "import", "unsupported-media-type", None, {}, 415),
+    _file("an existing name", MODEL, b"", 409, "model-exists", "name"),
     _lifecycle("no shadow", "promote", "missing-field", "shadow", {}),
     _lifecycle("no version", "promote", "precondition-required", "If-Match", {"shadow": "none"}, 428),
-    Refused("import: noise", "POST", "/models/bad-input-new/import", b"\xff" * 99, 422, "invalid-model-file", None),
-    Refused("import: no bytes", "POST", "/models/bad-input-new/import", b"", 422, "invalid-model-file", None),
+    _file("noise", "bad-input-new", b"\xff" * 99, 422, "invalid-model-file", None),
+    _file("no bytes", "bad-input-new", b"", 422, "invalid-model-file", None),
     Refused("export: unknown model", "GET", "/models/nobody/export", None, 404, "model-not-found", "name"),
     Refused("clone: unknown model", "POST", "/models/nobody/clone", b'{"name":"a"}', 404, "model-not-found", "name"),
     Refused("snapshot: unknown", "DELETE", f"{_FOLDER}/snapshots/none", None, 404, "snapshot-not-found", "snapshot"),

@@ -179,7 +179,7 @@ CHAPTERS: dict[str, list[Exchange]] = {
         Exchange("Start again:", "/models/news/reset", {}, "POST", _CHANGED, "*"),
         Exchange("Copy the model:", "/models/news/clone", {"name": "copy"}, "POST", ["name", *_CHANGED]),
         Exchange("A snapshot that the log still needs:", "/models/news/snapshots/before", None, "DELETE"),
-        Exchange("A file that is no model:", "/models/moved/import", {}),
+        Exchange("An import of another media type:", "/models/moved/import", {}),
     ],
     "Modes and holdout": [
         _create(

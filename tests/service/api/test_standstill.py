@@ -192,7 +192,8 @@ def batch(model: str, contexts: list[Any], **more: Any) -> bytes:
 
 async def send(client: httpx2.AsyncClient, method: str, path: str, body: bytes) -> httpx2.Response:
     """Send one request."""
-    return await client.request(method, path, content=body, headers={"content-type": "application/json"}, timeout=60.0)
+    headers = {"content-type": "application/octet-stream" if path.endswith("/import") else "application/json"}
+    return await client.request(method, path, content=body, headers=headers, timeout=60.0)
 
 
 async def make_models(client: httpx2.AsyncClient) -> None:
