@@ -35,8 +35,7 @@ def run(wager: Wager, rounds: int, seed: int) -> list[Phase]:
         labels=["plain", "question", "number"],
         features={"kind": "named"},
         window_seconds=0.5,  # minutes, in a real site
-        on_expiry="incorrect",  # no click within the window is a wrong answer
-        learn="at_window_close",  # clicks, which come early, have no advantage over silence
+        on_expiry="incorrect",  # no click within the window is a wrong answer; clicks count when it closes, too
     )
     print("phase   clicks   shown")
     phases = []

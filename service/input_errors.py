@@ -16,7 +16,7 @@ InvalidInputError
 ├── DuplicateLabelsError      a label that the model already has
 ├── TooFewLabelsError         a change that leaves fewer than two labels
 ├── LabelsFixedError          a learner whose labels cannot change in this way
-├── MissingFieldError         none of several fields of which one is needed
+├── MissingFieldError         no field, or none of several, that is needed
 │   └── ContextMissingError   no context, for a model with features
 ├── ModeError                 a policy for a model that does not draw from it
 ├── EligibleError             a model whose requests cannot name labels
@@ -54,7 +54,7 @@ class InvalidInputError(WagerError):
 
 
 class MissingFieldError(InvalidInputError):
-    """A request has none of several fields of which it needs one."""
+    """A request lacks a field that its other fields need, or all of several fields of which it needs one."""
 
 
 class ContextMissingError(MissingFieldError):

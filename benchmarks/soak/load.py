@@ -22,7 +22,7 @@ RETAINED = 5_000
 STEADY: Mapping[str, Mapping[str, Any]] = {
     "recommended": {"learner": "fastcb"},
     "compact": {"learner": "fastcb", "precision": "float32"},
-    "silent": {"learner": "fastcb", "on_expiry": "incorrect"},
+    "silent": {"learner": "fastcb", "on_expiry": "incorrect", "learn": "on_arrival"},
     "waiting": {"learner": "gaptron", "on_expiry": "incorrect", "learn": "at_window_close"},
     "quadratic": {"learner": "soba-diagonal"},
     "hinge": {"learner": {"algorithm": "gaptron", "loss": "hinge"}},

@@ -11,7 +11,7 @@ from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED, aliases_of
 from service.access.keys import Names
-from service.catalogue.changing import changed_model, is_repeated, stale
+from service.catalogue.changing import changed_model, is_repeated, log_warnings, stale
 from service.catalogue.descriptions import Described, described, history_of, version_of
 from service.catalogue.open_predictions import OpenPredictions, PredictionPage
 from service.catalogue.round_log import LogReader, moment
@@ -20,13 +20,14 @@ from service.environment import Environment
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
 from service.input_errors import InvalidInputError
 from service.models.changes import change_of
+from service.models.closing import learn_implied
 from service.models.model import Limits, Model, new_model
 from service.models.model_summary import Summary, read_summary, summary_of
 from service.models.reading import reading_cost
 from service.schemas.changes import ModelPatch
 from service.schemas.learners import LearnerDescription, LearnerList
 from service.schemas.models import ChangeList, DamageNote, ModelDefinition, ModelSummary
-from service.schemas.policies import Freshness, policies_of
+from service.schemas.policies import POLICIES, Freshness, policies_of
 from service.schemas.rounds import RoundLine
 from service.store.damage import Damage
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel
@@ -68,8 +69,11 @@ class Catalogue:
 
         Raises:
             ModelExistsError: if the name is taken.
-            InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large or too slow.
+            InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large or too slow,
+                or if `on_expiry` lacks its window.
         """
+        given = definition.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
+        definition = definition.model_copy(update=learn_implied(given))
         cost, incarnation = len(definition.labels) * _COST_PER_LABEL, self._new_id()
         model, text, summary = await self._compute.run_costly(
             cost, definition.name, self._written, definition, incarnation
@@ -77,6 +81,7 @@ class Catalogue:
         now = self._now()
         if not await self._store.create_model(model.key, text, now, summary, model.stored_policies):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
+        log_warnings(model)
         return described(StoredModel(model.key, text, now, round_count=0, predictions=0, correct=0), model)
 
     async def get(self, name: str) -> Described:
@@ -126,7 +131,10 @@ class Catalogue:
                 return True
             raise
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        return await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
+        done = await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
+        if done:
+            log_warnings(changed, model)
+        return done
 
     def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
         """Return a new model, and its definition and summary as stored."""

@@ -1,17 +1,21 @@
 """Changes of models: whether they may be made, and what they make."""
 
+import logging
 from collections.abc import Sequence
 
 from service.catalogue.descriptions import version_of
 from service.compute import Compute
 from service.errors import PreconditionFailedError
-from service.input_errors import TooManyChangesError
+from service.input_errors import InvalidInputError, TooManyChangesError
 from service.models.changes import Change, change_of, read_change
+from service.models.closing import policy_warnings
 from service.models.model import Limits, Model, check_limits
 from service.models.reading import ModelReader, reading_cost
 from service.schemas.changes import ModelPatch
 from service.store.stored_models import ModelKey, StoredModel
 from service.wording.values import quoted
+
+_log = logging.getLogger(__name__)
 
 MOST_CHANGES = 10_000
 """Maximum changes of a model. Each reader of the model reads all of them."""
@@ -56,7 +60,10 @@ async def is_repeated(models: ModelReader, stored: StoredModel, patch: ModelPatc
     if not stored.history:
         return False
     before, last = await models.read(stored, len(stored.history) - 1), read_change(stored.history[-1])
-    asked = change_of(patch, before.definition, last.at, by)
+    try:
+        asked = change_of(patch, before.definition, last.at, by)
+    except InvalidInputError:  # so it was refused then
+        return False
     return asked is not None and asked.says_the_same(last)
 
 
@@ -77,3 +84,11 @@ def _changed(model: Model, change: Change, limits: Limits) -> Model:
     if change.learner is not None or (change.labels is not None and change.labels.add):
         check_limits(changed.learner, limits)
     return changed
+
+
+def log_warnings(model: Model, before: Model | None = None) -> None:
+    """Log the warnings about the policies of a model that it did not have before its change; all for a new one."""
+    known = policy_warnings(before.definition) if before else []
+    for warning in policy_warnings(model.definition):
+        if warning not in known:
+            _log.warning("model %s: %s", model.name, warning)

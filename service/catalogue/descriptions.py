@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from service.catalogue.round_log import moment
 from service.models.changes import Change, FromSnapshot, kind_of, read_change
+from service.models.closing import policy_warnings
 from service.models.learner_choice import hyperparameters
 from service.models.model import Model
 from service.models.unreadable import unreadable_definition
@@ -74,7 +75,7 @@ def _answer(stored: StoredModel, model: Model) -> ModelAnswer:
         labels=definition.labels,
         retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],
         changes=_changes(stored),
-        warnings=list(stored.warnings),
+        warnings=[*policy_warnings(definition), *stored.warnings],
         damaged_rounds=stored.damaged,
     )
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from learners.base import InvalidStateError
 from learners.codec import encode_state
 from service import __version__
-from service.catalogue.changing import check_history
+from service.catalogue.changing import check_history, log_warnings
 from service.catalogue.descriptions import Described, described
 from service.catalogue.stored import stored_under
 from service.environment import Environment
@@ -139,6 +139,7 @@ class Copying:
         now = self._now()
         if not await self._store.create_copy(model.key, copy, now):
             raise ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
+        log_warnings(model)
         return described(_stored(model.key, copy, now), model)
 
 

@@ -19,6 +19,7 @@ from service.input_errors import (
     TooFewLabelsError,
     UnknownLabelError,
 )
+from service.models.closing import learn_implied
 from service.schemas.changes import ModelPatch
 from service.schemas.labels import MOST_LABELS, Label
 from service.schemas.models import ChangeKind, LearnerChoice, ModelDefinition
@@ -146,8 +147,12 @@ def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str
         definition: the definition before the change.
         at: seconds since the epoch.
         by: the id of the API key.
+
+    Raises:
+        MissingFieldError: if the request turns `on_expiry` on without a window.
     """
     wanted = patch.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
+    wanted |= learn_implied(wanted, definition.model_dump(mode="json", include={"on_expiry"})["on_expiry"])
     there = definition.model_dump(mode="json", include=set(wanted))
     policies = {name: value for name, value in wanted.items() if value != there[name]}
     given = patch.labels

@@ -1,8 +1,10 @@
 """A model's policies for predictions that expire: checks, and their form in the store."""
 
+from collections.abc import Mapping
+
 from learners.base import AnyLearner
 from learners.registry import ALL_LEARNERS
-from service.input_errors import ClosingPolicyError, RewardNotAcceptedError
+from service.input_errors import ClosingPolicyError, MissingFieldError, RewardNotAcceptedError
 from service.schemas.models import ModelDefinition
 from service.schemas.policies import ExpiryReward
 from service.wording.values import joined, shown
@@ -16,6 +18,38 @@ def reward_refused(learner: AnyLearner, reward: float, field: str) -> RewardNotA
     others = joined(sorted(name for name, cls in ALL_LEARNERS.items() if cls.accepts_rewards), "and")
     detail = f"got {shown(reward)}; {learner.algorithm} accepts no rewards; send correct, or use one of {others}"
     return RewardNotAcceptedError(detail, field)
+
+
+def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[str, object]:
+    """Return the policy `learn` that a request means by another `on_expiry`; nothing if it says itself, or keeps it.
+
+    Args:
+        given: the policies that the request gives, in JSON.
+        before: `on_expiry` before the request, in JSON; `drop` for a new model.
+
+    Raises:
+        MissingFieldError: if silence becomes feedback, and the request does not say when.
+    """
+    after = given.get("on_expiry", before)
+    if before == "drop" and after != "drop" and "window_seconds" not in given:
+        detail = (
+            'missing; must be given if on_expiry is not "drop": choose the time within which nearly all feedback '
+            "arrives, such as 95 % of the clicks (docs/delays.md says how to measure it)"
+        )
+        raise MissingFieldError(detail, "window_seconds")
+    if after == before or "learn" in given:
+        return {}
+    return {"learn": "on_arrival" if after == "drop" else "at_window_close"}
+
+
+def policy_warnings(definition: ModelDefinition) -> list[str]:
+    """Return one sentence for each policy that is likely wrong, beginning with its name."""
+    if definition.on_expiry == "drop" or definition.learn == "at_window_close":
+        return []
+    return [
+        'learn: "on_arrival" counts feedback at once, but silence only after the window. With many open predictions, '
+        'the model swings from label to label; choose "at_window_close".'
+    ]
 
 
 def closing_rule(definition: ModelDefinition) -> str:

@@ -183,8 +183,9 @@ class ModelAnswer(_ModelFields):
     guarantee: str
     """The proven bound for these hyperparameters, and its assumptions."""
     warnings: Annotated[list[str], Field(examples=[[]])] = []
-    """Limits that the learner has reached, such as `max_features`. Each starts with the hyperparameter to raise, in a
-    new model. Workers update them every few seconds."""
+    """Policies that are likely wrong, such as `learn`: each starts with the name of the policy. Then limits that the
+    learner has reached, such as `max_features`: each starts with the hyperparameter to raise, in a new model. Workers
+    update the limits every few seconds."""
     damaged_rounds: int = 0
     """The number of unreadable rounds. The model continues without them."""
     damage: Annotated[list[DamageNote] | None, Field(examples=[None])] = None

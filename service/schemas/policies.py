@@ -64,16 +64,19 @@ class Policies(Body):
     """The policies of a model. `PATCH /models/{name}` can change each of them."""
 
     window_seconds: Annotated[float, Field(ge=SHORTEST_WINDOW, le=LONGEST_WINDOW)] = 86_400.0
-    """How long a prediction accepts feedback."""
+    """How long a prediction accepts feedback. A request that sets `on_expiry` to other than `drop` must give it: choose
+    the time within which nearly all feedback arrives, such as 95 % of the clicks. A model that had such an `on_expiry`
+    keeps its window."""
     late_feedback: Literal["reject", "accept"] = "reject"
     """Whether to accept feedback after the window, until the prediction is deleted one hour later."""
     on_expiry: OnExpiry = "drop"
     """What a prediction without feedback becomes when its window closes: no round, or a round that is incorrect or has
-    this reward. If clients only report successes, such as clicks, use `incorrect`."""
+    this reward. If clients only report successes, such as clicks, use `incorrect`. A request that sets or changes it
+    sets `learn` as well, unless it gives `learn`."""
     learn: Literal["on_arrival", "at_window_close"] = "on_arrival"
-    """When feedback becomes a round. At window close, feedback that arrives early has no advantage. Use it with
-    `on_expiry` if many predictions are open at a time: otherwise the model follows clicks for a whole window before it
-    learns from silence."""
+    """When feedback becomes a round. At window close, feedback that arrives early has no advantage over silence, so it
+    is the default of a request that sets `on_expiry` to other than `drop`. With `on_arrival`, such a model follows
+    clicks for a whole window before it learns from silence, and has a warning."""
     retain_rounds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 100_000
     """The minimum number of latest rounds that the log keeps, for reading and replay."""
     retain_seconds: Annotated[float, Field(ge=60, le=100 * 366 * 86_400)] | None = None

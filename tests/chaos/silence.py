@@ -29,7 +29,12 @@ class Silence(Clients):
     """Clients that predict, and activate or judge only some of the predictions."""
 
     model = MODEL
-    policies: ClassVar[dict[str, Any]] = {"learner": UNIFORM, "window_seconds": WINDOW, "on_expiry": "incorrect"}
+    policies: ClassVar[dict[str, Any]] = {
+        "learner": UNIFORM,
+        "window_seconds": WINDOW,
+        "on_expiry": "incorrect",
+        "learn": "on_arrival",
+    }
     count = 2
 
     def __init__(self, url: str, seed: int) -> None:

@@ -119,13 +119,11 @@ CHAPTERS: dict[str, list[Exchange]] = {
         _judge("It refuses rewards:", "bits:b1", reward=0.25),
     ],
     "Clicks that never come": [
-        _create(
-            "Silence is a wrong answer, and all feedback counts when the window closes:",
-            "clicks",
-            labels=["plain", "question"],
-            window_seconds=600.0,
-            on_expiry="incorrect",
-            learn="at_window_close",
+        Exchange(
+            "Silence is a wrong answer, so all feedback counts when the window closes:",
+            "/models",
+            {"name": "clicks", "labels": ["plain", "question"], "window_seconds": 600.0, "on_expiry": "incorrect"},
+            fields=["name", "on_expiry", "learn"],
         ),
         _predict("A prediction that may never be shown:", "clicks", "c1", activated=False),
         _judge("It takes no feedback:", "clicks:c1", correct=True),

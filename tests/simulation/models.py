@@ -10,7 +10,13 @@ CHANGED, GUEST = "plain", "guest"
 
 MODELS: Mapping[str, Mapping[str, Any]] = {
     CHANGED: {"learner": GAPTRON, "retain_rounds": 0, "window_seconds": 600.0},
-    "clicks": {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 3.0, "retain_rounds": 0},
+    "clicks": {
+        "learner": GAPTRON,
+        "on_expiry": "incorrect",
+        "window_seconds": 3.0,
+        "learn": "on_arrival",
+        "retain_rounds": 0,
+    },
     "closing": {"learner": GAPTRON, "on_expiry": "incorrect", "window_seconds": 2.0, "learn": "at_window_close"},
     "late": {
         "learner": GAPTRON,

@@ -15,7 +15,7 @@ from tests.service.sample_models import SOBA_DIAGONAL, UNIFORM
 from tests.service.workers import Clock, worker
 
 WINDOW = 60.0
-CLICKS = {"learner": UNIFORM, "on_expiry": "incorrect", "window_seconds": WINDOW}
+CLICKS = {"learner": UNIFORM, "on_expiry": "incorrect", "window_seconds": WINDOW, "learn": "on_arrival"}
 
 
 async def test_a_reward_is_recorded_once_and_then_a_duplicate(api: Api) -> None:

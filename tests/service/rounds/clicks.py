@@ -28,6 +28,9 @@ VISITORS = 50
 
 STEPS = 120
 
+BATCH, SHORT_WINDOW, BATCHES = 60, 4.0, 240
+"""Visitors a second, of whom those of four seconds have open predictions, and the seconds."""
+
 
 class Outcome(NamedTuple):
     """What a model learned."""
@@ -73,13 +76,34 @@ async def run_site(store_url: str, name: str, steps: int, seed: int = 1, **polic
     return Outcome(model["rounds_seen"], model["correct"], recent.count(BEST) / len(recent))
 
 
+async def best_shares(store_url: str, name: str, **policies: str) -> list[float]:
+    """Run a site whose predictions overlap; return the share of the best headline in each batch of the second half."""
+    clock, store, rng = Clock(), RedisStore(store_url, timeout=10.0), np.random.default_rng(5)
+    definition = {"name": name, "labels": list(RATES), "features": {"kind": "dense", "size": 1}}
+    clicks = {"on_expiry": "incorrect", "window_seconds": SHORT_WINDOW}
+    found: list[float] = []
+    async with worker(store_url, clock) as client:
+        (await client.post("/models", json=definition | clicks | policies)).raise_for_status()
+        for _ in range(BATCHES):
+            found.append((await visit(client, name, rng, BATCH)).count(BEST) / BATCH)
+            clock.now += 1.0
+            await close_expired(store, clock)
+    await store.close()
+    return found[BATCHES // 2 :]
+
+
 def main() -> None:
-    """Print the figures of both policies."""
+    """Print the figures of the policies."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedServer(Path(folder)) as server:
         for policy in ("drop", "incorrect"):
             found = asyncio.run(run_site(server.url, f"site-{policy}", STEPS, on_expiry=policy))
             share = f"{100 * found.best_share:.1f} % of the traffic on the best headline"
             print(f"on_expiry {policy:9}: {found.right} of {found.rounds} rounds right, {share}")  # noqa: T201
+        for learn in ("on_arrival", "at_window_close"):
+            shares = asyncio.run(best_shares(server.url, f"site-{learn}", learn=learn))
+            others = sum(share < 0.5 for share in shares)
+            mean = f"{100 * sum(shares) / len(shares):.1f} % of the traffic on the best headline"
+            print(f"learn {learn:15}: {mean}, less than half of it in {others} of {len(shares)} seconds")  # noqa: T201
 
 
 if __name__ == "__main__":

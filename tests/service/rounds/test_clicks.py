@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from service.store.redis.redis_store import RedisStore
-from tests.service.rounds.clicks import RATES, STEPS, VISITORS, WINDOW, close_expired, run_site, visit
+from tests.service.rounds.clicks import RATES, STEPS, VISITORS, WINDOW, best_shares, close_expired, run_site, visit
 from tests.service.workers import Clock, worker
 
 VISITORS_AT_ONCE = 400
@@ -48,3 +48,11 @@ async def test_early_feedback_has_no_advantage_at_window_close(store_url: str, n
     closed = await rates(store_url, f"{name}-close", "at_window_close")
     assert min(arrived) > 1.3 * TRUE_RATE
     assert closed == pytest.approx([TRUE_RATE] * len(closed), rel=0.2)
+
+
+async def test_a_site_with_many_open_predictions_does_not_swing(store_url: str, name: str) -> None:
+    """By default, clicks wait for silence, so the best headline stays; what arrives at once drags the model about."""
+    steady = await best_shares(store_url, name)
+    assert sum(steady) / len(steady) > 0.85
+    swinging = await best_shares(store_url, f"{name}-arrival", learn="on_arrival")
+    assert sum(swinging) / len(swinging) < 0.6
