@@ -176,6 +176,34 @@ def test_a_model_is_created_and_taught_with_the_keyboard(opened: Visit, site: Si
         client.delete("/models/typed").raise_for_status()
 
 
+def test_a_model_shows_its_warnings(opened: Visit, site: Site) -> None:
+    """The warnings of a model are under its verdict; a model without any has nothing there."""
+    silence = {"on_expiry": "incorrect", "window_seconds": 60.0, "learn": "on_arrival"}
+    with site.client() as client:
+        made = client.post("/models", json={"name": "warned", "labels": ["a", "b"], **silence}).raise_for_status()
+        page = opened.open("models/warned", ".warning")
+        assert [text(page, ".warning")] == made.json()["warnings"]
+        page.goto(f"{site.url}/#/{MODEL}")
+        page.wait_for_selector(f"h1:text('{LEARNT}')")
+        assert page.locator(".warning").count() == 0
+        client.delete("/models/warned").raise_for_status()
+
+
+def test_a_new_model_of_clicks_asks_for_its_window(opened: Visit) -> None:
+    """The form offers a day as the window only if silence teaches nothing; a window that was typed stays."""
+    page = opened.open("new", "form.creation")
+    for silence, given, expected in (
+        ("incorrect", None, ""),
+        ("drop", None, "86400"),
+        ("incorrect", "60", "60"),
+        ("drop", None, "60"),
+    ):
+        page.select_option("#silence", silence)
+        if given:
+            page.fill("#window", given)
+        assert page.input_value("#window") == expected
+
+
 def test_a_model_shows_its_shadows_and_changes(opened: Visit, site: Site) -> None:
     """A shadow has its comparison as the service gives it; the latest changes have what was changed."""
     with site.client() as client:

@@ -10,6 +10,7 @@ const FEATURES = [
   ["dense", "Dense: a list of numbers"],
   ["sparse", "Sparse: indices and values"],
 ];
+const DAY = 86400; // seconds
 const choice = (id, options) => h("select", { id }, options.map(([value, text]) => h("option", { value }, text)));
 
 export class Creation {
@@ -24,7 +25,11 @@ export class Creation {
     this.features.addEventListener("change", () => { this.sized.hidden = !["dense", "sparse"].includes(this.features.value); });
     this.learner = h("select", { id: "learner", "aria-describedby": "learner-hint" });
     this.silence = choice("silence", [["drop", "No round: silence teaches nothing"], ["incorrect", "A wrong answer: clients report clicks only"]]);
-    this.window = h("input", { id: "window", type: "number", min: 0.001, step: "any", value: 86400, required: true });
+    this.window = h("input", { id: "window", type: "number", min: 0.001, step: "any", value: DAY, required: true, "aria-describedby": "window-hint" });
+    this.silence.addEventListener("change", () => {
+      if (this.silence.value !== "drop" && Number(this.window.value) === DAY) this.window.value = ""; // to be chosen
+      if (this.silence.value === "drop" && !this.window.value) this.window.value = DAY;
+    });
     this.result = h("div");
   }
 
@@ -44,7 +49,7 @@ export class Creation {
         field("features", "Features of a context", this.features), this.sized,
         field("learner", "Learner", this.learner, " "),
         field("silence", "A prediction without feedback becomes", this.silence),
-        field("window", "Feedback window in seconds", this.window),
+        field("window", "Feedback window in seconds", this.window, "With clicks only: the time within which nearly all clicks arrive."),
         h("p", { class: "row" }, h("button", { type: "submit" }, "Create model")),
         this.result),
     );

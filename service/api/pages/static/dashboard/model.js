@@ -18,7 +18,7 @@ export class ModelView {
     this.polls = 0;
     this.chart = new RewardChart();
     this.parts = Object.fromEntries(
-      ["verdict", "tiles", "legend", "curve", "labels", "note", "certainty", "propensities", "delays", "shadows", "changes", "rounds", "facts", "bound"].map(
+      ["verdict", "warnings", "tiles", "legend", "curve", "labels", "note", "certainty", "propensities", "delays", "shadows", "changes", "rounds", "facts", "bound"].map(
         (part) => [part, h(part === "legend" ? "ul" : "div", { class: part })],
       ),
     );
@@ -50,6 +50,7 @@ export class ModelView {
       h("p", { class: "crumbs" }, h("a", { href: "#/" }, "Models"), " / ", h("span", {}, this.name)),
       h("div", { class: "heading" }, h("h1", {}, this.name)),
       p.verdict,
+      p.warnings,
       p.tiles,
       section("s-curve", "Reward over rounds", this.chart.element, p.legend, p.curve),
       section("s-labels", "Labels", p.labels, p.note),
@@ -70,6 +71,7 @@ export class ModelView {
   show(statistics) {
     const p = this.parts;
     put(p.verdict, pill(statistics.verdict.verdict), h("p", {}, statistics.verdict.reason));
+    put(p.warnings, this.model.warnings.map((text) => h("p", { class: "warning" }, text)));
     put(p.tiles, tiles(statistics));
     this.chart.show(statistics);
     put(p.legend, legend(statistics));
@@ -197,6 +199,5 @@ function facts(model, t) {
     pair("Learner", algorithm), pair("Features", model.features.kind), pair("Labels", model.actions ? "actions of the request" : format.count(model.labels.length)),
     pair("Window", format.seconds(model.window_seconds)), pair("Policies", policies),
     pair("Changes", format.count(model.changes.count)), pair("Damaged rounds", format.count(t.damaged_rounds)),
-    pair("Hyperparameters", h("code", {}, JSON.stringify(settings))),
-    model.warnings.length ? pair("Warnings", model.warnings.join(" ")) : null);
+    pair("Hyperparameters", h("code", {}, JSON.stringify(settings))));
 }
