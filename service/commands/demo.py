@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class Results:
 
 
 def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> None:
-    """Teach a new model for `rounds` rounds and print its accuracy.
+    """Teach a new model for `rounds` rounds and print its accuracy. The model stays, if the service does.
 
     Args:
         url: URL of a running service. None means the one at `DEFAULT_URL`, or else a temporary one on empty data.
@@ -76,14 +76,17 @@ def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> 
         DemoError: if no service answers, or the service refuses a request.
     """
     console = Console(highlight=False)
-    with _service(url, console) as base:
+    name = f"demo-{secrets.token_hex(4)}"
+    with _service(url, console) as (base, stays):
         try:
-            results = asyncio.run(_teach(_client(base, api_key), rounds, seed, console))
+            results = asyncio.run(_teach(_client(base, api_key), name, rounds, seed, console))
         except httpx2.HTTPError as error:
             raise DemoError(f"{base} does not answer: {error!r}") from error
     console.print()
     console.print(_learning_curve(results))
     console.print(_speed(results))
+    if stays:
+        console.print(_where(base, name, api_key), soft_wrap=True)
 
 
 def examples(rounds: int, seed: int) -> Iterator[tuple[list[float], str]]:
@@ -102,11 +105,11 @@ def _client(base: str, api_key: str | None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=base, timeout=30.0, headers=headers)
 
 
-async def _teach(client: httpx2.AsyncClient, rounds: int, seed: int, console: Console) -> Results:
+async def _teach(client: httpx2.AsyncClient, name: str, rounds: int, seed: int, console: Console) -> Results:
     results = Results()
     stream = examples(rounds, seed)
-    async with client, _model(client) as model:
-        console.print(_introduction(model))
+    async with client:
+        console.print(_introduction(await _create(client, name)))
         with _progress(console) as progress:
             bar = progress.add_task("learning", total=rounds, accuracy=0.0)
 
@@ -115,7 +118,7 @@ async def _teach(client: httpx2.AsyncClient, rounds: int, seed: int, console: Co
                 progress.update(bar, advance=1, accuracy=results.accuracy(slice(-_RECENT, None)))
 
             started = time.perf_counter()
-            await _play_all(client, model["name"], stream, record)
+            await _play_all(client, name, stream, record)
             results.seconds = time.perf_counter() - started
     return results
 
@@ -141,33 +144,36 @@ async def _play_all(
 
 
 async def _round(client: httpx2.AsyncClient, model: str, context: list[float], true_label: str) -> bool:
-    prediction = await _call(client, "POST", "/predict", {"model": model, "context": context})
+    prediction = await _call(client, "/predict", {"model": model, "context": context})
     correct = bool(prediction["label"] == true_label)
     feedback = {"prediction_id": prediction["prediction_id"], "correct": correct}
-    await _call(client, "POST", "/feedback", feedback)
+    await _call(client, "/feedback", feedback)
     return correct
 
 
-@contextlib.asynccontextmanager
-async def _model(client: httpx2.AsyncClient) -> AsyncIterator[dict[str, Any]]:
-    """Create a model with a new name and the default learner, yield it, and delete it."""
+async def _create(client: httpx2.AsyncClient, name: str) -> Any:
+    """Create a model with the default learner; return its description."""
     definition = {
-        "name": f"demo-{secrets.token_hex(4)}",
+        "name": name,
         "labels": [f"label-{k}" for k in range(_CLASSES)],
         "features": {"kind": "dense", "size": _DIMENSION},
     }
-    model = await _call(client, "POST", "/models", definition)
-    try:
-        yield model
-    finally:
-        await _call(client, "DELETE", f"/models/{model['name']}")
+    return await _call(client, "/models", definition)
 
 
-async def _call(client: httpx2.AsyncClient, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-    response = await client.request(method, path, json=body)
+async def _call(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> Any:
+    response = await client.post(path, json=body)
     if response.is_success:
-        return response.json() if response.content else None
-    raise DemoError(f"{method} {path} returned {response.status_code}: {response.text}")
+        return response.json()
+    raise DemoError(f"POST {path} returned {response.status_code}: {response.text}")
+
+
+def _where(base: str, name: str, api_key: str | None) -> str:
+    key = "" if api_key is None else ' -H "X-API-Key: $WAGER_API_KEY"'
+    return (
+        f"\nThe model stays: see it on the dashboard at {base}/#/models/{name}\n"
+        f"Delete it with: curl -X DELETE{key} {base}/models/{name}"
+    )
 
 
 def _introduction(model: dict[str, Any]) -> str:
@@ -218,11 +224,12 @@ def _speed(results: Results) -> str:
 
 
 @contextlib.contextmanager
-def _service(url: str | None, console: Console) -> Iterator[str]:
-    """Yield the URL of a ready service: the given one, a running one, or a new one."""
-    if _is_ready(url or DEFAULT_URL):
-        console.print(f"Service    {url or DEFAULT_URL}")
-        yield url or DEFAULT_URL
+def _service(url: str | None, console: Console) -> Iterator[tuple[str, bool]]:
+    """Yield the URL of a ready service, the given one, a running one, or a new one, and whether it stays."""
+    base = (url or DEFAULT_URL).rstrip("/")
+    if _is_ready(base):
+        console.print(f"Service    {base}")
+        yield base, True
     elif url is not None:
         raise DemoError(f"no service is ready at {url}")
     else:
@@ -230,7 +237,7 @@ def _service(url: str | None, console: Console) -> Iterator[str]:
             yield from _own_service(Path(folder), console)
 
 
-def _own_service(folder: Path, console: Console) -> Iterator[str]:
+def _own_service(folder: Path, console: Console) -> Iterator[tuple[str, bool]]:
     port = _free_port()
     console.print(f"Service    http://127.0.0.1:{port}, started for this demonstration")
     with (folder / "service.log").open("wb") as log:
@@ -243,7 +250,7 @@ def _own_service(folder: Path, console: Console) -> Iterator[str]:
             start_new_session=True,
         )
     try:
-        yield _wait_until_ready(process, f"http://127.0.0.1:{port}", folder / "service.log")
+        yield _wait_until_ready(process, f"http://127.0.0.1:{port}", folder / "service.log"), False
     finally:
         _end(process)
 

@@ -1,6 +1,8 @@
 """The laws of `wager demo`."""
 
+import os
 import re
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from service.commands import demo
 from service.commands.main import app
 from tests.servers import free_port
 from tests.service.wager import Wager
+
+KEY = "wk_000000000000_" + "0" * 64
 
 
 @pytest.fixture(autouse=True)
@@ -28,10 +32,15 @@ def share_of(row: str, printed: str) -> float:
     return float(found[1])
 
 
+def names(url: str) -> list[str]:
+    """Return the names of the models of a service."""
+    return [model["name"] for model in httpx2.get(f"{url}/models").json()["models"]]
+
+
 def test_the_demo_model_beats_every_single_label(
     live: Wager, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `--url` the model at that service beats every single label, and is deleted at the end."""
+    """With `--url` the model at that service beats every single label."""
     monkeypatch.setattr(demo, "_CLASSES", 3)  # learned in few rounds, whatever the random draws
     demo.run(live.url, 800, 1)
     printed = capsys.readouterr().out
@@ -39,7 +48,23 @@ def test_the_demo_model_beats_every_single_label(
     assert share_of("all rounds", printed) > share_of("always the best label", printed)
     assert len(re.findall(r"\d+ to \d+ ", printed)) == 10
     assert "1600 requests in" in printed
-    assert httpx2.get(f"{live.url}/models").json()["models"] == []
+
+
+def test_the_demo_keeps_its_model_and_says_how_to_delete_it(live: Wager, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each run adds a model; it prints where the dashboard shows it, and a command that deletes it."""
+    commands = []
+    for url, key in ((live.url, None), (f"{live.url}/", KEY)):
+        demo.run(url, 10, 1, key)
+        printed = capsys.readouterr().out
+        (own,) = re.findall(rf"dashboard at {live.url}/#/models/(\S+)\n", printed)
+        (command,) = re.findall(r"Delete it with: (curl .*)\n", printed)
+        assert own in names(live.url)
+        assert ("$WAGER_API_KEY" in command, KEY in printed) == (key is not None, False)
+        commands.append(command)
+    assert len(names(live.url)) == len(commands)
+    for command in commands:
+        subprocess.run(["sh", "-c", command], env=os.environ | {"WAGER_API_KEY": KEY}, check=True, capture_output=True)
+    assert names(live.url) == []
 
 
 def test_the_demo_starts_a_service_and_leaves_nothing(tmp_path: Path) -> None:
@@ -49,6 +74,7 @@ def test_the_demo_starts_a_service_and_leaves_nothing(tmp_path: Path) -> None:
     found = re.search(r"Service {4}(http:\S+), started for this demonstration\n", result.stdout)
     assert found, result.stdout
     assert "40 requests in" in result.stdout
+    assert "curl" not in result.stdout  # the model is gone
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(found[1])
