@@ -1,16 +1,20 @@
 """The laws of the client against the real service, also while it fails."""
 
+import functools
 import os
 import re
 import signal
 from collections import Counter
 from pathlib import Path
+from types import CodeType
+from typing import Any
 
 import httpx
 import httpx2
 import pytest
 
 import wager_client
+from tests.architecture.modules import ROOT
 from tests.service import wager as server
 from wager_client import (
     AsyncFeedbackQueue,
@@ -96,6 +100,38 @@ def test_the_examples_of_the_readme_run(
     printed = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"(sports|politics|science) 0\.3{15,}\d*", printed[0])
     assert printed[1] == "model-not-found model"
+
+
+def front_page(url: str) -> CodeType:
+    """Return the example of the service's README, with another address."""
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return compile(block.replace("http://127.0.0.1:8000", url), "README.md", "exec")
+
+
+def test_the_first_example_runs_again(running: server.Wager, capsys: pytest.CaptureFixture[str]) -> None:
+    """It runs as it is written, except for the address, and then once more with the model of the first run."""
+    httpx2.delete(f"{running.url}/models/front-page")
+    for _ in range(2):
+        names: dict[str, Any] = {}
+        exec(front_page(running.url), names)
+        names["wager"].close()
+    assert re.fullmatch(r"((sports|politics|science) 0\.\d+\n){2}", capsys.readouterr().out)
+    assert httpx2.get(f"{running.url}/models/front-page").json()["correct"] == 2
+    httpx2.delete(f"{running.url}/models/front-page").raise_for_status()
+
+
+@pytest.mark.parametrize("path", ["/models", "/predict", "/feedback"])
+def test_the_first_example_reports_a_refusal(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """A call that the service cannot answer ends it with the status, not with a field that the answer lacks."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        made = {"prediction_id": "front-page:1", "label": "sports", "propensity": 0.5}
+        return httpx2.Response(503, request=request) if request.url.path == path else httpx2.Response(200, json=made)
+
+    transport = httpx2.MockTransport(answer)
+    monkeypatch.setattr(httpx2, "Client", functools.partial(httpx2.Client, transport=transport))
+    with pytest.raises(httpx2.HTTPStatusError, match="503"):
+        exec(front_page("http://service"), {})
 
 
 @pytest.mark.slow
