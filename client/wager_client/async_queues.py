@@ -12,7 +12,7 @@ from wager_client.async_client import AsyncWager
 from wager_client.errors import ProblemError
 from wager_client.operations import FeedbackItem, id_of
 from wager_client.outbox import Drop, OnDrop, Report
-from wager_client.queues import HURRIED_WAIT, apply, contents, refuse_fork
+from wager_client.queues import contents, refuse_fork
 from wager_client.results import Feedback, Prediction, Slot
 from wager_client.retries import LONGEST_ATTEMPT
 
@@ -24,9 +24,11 @@ class AsyncFeedbackQueue:
         client: sends the feedback. Its `timeout`, at most 5 seconds, limits each request.
         size: maximum feedback in the queue.
         batch: maximum feedback of one request.
-        drop: what goes if the queue is full: the oldest feedback that waits, or the newest, which is the one to add.
+        drop: what goes if the queue is full: the oldest feedback that waits, or the newest, which is the one to add. If
+            feedback of a model or prediction that fails waits, that goes first.
         on_drop: called with the item and the reason, in the event loop, for feedback that is not recorded.
-        spool: a file that remembers the queue, so that the next process continues it; None for none.
+        spool: a file that remembers the queue, so that the next process continues it; None for none. Beside it is kept
+            what the service refuses.
         fsync: whether each write to the file waits for the disk. Each blocks the event loop.
 
     Raises:
@@ -52,9 +54,7 @@ class AsyncFeedbackQueue:
         self._client = client.with_options(max_retries=0, timeout=min(client.timeout, LONGEST_ATTEMPT))
         self._outbox, self._spool = contents(size, batch, drop, on_drop, spool, fsync=fsync)
         self._pid = os.getpid()
-        self._news, self._empty = asyncio.Event(), asyncio.Event()
-        self._hurry = asyncio.Event()
-        self._note()
+        self._news, self._settled = asyncio.Event(), asyncio.Event()
         self._closing = self._stopped = False
         self._task = asyncio.create_task(self._run(), name="wager-feedback")
 
@@ -85,7 +85,7 @@ class AsyncFeedbackQueue:
         if self._closing:
             raise RuntimeError("the feedback queue is closed")
         added = self._outbox.add(item)
-        self._note()
+        self._news.set()
         self._outbox.call_back()
         return added
 
@@ -97,25 +97,27 @@ class AsyncFeedbackQueue:
         """Wait until the queue is empty; return whether it is.
 
         Args:
-            timeout: maximum seconds to wait.
+            timeout: maximum seconds to wait. If all that is left was tried again, and fails for a reason that does not
+                pass within seconds, such as damage, the wait ends.
         """
         refuse_fork(self._pid)
-        self._hurry.set()
-        with contextlib.suppress(TimeoutError):
+        with self._outbox.hurried(), contextlib.suppress(TimeoutError):
+            self._news.set()
             async with asyncio.timeout(timeout):
-                await self._empty.wait()
+                while not self._outbox.finished:
+                    self._settled.clear()
+                    await self._settled.wait()
         return not self._outbox.pending
 
     async def close(self, timeout: float = 10.0) -> Report:  # noqa: ASYNC109 - the same as in FeedbackQueue
         """Send what waits, then stop; return what became of the feedback. A second call changes nothing.
 
         Args:
-            timeout: maximum seconds to wait. What is left then is dropped, or stays in the file.
+            timeout: maximum seconds to wait, as in `flush`. What is left then is dropped, or stays in the file.
         """
         if self._stopped or os.getpid() != self._pid:
             return self.report()
         self._closing = True
-        self._news.set()
         await self.flush(timeout)
         self._task.cancel()
         await asyncio.wait([self._task])
@@ -126,38 +128,20 @@ class AsyncFeedbackQueue:
         self._outbox.call_back()
         return self.report()
 
-    def _note(self) -> None:
-        """Set the events that depend on the contents."""
-        (self._news.set if self._outbox.has_waiting else self._news.clear)()
-        (self._empty.clear if self._outbox.pending else self._empty.set)()
-
     async def _run(self) -> None:
         while True:
-            await self._news.wait()
-            if not self._outbox.has_waiting:  # closing
-                return
-            wait = await self._send(self._outbox.take())
+            while not (items := self._outbox.take()):
+                self._news.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._outbox.wait()):
+                        await self._news.wait()
+            self._outbox.settle(await self._outcome(items))
+            self._settled.set()
             self._outbox.call_back()
-            if wait:
-                await self._pause(wait)
 
-    async def _send(self, items: list[FeedbackItem]) -> float:
-        """Send items; return the seconds to wait before the next request."""
-        outcome: list[Feedback | ProblemError] | Exception
+    async def _outcome(self, items: list[FeedbackItem]) -> list[Feedback | ProblemError] | Exception:
+        """Send items; return their results, or the error of the request."""
         try:
-            outcome = await self._client.feedback_batch(items)
+            return await self._client.feedback_batch(items)
         except Exception as error:  # noqa: BLE001 - the caller's HTTP client may raise anything
-            outcome = error
-        wait = apply(self._outbox, outcome)
-        self._note()
-        if self._empty.is_set():
-            self._hurry.clear()
-        return wait
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but not long if `flush` or `close` waits for the queue."""
-        soon = asyncio.get_running_loop().time() + HURRIED_WAIT
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._hurry.wait()
-                await asyncio.sleep(soon - asyncio.get_running_loop().time())
+            return error

@@ -1,14 +1,22 @@
-"""The contents of a feedback queue: what waits, what was sent, and what became of it. No clock, threads or network."""
+"""The contents of a feedback queue: what waits, what was sent, and what became of it. No threads or network.
+
+New feedback, feedback that failed, and feedback that made a whole request fail are sent apart, each from a lane of its
+model. So a damaged model delays no other model, and a damaged prediction no other prediction.
+"""
 
 import json
 import logging
+import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from itertools import chain
+from typing import Literal, Protocol
 
 from wager_client import checks
 from wager_client.errors import ProblemError
+from wager_client.lanes import Backoff, Entry, Lane, Pool
 from wager_client.operations import FeedbackItem
 from wager_client.results import Feedback
 
@@ -20,14 +28,14 @@ OnDrop = Callable[[FeedbackItem, str], None]
 _log = logging.getLogger(__name__)
 
 _TOO_LATE = frozenset({"prediction-expired", "prediction-not-found", "model-not-found"})
-_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+_TOO_MUCH = frozenset({400, 413, 422})  # statuses of a request that is refused because of its items
+_LATER = frozenset({401, 403, 408, 429})  # statuses below 500 after which the same feedback may be accepted
+_SOON = frozenset({408, 429, 502, 503, 504, 507})  # statuses that may change within seconds
 
 
-class Entry(NamedTuple):
-    """Feedback in the queue."""
-
-    number: int
-    item: FeedbackItem
+def may_succeed(problem: ProblemError) -> bool:
+    """Check whether feedback that was refused with a problem may be accepted later, without a change of it."""
+    return problem.status >= 500 or problem.status in _LATER or problem.slug == "not-activated"
 
 
 class Record(Protocol):
@@ -38,6 +46,9 @@ class Record(Protocol):
 
     def remove(self, numbers: Sequence[int]) -> None:
         """Forget entries."""
+
+    def reject(self, refused: Sequence[tuple[Entry, ProblemError]]) -> None:
+        """Keep what the service refused for good, before it is removed."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,7 @@ class Report:
         ignored: not sent, because the prediction was a default answer.
         pending: still in the queue.
         damaged: lines of the file of the queue that could not be read, and are beside it now.
-        last_error: the last error of a whole request; None after a success.
+        last_error: of a request, or of feedback that is sent again; None if nothing fails any more.
     """
 
     recorded: int = 0
@@ -80,11 +91,16 @@ class Outbox:
     Args:
         size: maximum entries.
         batch: maximum entries of one request.
-        drop: which entry goes if there are too many.
+        drop: which entry goes if there are too many. One that failed before goes first.
         on_drop: called by `call_back` for each entry that is not recorded.
+        now: returns seconds of a monotonic clock.
+        draw: returns a random number in [0, 1).
         record: remembers the entries beyond the process; None for nothing.
         restored: entries that it remembers.
         damaged: what it could not read.
+
+    Attributes:
+        pending: the number of entries without a final result.
 
     Raises:
         ValueError: if an argument is out of range.
@@ -98,6 +114,8 @@ class Outbox:
         drop: Drop,
         on_drop: OnDrop | None = None,
         *,
+        now: Callable[[], float],
+        draw: Callable[[], float],
         record: Record | None = None,
         restored: Sequence[Entry] = (),
         damaged: int = 0,
@@ -108,23 +126,22 @@ class Outbox:
             raise ValueError(f"drop: got {drop!r}; must be 'oldest' or 'newest'")
         if on_drop is not None and not callable(on_drop):
             raise checks.wrong("on_drop", on_drop, "a function of the item and the reason")
-        self._size, self._batch, self._drop, self._on_drop, self._record = size, batch, drop, on_drop, record
-        self._waiting: deque[Entry] = deque(restored)
+        self._size, self._drop, self._on_drop, self._record = size, drop, on_drop, record
+        self._now, self._draw = now, draw
+        self._fresh, self._failed, self._alone = self._pools = Pool(batch), Pool(batch), Pool(1)
+        self._fresh.put_back(restored)
         self._sent: list[Entry] = []
+        self._sending = self._fresh  # where the entries came from that are sent, or were sent last
+        self._next, self._waiters, self.pending = -math.inf, 0, len(restored)
         self._counts = dict.fromkeys(("recorded", "duplicates", "conflicts", "expired", "refused", "dropped"), 0)
-        self._ignored, self._damaged, self._failures, self._last_error = 0, damaged, 0, ""
+        self._ignored, self._damaged, self._last_error = 0, damaged, ""
         self._losses: deque[tuple[FeedbackItem, str]] = deque()
-        self._next = 1 + max((entry.number for entry in restored), default=0)
+        self._number = max((entry.number for entry in restored), default=0)
 
     @property
-    def has_waiting(self) -> bool:
-        """Whether there is something to send."""
-        return bool(self._waiting)
-
-    @property
-    def pending(self) -> int:
-        """The number of entries without a result."""
-        return len(self._waiting) + len(self._sent)
+    def finished(self) -> bool:
+        """Whether nothing is left for which an attempt within seconds may help."""
+        return not self._sent and all(lane.hopeless or not lane.entries for lane in self._lanes())
 
     def report(self) -> Report:
         """Return what became of the feedback so far."""
@@ -142,61 +159,152 @@ class Outbox:
             self._ignored += 1
             return False
         json.dumps(item.body(), allow_nan=False)
-        entry = Entry(self._next, item)
-        self._next += 1
-        if self.pending >= self._size and not self._make_room():
-            self._lose(entry, "dropped", "full", known=False)
+        self._number += 1
+        entry = Entry(self._number, item)
+        if self.pending >= self._size and not self._make_room(entry.model):
+            self._lose(entry, "dropped", "full")
             return False
-        self._waiting.append(entry)
+        lane = self._fresh.lane(entry.model)
+        lane.entries.append(entry)
+        self.pending += 1
+        self._next = min(self._next, max(lane.due, self._fresh.due))
         if self._record is not None:
             self._record.add(entry)
         return True
 
-    def _make_room(self) -> bool:
-        """Drop the oldest entry, if that is the rule and one is not on its way."""
-        if self._drop == "newest" or not self._waiting:
+    def _make_room(self, model: str) -> bool:
+        """Drop an entry that is not on its way, if the rule allows it for another one of a model."""
+        fresh, *others = ([lane.entries for lane in pool.lanes.values() if lane.entries] for pool in self._pools)
+        failed = list(chain(*others))
+        if failed and (self._drop == "oldest" or model not in self._failed.lanes):
+            entry = max(failed, key=len).popleft()
+        elif fresh and self._drop == "oldest":
+            entry = min(fresh, key=lambda entries: entries[0].number).popleft()
+        else:
             return False
-        self._lose(self._waiting.popleft(), "dropped", "full")
+        self._lose(entry, "dropped", "full")
+        self._forget([entry])
         return True
 
     def take(self) -> list[FeedbackItem]:
-        """Return the next request's items. They count as sent until `settle` or `put_back`."""
-        self._sent = [self._waiting.popleft() for _ in range(min(self._batch, len(self._waiting)))]
-        return [entry.item for entry in self._sent]
+        """Return the next request's items; none if nothing is due. They count as sent until `settle`.
 
-    def settle(self, results: Sequence[Feedback | ProblemError]) -> bool:
-        """Count the results of the items that were sent. Return whether some must be sent again."""
-        again: list[Entry] = []
-        gone: list[int] = []
-        for entry, result in zip(self._sent, results, strict=True):
-            if isinstance(result, ProblemError) and result.is_away:
-                again.append(entry)
+        What failed before has its turn; while someone waits for the queue, only if nothing else is due.
+        """
+        now = self._now()
+        if now < self._next:
+            return []
+        turn = 0 if self._waiters else self._pools.index(self._sending) + 1
+        for pool in (*self._pools[turn:], *self._pools[:turn]):
+            self._sent = pool.take(now)
+            if self._sent:
+                self._sending = pool
+                return [entry.item for entry in self._sent]
+        self._next = min(pool.next() for pool in self._pools)
+        return []
+
+    def wait(self) -> float | None:
+        """Return the seconds until something is due, after `take` found nothing; None if nothing waits."""
+        return None if self._next == math.inf else max(0.0, self._next - self._now())
+
+    @contextmanager
+    def hurried(self) -> Iterator[None]:
+        """Try everything again soon, and shorten the waits, while someone waits for the queue."""
+        self._waiters += 1
+        now, self._next = self._now(), -math.inf
+        for each in (*self._pools, *self._lanes()):
+            each.hurry(now)
+        for lane in self._lanes():
+            lane.hopeless = False
+        try:
+            yield
+        finally:
+            self._waiters -= 1
+
+    def settle(self, outcome: Sequence[Feedback | ProblemError] | Exception) -> None:
+        """Note the results of the items that were sent, or the error of the whole request."""
+        sent, self._sent = self._sent, []
+        if isinstance(outcome, Exception):
+            self._note_error(sent, outcome)
+        else:
+            self._note_results(sent, outcome)
+        for pool in (self._alone, self._failed, self._fresh):  # of a model that fails, the lane of new feedback waits
+            kept = self._failed.lanes if pool is self._fresh else {}
+            pool.lanes = {name: lane for name, lane in pool.lanes.items() if lane.entries or name in kept}
+        if not isinstance(outcome, Exception) and not self._failed.lanes and not self._alone.lanes:
+            self._last_error = ""
+        self._next = -math.inf
+
+    def _note_results(self, sent: Sequence[Entry], results: Sequence[Feedback | ProblemError]) -> None:
+        final: list[tuple[Entry, Feedback | ProblemError]] = []
+        again: dict[str, list[tuple[Entry, ProblemError]]] = {}
+        for entry, result in zip(sent, results, strict=True):
+            if isinstance(result, ProblemError) and may_succeed(result):
+                again.setdefault(entry.model, []).append((entry, result))
                 self._last_error = str(result)
             else:
-                gone.append(entry.number)
-                self._count(entry, result)
-        self._sent = []
-        self._waiting.extendleft(reversed(again))
-        self._forget(gone)
-        if not again:
-            self._failures, self._last_error = 0, ""
-        return bool(again)
+                final.append((entry, result))
+        self._conclude(final)
+        progress = {entry.model for entry, _ in final}
+        self._recover(progress)
+        for model, failed in again.items():
+            hopeless = all(problem.status not in _SOON for _, problem in failed)
+            self._hold(model, [entry for entry, _ in failed], stuck=model not in progress, hopeless=hopeless)
 
-    def put_back(self, reason: str) -> None:
-        """Put the items that were sent back to the front, after an error of the whole request."""
-        self._waiting.extendleft(reversed(self._sent))
-        self._sent, self._last_error = [], reason
-
-    def shrink(self, error: ProblemError) -> None:
-        """Send fewer items together after a refusal of the whole request; refuse an item that was alone in it."""
-        if len(self._sent) == 1:
-            (entry,) = self._sent
-            self._sent = []
-            self._count(entry, error)
-            self._forget([entry.number])
+    def _note_error(self, sent: Sequence[Entry], error: Exception) -> None:
+        """Put back what was sent. If it may be the reason for the error, halves are sent next, down to one item."""
+        pool, self._last_error = self._sending, str(error)
+        problem = error if isinstance(error, ProblemError) else None
+        refused = problem is not None and problem.status in _TOO_MUCH
+        suspect = refused or getattr(error, "maybe_done", True)
+        if suspect and len(sent) == 1:
+            if problem is not None and refused:
+                return self._conclude([(sent[0], problem)])
+            self._alone.lane(sent[0].model).entries.extend(sent)
         else:
-            self._batch = max(1, len(self._sent) // 2)
-            self.put_back(str(error))
+            pool.put_back(sent)
+        if suspect and len(sent) > 1:
+            pool.room = len(sent) // 2
+            pool.reset()  # the search is quick
+        if not refused:
+            self._delay(pool, 0.0 if problem is None else problem.retry_after or 0.0)
+        return None
+
+    def _hold(self, model: str, entries: Sequence[Entry], *, stuck: bool, hopeless: bool) -> None:
+        """Let entries of a model wait.
+
+        Args:
+            model: its name.
+            entries: they failed.
+            stuck: whether nothing else of the lane that they came from succeeded.
+            hopeless: whether their answers do not change within seconds.
+        """
+        lane = self._failed.lane(model)
+        lane.entries.extend(entries)
+        lane.hopeless = hopeless
+        if stuck:
+            origin = self._sending.lane(model)
+            origin.hopeless = hopeless
+            self._delay(origin)
+        if not lane.failures:
+            self._delay(lane)
+
+    def _delay(self, what: Backoff, asked: float = 0.0) -> None:
+        what.fail(self._now(), self._draw(), asked)
+        if self._waiters:
+            what.hurry(self._now())
+
+    def _recover(self, progress: Iterable[str]) -> None:
+        """After an answer, end the waits of the models that work again; all waits if the whole service does."""
+        pool = self._sending
+        pool.grow()
+        if pool.failures:
+            for each in (*self._pools, *self._lanes()):
+                each.reset()
+        for model in progress:
+            if model in pool.lanes and pool.lanes[model].failures:
+                for each in (self._fresh, self._failed):
+                    each.lane(model).reset()
 
     def call_back(self) -> None:
         """Call `on_drop` for what was lost since the last call, outside any lock. Its errors are logged."""
@@ -206,38 +314,35 @@ class Outbox:
             except Exception:  # noqa: BLE001 - the caller's code must not end the queue
                 _log.exception("on_drop failed")
 
-    def wait(self, draw: float) -> float:
-        """Return the seconds to wait after another failure in a row.
-
-        Args:
-            draw: a random number in [0, 1).
-        """
-        self._failures += 1
-        return min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(self._failures - 1, 20)) * (0.5 + draw)
-
     def abandon(self) -> None:
         """Give up what is left when the queue closes. A record keeps it for the next process."""
-        for entry in (*self._sent, *self._waiting):
-            if self._record is None:
-                self._lose(entry, "dropped", "closed")
         if self._record is None:
-            self._sent, self._waiting = [], deque()
+            for entry in (*self._sent, *chain.from_iterable(lane.entries for lane in self._lanes())):
+                self._lose(entry, "dropped", "closed")
+            self.pending = 0
 
-    def _count(self, entry: Entry, result: Feedback | ProblemError) -> None:
-        if isinstance(result, Feedback):
-            self._counts["duplicates" if result.status == "duplicate" else "recorded"] += 1
-        elif result.slug == "feedback-conflict":
-            self._lose(entry, "conflicts", result.slug, known=False)
-        else:
-            self._lose(entry, "expired" if result.slug in _TOO_LATE else "refused", result.slug, known=False)
+    def _lanes(self) -> Iterator[Lane]:
+        return chain.from_iterable(pool.lanes.values() for pool in self._pools)
 
-    def _lose(self, entry: Entry, count: str, reason: str, *, known: bool = True) -> None:
+    def _conclude(self, results: Sequence[tuple[Entry, Feedback | ProblemError]]) -> None:
+        """Count final results, and keep what was refused."""
+        refused = [(entry, result) for entry, result in results if isinstance(result, ProblemError)]
+        for entry, problem in refused:
+            late = "expired" if problem.slug in _TOO_LATE else "refused"
+            self._lose(entry, "conflicts" if problem.slug == "feedback-conflict" else late, problem.slug)
+        for _, result in results:
+            if isinstance(result, Feedback):
+                self._counts["duplicates" if result.status == "duplicate" else "recorded"] += 1
+        if self._record is not None and refused:
+            self._record.reject(refused)
+        self._forget([entry for entry, _ in results])
+
+    def _lose(self, entry: Entry, count: str, reason: str) -> None:
         self._counts[count] += 1
-        if known:
-            self._forget([entry.number])
         if self._on_drop is not None:
             self._losses.append((entry.item, reason))
 
-    def _forget(self, numbers: Sequence[int]) -> None:
-        if self._record is not None and numbers:
-            self._record.remove(numbers)
+    def _forget(self, entries: Sequence[Entry]) -> None:
+        self.pending -= len(entries)
+        if self._record is not None and entries:
+            self._record.remove([entry.number for entry in entries])

@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -18,28 +19,7 @@ from wager_client.results import Feedback, Prediction, Slot
 from wager_client.retries import LONGEST_ATTEMPT
 from wager_client.spool import Spool, opened
 
-HURRIED_WAIT = 0.2
-"""Maximum seconds between two attempts while someone waits for the queue."""
-
 _EXIT_SECONDS = 5.0
-_TOO_MUCH = frozenset({400, 413, 422})
-"""Statuses of a request that is refused because of its items."""
-
-
-def apply(outbox: Outbox, outcome: list[Feedback | ProblemError] | Exception) -> float:
-    """Note the outcome of a request; return the seconds to wait before the next one.
-
-    Args:
-        outbox: the items of the request are its sent ones.
-        outcome: the results, or the error of the whole request.
-    """
-    if isinstance(outcome, ProblemError) and outcome.status in _TOO_MUCH:
-        outbox.shrink(outcome)
-        return 0.0
-    if isinstance(outcome, Exception):
-        outbox.put_back(str(outcome))
-        return outbox.wait(random.random())
-    return outbox.wait(random.random()) if outbox.settle(outcome) else 0.0
 
 
 def contents(
@@ -53,11 +33,9 @@ def contents(
         SpoolInUseError: if another queue uses the file.
         OSError: if the file cannot be opened.
     """
-    outbox = Outbox(size, batch, drop, on_drop)
-    file = opened(spool, fsync=fsync)
-    if file is None:
-        return outbox, None
-    return Outbox(size, batch, drop, on_drop, record=file, restored=file.restore(), damaged=file.damaged), file
+    make = partial(Outbox, size, batch, drop, on_drop, now=time.monotonic, draw=random.random)
+    outbox, file = make(), opened(spool, fsync=fsync)
+    return (outbox if file is None else make(record=file, restored=file.restore(), damaged=file.damaged)), file
 
 
 def refuse_fork(pid: int) -> None:
@@ -76,16 +54,19 @@ def refuse_fork(pid: int) -> None:
 class FeedbackQueue:
     """A bounded queue of feedback, which a thread sends in batches.
 
-    While the service is away, feedback waits, and the thread tries again with growing waits. As feedback is idempotent,
-    repeated sending counts once. Make the queue after a fork, and close it before the client.
+    While the service is away, feedback waits, and the thread tries again with growing waits. If only a model fails, its
+    feedback waits, and the other goes on. As feedback is idempotent, repeated sending counts once. Make the queue after
+    a fork, and close it before the client.
 
     Args:
         client: sends the feedback. Its `timeout`, at most 5 seconds, limits each request.
         size: maximum feedback in the queue.
         batch: maximum feedback of one request.
-        drop: what goes if the queue is full: the oldest feedback that waits, or the newest, which is the one to add.
+        drop: what goes if the queue is full: the oldest feedback that waits, or the newest, which is the one to add. If
+            feedback of a model or prediction that fails waits, that goes first.
         on_drop: called with the item and the reason, in any thread, for feedback that is not recorded.
-        spool: a file that remembers the queue, so that the next process continues it; None for none.
+        spool: a file that remembers the queue, so that the next process continues it; None for none. Beside it is kept
+            what the service refuses.
         fsync: whether each write to the file waits for the disk.
 
     Raises:
@@ -112,7 +93,7 @@ class FeedbackQueue:
         self._outbox, self._spool = contents(size, batch, drop, on_drop, spool, fsync=fsync)
         self._pid = os.getpid()
         self._changed = threading.Condition()
-        self._closing = self._stopped = self._hurried = False
+        self._closing = self._stopped = False
         self._thread = threading.Thread(target=self._run, name="wager-feedback", daemon=True)
         self._thread.start()
         atexit.register(self._close_at_exit)
@@ -160,26 +141,25 @@ class FeedbackQueue:
         """Wait until the queue is empty; return whether it is.
 
         Args:
-            timeout: maximum seconds to wait.
+            timeout: maximum seconds to wait. If all that is left was tried again, and fails for a reason that does not
+                pass within seconds, such as damage, the wait ends.
         """
         refuse_fork(self._pid)
         with self._changed:
-            self._hurried = True
-            self._changed.notify_all()
-            return self._changed.wait_for(lambda: not self._outbox.pending, timeout)
+            self._wait(timeout)
+            return not self._outbox.pending
 
     def close(self, timeout: float = 10.0) -> Report:
         """Send what waits, then stop; return what became of the feedback. A second call changes nothing.
 
         Args:
-            timeout: maximum seconds to wait. What is left then is dropped, or stays in the file.
+            timeout: maximum seconds to wait, as in `flush`. What is left then is dropped, or stays in the file.
         """
         if os.getpid() != self._pid:  # a fork, whose copy of the lock may never be free
             return self._outbox.report()
         with self._changed:
-            self._closing = self._hurried = True
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._stopped or not self._outbox.pending, timeout)
+            self._closing = True
+            self._wait(timeout)
             if not self._stopped:
                 self._stopped = True
                 self._outbox.abandon()
@@ -190,41 +170,36 @@ class FeedbackQueue:
         self._outbox.call_back()
         return self.report()
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._outbox.has_waiting or self._closing)
-                if self._stopped or not self._outbox.has_waiting:
-                    return
-                items = self._outbox.take()
-            wait = self._send(items)
-            self._outbox.call_back()
-            self._pause(wait)
-
-    def _send(self, items: list[FeedbackItem]) -> float:
-        """Send items; return the seconds to wait before the next request."""
-        outcome: list[Feedback | ProblemError] | Exception
-        try:
-            outcome = self._client.feedback_batch(items)
-        except Exception as error:  # noqa: BLE001 - the caller's HTTP client may raise anything
-            outcome = error
-        with self._changed:
-            if self._stopped:
-                return 0.0
-            wait = apply(self._outbox, outcome)
+    def _wait(self, timeout: float) -> None:
+        """Wait until the queue is finished or closed. The caller has the lock."""
+        with self._outbox.hurried():
             self._changed.notify_all()
-            return wait
+            self._changed.wait_for(lambda: self._stopped or self._outbox.finished, timeout)
 
-    def _pause(self, seconds: float) -> None:
-        """Wait, but not long if `flush` or `close` waits for the queue."""
-        until = time.monotonic() + seconds
-        soon = time.monotonic() + HURRIED_WAIT
+    def _run(self) -> None:
+        while (items := self._taken()) is not None:
+            outcome = self._outcome(items)
+            with self._changed:
+                if not self._stopped:
+                    self._outbox.settle(outcome)
+                    self._changed.notify_all()
+            self._outbox.call_back()
+
+    def _taken(self) -> list[FeedbackItem] | None:
+        """Wait for the items of the next request; return None when the queue is closed."""
         with self._changed:
-            self._hurried = self._hurried and self._outbox.pending > 0
-            while (left := (min(until, soon) if self._hurried else until) - time.monotonic()) > 0:
-                if self._stopped:
-                    return
-                self._changed.wait(left)
+            while not self._stopped:
+                if items := self._outbox.take():
+                    return items
+                self._changed.wait(self._outbox.wait())
+            return None
+
+    def _outcome(self, items: list[FeedbackItem]) -> list[Feedback | ProblemError] | Exception:
+        """Send items; return their results, or the error of the request."""
+        try:
+            return self._client.feedback_batch(items)
+        except Exception as error:  # noqa: BLE001 - the caller's HTTP client may raise anything
+            return error
 
     def _close_at_exit(self) -> None:
         self.close(_EXIT_SECONDS)

@@ -1,20 +1,22 @@
 """A file that remembers a feedback queue, so that a restart of the process loses nothing.
 
 Each line is JSON: an entry with its number, or the numbers of entries that are done. Lines that are neither, as after
-damage, are put into a second file, and do not keep the others waiting.
+damage, are put into a second file, and do not keep the others waiting. A third file has what the service refused.
 """
 
 import json
 import logging
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from wager_client import checks
-from wager_client.errors import SpoolInUseError
+from wager_client.errors import ProblemError, SpoolInUseError
+from wager_client.lanes import Entry
 from wager_client.operations import FeedbackItem
-from wager_client.outbox import Entry
 
 try:
     import fcntl
@@ -23,7 +25,52 @@ except ImportError:  # Windows, which has no such locks
 
 _MOST_DONE = 10_000  # lines of entries that are done, before the file is written anew
 
+MOST_REJECTED = 2**23
+"""Bytes of the file of refused feedback, after which it becomes the old one."""
+
 _log = logging.getLogger(__name__)
+
+
+class Lines:
+    """A file to which lines are appended, whole or not at all.
+
+    A write that fails may leave a part of a line, as on a full disk. The next write cuts it off first.
+
+    Args:
+        path: of the file. If its last line has no end, as after a power loss, the next write ends it.
+        fsync: whether each write waits for the disk.
+
+    Attributes:
+        size: the bytes of the file without such a part.
+
+    Raises:
+        OSError: if it cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, fsync: bool) -> None:
+        before = path.read_bytes() if path.exists() else b""
+        self.size, self._end = len(before), b"" if before[-1:] in (b"", b"\n") else b"\n"
+        self._torn, self._fsync = False, fsync
+        self._file = path.open("ab", buffering=0)
+
+    def append(self, lines: bytes) -> None:
+        """Append lines.
+
+        Raises:
+            OSError: if they are not in the file, or perhaps not on the disk.
+        """
+        if self._torn:
+            self._file.truncate(self.size)
+        self._torn, left = True, self._end + lines
+        while left:  # a write may be short, and the next one says why
+            left = left[self._file.write(left) :]
+        self._torn, self.size, self._end = False, self.size + len(self._end + lines), b""
+        if self._fsync:
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class Spool:
@@ -31,12 +78,14 @@ class Spool:
 
     A write reaches the operating system at once, so it survives the death of the process. It survives a power loss only
     with `fsync`, which costs milliseconds for each write. If a write fails, as on a full disk, the queue continues in
-    memory, and a warning is logged.
+    memory, and a warning is logged; after the next write that succeeds, the file is written anew with all that waits.
 
     Args:
-        path: of the file. Beside it are one with the suffix `.lock`, and after damage one with `.damaged`, which
-            has the lines that could not be read.
+        path: of the file. Beside it are files with suffixes: `.lock`; after damage `.damaged`, the lines that could not
+            be read; after refusals `.rejected`, the feedback with its problem and the time, of which the oldest lines
+            are in `.rejected.old`, and then gone.
         fsync: whether each write waits for the disk.
+        now: returns seconds since the epoch.
 
     Attributes:
         damaged: the number of lines that could not be read.
@@ -47,12 +96,13 @@ class Spool:
         OSError: if it cannot be opened.
     """
 
-    def __init__(self, path: Path, *, fsync: bool = False) -> None:
-        self._path, self._fsync = path, fsync
-        self._lock = _locked(path.with_name(path.name + ".lock"))
+    def __init__(self, path: Path, *, now: Callable[[], float], fsync: bool = False) -> None:
+        self._path, self._fsync, self._now = path, fsync, now
+        self._rejected: Lines | None = None
+        self._lock = _locked(self._beside(".lock"))
         try:
             self._live, damaged = _read(path)
-            self.damaged, self._done = len(damaged), 0
+            self.damaged, self._done, self._behind = len(damaged), 0, False
             self._set_aside(damaged)
             self._file = self._rewrite()
         except BaseException:
@@ -77,51 +127,88 @@ class Spool:
         if self._done >= _MOST_DONE and self._done >= len(self._live):
             self._try_to_compact()
 
+    def reject(self, refused: Sequence[tuple[Entry, ProblemError]]) -> None:
+        """Append entries to the file of refused feedback."""
+        at = datetime.fromtimestamp(self._now(), UTC).isoformat()
+        lines = [
+            _line({"time": at, "problem": _shown(problem), "feedback": entry.item.body()}) for entry, problem in refused
+        ]
+        path = self._beside(".rejected")
+        try:
+            if self._rejected is not None and self._rejected.size >= MOST_REJECTED:
+                self._rejected.close()
+                self._rejected = None
+                path.replace(self._beside(".rejected.old"))
+            self._rejected = self._rejected or Lines(path, fsync=self._fsync)
+            self._rejected.append(b"".join(lines))
+        except OSError as error:
+            _log.warning("%s: %s; %d refused items are not kept", path, error, len(lines))
+
     def close(self) -> None:
-        """Close the file; remove it if nothing is left."""
+        """Close the files; remove that of the queue if nothing is left."""
         self._file.close()
+        if self._rejected is not None:
+            self._rejected.close()
         if not self._live:
             self._path.unlink(missing_ok=True)
         self._lock.close()
+
+    def _beside(self, suffix: str) -> Path:
+        return self._path.with_name(self._path.name + suffix)
 
     def _set_aside(self, lines: Sequence[bytes]) -> None:
         """Append lines to the second file, before they leave the first one."""
         if not lines:
             return
-        aside = self._path.with_name(self._path.name + ".damaged")
-        with aside.open("ab") as file:
-            file.write(b"".join(line + b"\n" for line in lines))
-            file.flush()
-            os.fsync(file.fileno())
+        aside = self._beside(".damaged")
+        file = Lines(aside, fsync=True)
+        try:
+            file.append(b"".join(line + b"\n" for line in lines))
+        finally:
+            file.close()
         _log.warning("%s: %d damaged lines are in %s now; the others are sent", self._path, len(lines), aside)
 
-    def _write(self, line: dict[str, Any]) -> None:
+    def _write(self, value: dict[str, Any]) -> None:
         try:
-            self._file.write(json.dumps(line).encode() + b"\n")
-            self._file.flush()
-            if self._fsync:
-                os.fsync(self._file.fileno())
+            self._file.append(_line(value))
         except OSError as error:
+            self._behind = True
             _log.warning("%s: %s; a restart of this process may lose feedback", self._path, error)
+        else:
+            if self._behind:
+                self._behind = False
+                self._try_to_compact()
 
     def _try_to_compact(self) -> None:
         try:
             old, self._file = self._file, self._rewrite()
             old.close()
         except OSError as error:
+            self._done = 0  # not again at once
             _log.warning("%s: %s; the file grows", self._path, error)
 
-    def _rewrite(self) -> BinaryIO:
+    def _rewrite(self) -> Lines:
         """Replace the file by one that has only the live entries, and return it for appending."""
-        new = self._path.with_name(self._path.name + ".new")
-        with new.open("wb") as file:
-            for number, body in sorted(self._live.items()):
-                file.write(json.dumps({"number": number, **body}).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(self._path)
+        new = self._beside(".new")
+        try:
+            with new.open("wb") as file:
+                file.writelines(_line({"number": number, **body}) for number, body in sorted(self._live.items()))
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+        except OSError:
+            new.unlink(missing_ok=True)  # it takes what the disk has left
+            raise
         self._done = 0
-        return self._path.open("ab", buffering=0)
+        return Lines(self._path, fsync=self._fsync)
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value).encode() + b"\n"
+
+
+def _shown(problem: ProblemError) -> dict[str, Any]:
+    return {name: getattr(problem, name) for name in ("status", "slug", "detail", "field")}
 
 
 def opened(path: Path | str | None, *, fsync: bool) -> Spool | None:
@@ -140,7 +227,7 @@ def opened(path: Path | str | None, *, fsync: bool) -> Spool | None:
     file = Path(path)
     if not file.name or file.is_dir():
         raise ValueError(f"spool: got {str(path)!r}; must be the path of a file")
-    return Spool(file, fsync=fsync)
+    return Spool(file, fsync=fsync, now=time.time)
 
 
 def _locked(path: Path) -> BinaryIO:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 
 from wager_client import AsyncWager, Wager
+from wager_client.outbox import Outbox
 
 Reply = httpx2.Response | Exception
 
@@ -106,3 +107,10 @@ def async_client_of(handler: Handler, **options: Any) -> AsyncWager:
     """Return a client of a controlled service that does not wait between attempts."""
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
     return AsyncWager("http://wager", http_client=http, **{"backoff": 0.0} | options)
+
+
+def outbox(size: int, batch: int, *arguments: Any, clock: list[float] | None = None, **options: Any) -> Outbox:
+    """Return the contents of a queue, on a clock that the test moves, and with waits without chance."""
+    now = clock or [0.0]
+    drop, *more = arguments or ("oldest",)
+    return Outbox(size, batch, drop, *more, now=lambda: now[0], draw=lambda: 0.5, **options)

@@ -1,5 +1,6 @@
 """The laws of the client against the real service, also while it fails."""
 
+import asyncio
 import functools
 import os
 import re
@@ -14,7 +15,9 @@ import httpx2
 import pytest
 
 import wager_client
+from service.store import keys
 from tests.architecture.modules import ROOT
+from tests.servers import keys_like, raw
 from tests.service import wager as server
 from wager_client import (
     AsyncFeedbackQueue,
@@ -89,17 +92,20 @@ async def test_the_asynchronous_client_works_with_a_client_of_httpx(running: ser
 
 
 def test_the_examples_of_the_readme_run(
-    running: server.Wager, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    running: server.Wager, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Each block of Python runs as it is written, except for the address."""
     monkeypatch.setenv("WAGER_BASE_URL", running.url)
+    monkeypatch.chdir(tmp_path)
+    Path("feedback.jsonl.rejected").write_text('{"feedback": {"prediction_id": "no-such-model:1", "correct": true}}\n')
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block.replace("http://127.0.0.1:8000", running.url), str(README), "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"(sports|politics|science) 0\.3{15,}\d*", printed[0])
-    assert printed[1] == "model-not-found model"
+    assert "no-such-model" in printed[1]
+    assert printed[2] == "model-not-found model"
 
 
 def front_page(url: str) -> CodeType:
@@ -226,3 +232,35 @@ async def test_an_outage_loses_nothing_and_doubles_nothing(
     assert (report.recorded, report.duplicates, report.lost) == (20, 1, 0)
     assert [each.prediction_id async for each in wager.rounds(name)] == [each.prediction_id for each in kept]
     assert (await wager.get_model(name)).predictions == 20
+
+
+async def recorded(queue: AsyncFeedbackQueue, n: int) -> None:
+    """Wait until the service has recorded n items of a queue."""
+    async with asyncio.timeout(60.0):
+        while queue.report().recorded < n:  # noqa: ASYNC110 - the queue tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_damage_delays_only_what_is_damaged(client: httpx2.AsyncClient, store_url: str, name: str) -> None:
+    """A damaged model and a damaged prediction are first: all else arrives; after its repair, the model's as well."""
+    wager = AsyncWager("http://worker", timeout=60.0, max_retries=0, http_client=client)
+    bad, made = f"{name}-bad", dict[str, list[str]]()
+    for model, n in ((bad, 300), (name, 150)):
+        await wager.create_model(model, labels=["a", "b"])
+        made[model] = [str((await wager.predict(model, prediction_id=f"p{i}")).prediction_id) for i in range(n)]
+    (broken,) = [key for key in keys_like(store_url, f"{{{name}}}") if key.endswith(":p0")]
+    with raw(store_url) as direct:
+        direct.hset(keys.model(bad), "rounds", "damaged")
+        direct.set(broken, b"damaged", keepttl=True)
+        queue = AsyncFeedbackQueue(wager, batch=50)
+        assert all(queue.put(each, correct=True) for each in (*made[bad], *made[name]))
+        await recorded(queue, 149)
+        assert not await queue.flush(60.0)
+        assert (queue.report().recorded, queue.report().pending) == (149, 301)
+        direct.hset(keys.model(bad), "rounds", 0)
+        await recorded(queue, 449)
+        report = await queue.close(60.0)
+    assert (report.recorded, report.dropped) == (449, 1)
+    for model, expected in made.items():
+        rounds = [each.prediction_id async for each in wager.rounds(model)]
+        assert sorted(rounds) == sorted(set(expected) - {f"{name}:p0"})

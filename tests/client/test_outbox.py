@@ -7,11 +7,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.client.doubles import Memory, Scripted, async_client_of, client_of, problem
+from tests.client.doubles import Memory, Scripted, async_client_of, client_of, outbox, problem
 from tests.servers import wait_until
 from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, Prediction
-from wager_client.errors import problem_of
-from wager_client.outbox import Outbox
+from wager_client.errors import ProblemError, problem_of
 from wager_client.results import Feedback
 from wager_client.retries import LONGEST_ATTEMPT
 from wager_client.spool import Spool
@@ -24,7 +23,7 @@ def item(n: int) -> FeedbackItem:
     return FeedbackItem(f"m:{n}", correct=True)
 
 
-def refusal(slug: str, status: int = 409) -> Exception:
+def refusal(slug: str, status: int = 409) -> ProblemError:
     """Return the problem of an item."""
     return problem_of(status, {"type": f"urn:wager:problem:{slug}"})
 
@@ -40,7 +39,7 @@ def ids(items: list[FeedbackItem]) -> list[str | None]:
 def test_a_full_queue_drops_by_its_rule(drop: str, kept: list[str], lost: str) -> None:
     """The oldest or the newest goes, is counted, and is reported to the callback."""
     dropped: list[tuple[str | None, str]] = []
-    box = Outbox(2, 10, drop, lambda each, why: dropped.append((each.prediction_id, why)))  # type: ignore[arg-type]
+    box = outbox(2, 10, drop, lambda each, why: dropped.append((each.prediction_id, why)))
     added = [box.add(item(n)) for n in (1, 2, 3)]
     box.call_back()
     assert added == [True, True, drop == "oldest"]
@@ -51,7 +50,7 @@ def test_a_full_queue_drops_by_its_rule(drop: str, kept: list[str], lost: str) -
 
 def test_what_is_on_its_way_is_not_dropped() -> None:
     """While everything in the queue is in a request, the newest goes, whatever the rule."""
-    box = Outbox(1, 1, "oldest")
+    box = outbox(1, 1)
     box.add(item(1))
     box.take()
     assert not box.add(item(2))
@@ -61,12 +60,13 @@ def test_what_is_on_its_way_is_not_dropped() -> None:
 
 def test_each_result_has_its_count() -> None:
     """Recorded, duplicate, conflict, too late, refused; failures of the service stay, in order."""
-    box = Outbox(10, 10, "oldest")
+    clock = [0.0]
+    box = outbox(10, 10, clock=clock)
     for n in range(8):
         box.add(item(n))
     box.add(FeedbackItem(None))
     box.take()
-    results = [
+    results: list[Feedback | ProblemError] = [
         Feedback("m:0", "recorded"),
         Feedback("m:1", "duplicate"),
         refusal("feedback-conflict"),
@@ -76,26 +76,27 @@ def test_each_result_has_its_count() -> None:
         refusal("model-not-found", 404),
         refusal("store-full", 507),
     ]
-    assert box.settle(results)  # type: ignore[arg-type]
+    box.settle(results)
     found = box.report()
     assert (found.recorded, found.duplicates, found.conflicts, found.expired, found.refused) == (1, 1, 1, 2, 1)
     assert (found.ignored, found.pending, found.lost) == (1, 2, 4)
     assert found.last_error is not None
     assert "store-full" in found.last_error
+    assert box.take() == []
+    clock[0] += 1.0
     assert ids(box.take()) == ["m:5", "m:7"]
 
 
 def test_a_refused_batch_is_split_until_the_item_is_found() -> None:
     """If the service refuses a whole request, halves are sent, and only an item alone is refused."""
-    box = Outbox(10, 8, "oldest")
+    box = outbox(10, 8)
     for n in range(8):
         box.add(item(n))
     sizes = []
-    while box.has_waiting:
-        taken = box.take()
+    while taken := box.take():
         sizes.append(len(taken))
         if "m:5" in ids(taken):
-            box.shrink(refusal("body-too-large", 413))  # type: ignore[arg-type]
+            box.settle(refusal("body-too-large", 413))
         else:
             box.settle([Feedback(each.prediction_id, "recorded") for each in taken])
     assert sizes[:3] == [8, 4, 4]
@@ -239,8 +240,8 @@ def test_a_file_remembers_the_queue(tmp_path: Path) -> None:
 def test_a_killed_process_loses_nothing_in_the_file(tmp_path: Path) -> None:
     """Lines that are complete count, a torn last one does not, and done entries stay done."""
     path = tmp_path / "feedback.jsonl"
-    spool = Spool(path)
-    box = Outbox(10, 2, "oldest", record=spool)
+    spool = Spool(path, now=time.time)
+    box = outbox(10, 2, record=spool)
     for n in range(4):
         box.add(item(n))
     box.take()
@@ -248,7 +249,7 @@ def test_a_killed_process_loses_nothing_in_the_file(tmp_path: Path) -> None:
     killed = path.read_bytes() + b'{"number": 5, "predic'
     spool.close()
     path.write_bytes(killed)
-    again = Spool(path, fsync=True)
+    again = Spool(path, now=time.time, fsync=True)
     assert [entry.item for entry in again.restore()] == [item(2), item(3)]
     assert [entry.number for entry in again.restore()] == [3, 4]
     again.close()
@@ -257,18 +258,18 @@ def test_a_killed_process_loses_nothing_in_the_file(tmp_path: Path) -> None:
 def test_one_queue_at_a_time_uses_a_file(tmp_path: Path) -> None:
     """A second queue on the file is refused, as both would send everything."""
     path = tmp_path / "feedback.jsonl"
-    spool = Spool(path)
+    spool = Spool(path, now=time.time)
     with pytest.raises(OSError, match="another queue"):
-        Spool(path)
+        Spool(path, now=time.time)
     spool.close()
-    Spool(path).close()
+    Spool(path, now=time.time).close()
 
 
 def test_the_file_stays_small(tmp_path: Path) -> None:
     """The file is written anew when most of its lines are done."""
     path = tmp_path / "feedback.jsonl"
-    spool = Spool(path)
-    box = Outbox(10, 10, "oldest", record=spool)
+    spool = Spool(path, now=time.time)
+    box = outbox(10, 10, record=spool)
     for n in range(11_000):
         box.add(item(n))
         if n % 10 == 9:

@@ -47,9 +47,9 @@ CLIENT = (
             "test_everything_arrives_once_through_failures",
         ),
         errors=(
-            ("failures of the service are final", "settle", "result.is_away", "False"),
-            ("a failed request is lost", "put_back", "self._waiting.extendleft(reversed(self._sent))", ""),
-            ("the newest goes", "_make_room", "self._waiting.popleft()", "self._waiting.pop()"),
+            ("failures of the service are final", "_note_results", "may_succeed(result)", "False"),
+            ("a failed request is lost", "_note_error", "pool.put_back(sent)", ""),
+            ("the newest goes", "_make_room", "entries[0].number", "-entries[0].number"),
         ),
     ),
     Errors(
