@@ -2,9 +2,8 @@
 
 import base64
 import ipaddress
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SecretsSettingsSource,
@@ -105,15 +105,14 @@ def _is_webhook_secret(word: str) -> bool:
         return False
 
 
-def _unknown(folder: Path | None) -> dict[str, None]:
+def _unknown(variables: Mapping[str, str | None], folder: Path | None) -> dict[str, None]:
     """Return names that look like settings but are none, without the prefix and in lower case.
 
-    They are those of variables that are not empty, and of files in the folder.
+    They are those of variables, and of files in the folder.
     """
-    given = {name: value for name, value in os.environ.items() if value}
-    if folder is not None:
-        given |= {entry.name: "" for entry in folder.iterdir() if entry.is_file()}
-    found = {found[1].lower(): value for name, value in given.items() if (found := _OURS.fullmatch(name))}
+    files = [entry.name for entry in folder.iterdir() if entry.is_file()] if folder else []
+    given = {**variables, **dict.fromkeys(files)}
+    found = {found[1].lower(): value or "" for name, value in given.items() if (found := _OURS.fullmatch(name))}
     return {name: None for name, value in found.items() if not _is_known(name, value)}
 
 
@@ -315,11 +314,13 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the directory is `secrets_dir`
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Rank the sources: arguments, environment variables, files of `secrets_dir`, names to refuse."""
+        assert isinstance(env_settings, EnvSettingsSource)
+        variables = env_settings.env_vars  # without empty ones
         folder = (env_settings() | init_settings()).get("secrets_dir")
         if folder is None or not Path(folder).is_dir():  # validation refuses it by name
-            return init_settings, env_settings, InitSettingsSource(settings_cls, _unknown(None))
+            return init_settings, env_settings, InitSettingsSource(settings_cls, _unknown(variables, None))
         files = SecretsSettingsSource(settings_cls, folder)
-        return init_settings, env_settings, files, InitSettingsSource(settings_cls, _unknown(Path(folder)))
+        return init_settings, env_settings, files, InitSettingsSource(settings_cls, _unknown(variables, Path(folder)))
 
     def as_environment(self) -> dict[str, str]:
         """Return the environment variables that give a worker these settings."""

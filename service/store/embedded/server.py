@@ -254,7 +254,8 @@ class EmbeddedServer:
                 return process.wait(_LOOK_SECONDS)
             except subprocess.TimeoutExpired:
                 lower_children_priority(process.pid)
-                self._keep_reserve()
+                if self._reserve:
+                    self._keep_reserve()
 
     def _keep_reserve(self) -> None:
         """Let the server take no more data while its disk has less space than the reserve."""
@@ -289,7 +290,7 @@ class EmbeddedServer:
                 about: Any = client.info("persistence")
         except redis.RedisError:
             return ""
-        if length := about["aof_buffer_length"]:
+        if length := about.get("aof_buffer_length"):  # absent if someone has turned the log off
             return f"{length} bytes of its log"
         return "" if about["aof_last_write_status"] == "ok" else "all of its log"
 
