@@ -212,7 +212,7 @@ _EMBEDDED = "service.store.embedded"
 
 WORLD: dict[str, str] = {
     "time": f"{_TOP} {_EMBEDDED} learners.estimators.compare",
-    "os": f"{_TOP} {_EMBEDDED} service.settings service.observability.http_metrics service.observability.tracing learners.kernels",
+    "os": f"{_TOP} {_EMBEDDED} service.observability.http_metrics service.observability.tracing learners.kernels",
     "random": _TOP,
     "secrets": _TOP,
     "uuid": _TOP,
