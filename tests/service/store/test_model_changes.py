@@ -92,11 +92,20 @@ async def test_a_snapshot_after_a_change_belongs_to_its_log(scenario: Scenario, 
     assert loaded == (None if mark == "other" else Snapshot(3, b"state", change_count=1))
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("changes", b"x"), ("changes", b"2"), ("rounds", b"x"), ("history", b"{}\n{}\n")]
-)
+@pytest.mark.parametrize(("changes", "history"), [(0, b"{}\n"), (2, b"{}\n"), (1, b"{}"), (1, b"{}\n{}\n")])
+async def test_a_history_of_another_length_cannot_be_read(
+    store: RedisStore, name: str, changes: int, history: bytes
+) -> None:
+    """A worker reads the history before it changes a model, so it refuses one with lines missing or too many."""
+    assert await store.create_model(ModelKey(name, "first"), "{}", 1.0)
+    await store.command("HSET", keys.model(name), "changes", changes, "history", history)
+    with pytest.raises(StoreCorruptError, match="history"):
+        await store.get_model(name)
+
+
+@pytest.mark.parametrize(("field", "value"), [("changes", b"x"), ("changes", b"2"), ("rounds", b"x")])
 async def test_a_damaged_model_does_not_change(store: RedisStore, name: str, field: str, value: bytes) -> None:
-    """If a counter, the history or the log is damaged, nothing is written."""
+    """If a counter or the log is damaged, nothing is written."""
     key = ModelKey(name, "first")
     assert await store.create_model(key, "{}", 1.0)
     await store.command("HSET", keys.model(name), field, value)
