@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 _TOO_LATE = frozenset({"prediction-expired", "prediction-not-found", "model-not-found"})
 _TOO_MUCH = frozenset({400, 413, 422})  # statuses of a request that is refused because of its items
-_LATER = frozenset({401, 403, 408, 429})  # statuses below 500 after which the same feedback may be accepted
+_LATER = frozenset({401, 403, 408, 421, 429})  # statuses below 500 after which the same feedback may be accepted
 _SOON = frozenset({408, 429, 502, 503, 504, 507})  # statuses that may change within seconds
 
 

@@ -243,7 +243,7 @@ async def recorded(queue: AsyncFeedbackQueue, n: int) -> None:
 
 async def test_damage_delays_only_what_is_damaged(client: httpx2.AsyncClient, store_url: str, name: str) -> None:
     """A damaged model and a damaged prediction are first: all else arrives; after its repair, the model's as well."""
-    wager = AsyncWager("http://worker", timeout=60.0, max_retries=0, http_client=client)
+    wager = AsyncWager("http://localhost", timeout=60.0, max_retries=0, http_client=client)
     bad, made = f"{name}-bad", dict[str, list[str]]()
     for model, n in ((bad, 300), (name, 150)):
         await wager.create_model(model, labels=["a", "b"])

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/learners.md").read_text(encoding="utf-8")
 TABLES = ("## Sources", "## Guarantees", "## When to choose it", "## Eligible labels")
 ANSWERS = {"label", "level", "label-set", "ranking"}
-API_NAMES = {"learner", "features.norm", "features.intercept", "none", "true_label", "true_labels"}
+API_NAMES = {"actions", "labels", "learner", "features.norm", "features.intercept", "none", "true_label", "true_labels"}
 VALUES = {"scale", "unit", "reject", "as_of_prediction", "recompute"}
 SETTINGS = re.compile(r"`(\{[^`]*\})`")
 EACH_LEARNER = pytest.mark.parametrize("algorithm", sorted(ALL_LEARNERS))
