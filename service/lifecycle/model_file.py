@@ -29,6 +29,9 @@ FORMAT, VERSION = "wager-model", 1
 _MOST_HEADER = 2**24
 """Maximum bytes of the header: four times the longest history (`MOST_HISTORY_BYTES`)."""
 
+_MOST_PARTS = 1_000_000
+"""Maximum objects, lists and members of the header, about: as many take a second to read."""
+
 _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
 _ITEM_BYTES = {"F64": 8, "I64": 8}
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
@@ -118,7 +121,10 @@ def _header(data: memoryview) -> tuple[dict[str, Any], int]:
         raise ModelFileError("it is not a safetensors file, or is cut short: its header does not fit into it")
     if length > _MOST_HEADER:
         raise ModelFileError(f"its header has {length:,} bytes; it may have at most {_MOST_HEADER:,}")
-    header = _json(bytes(data[8 : 8 + length]), "its header")
+    text = bytes(data[8 : 8 + length])
+    if sum(map(text.count, (b"[", b"{", b":"))) > _MOST_PARTS:  # also in the texts that are JSON themselves
+        raise ModelFileError(f"its header has more than {_MOST_PARTS:,} objects, lists and members")
+    header = _json(text, "its header")
     if not isinstance(header, dict):
         raise ModelFileError("its header must be an object")
     return header, len(data) - 8 - length

@@ -70,3 +70,15 @@ async def test_every_policy_in_the_history_of_a_file_is_checked(api: Api) -> Non
     changed = len(text).to_bytes(8, "little") + text + file[8 + int.from_bytes(file[:8], "little") :]
     refused = await api.request("POST", f"/models/{api.name}-2/import", content=changed, headers=FILE)
     problem_of(refused, 422, "invalid-model-file")
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [(b" " * (2**24 + 1), "bytes; it may have"), (b"[" + b"{}," * 1_000_000 + b"{}]", "objects, lists and members")],
+    ids=["bytes", "objects"],
+)
+async def test_the_header_of_a_file_is_read_in_bounded_time(api: Api, header: bytes, words: str) -> None:
+    """A header with too many bytes or objects is refused before it is read."""
+    file = len(header).to_bytes(8, "little") + header
+    refused = await api.request("POST", f"/models/{api.name}/import", content=file, headers=FILE)
+    assert words in problem_of(refused, 422, "invalid-model-file")["detail"]
