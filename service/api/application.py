@@ -142,7 +142,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         statistics.router(use_cases.insights),
         rounds.router(use_cases.catalogue, use_cases.imports, compute),
         rounds.import_router(use_cases.imports, most),
-        copies.router(use_cases.lifecycle.copying, guard.limits.import_bytes),
+        copies.router(use_cases.lifecycle.copying, guard.limits.import_bytes, environment.monotonic),
         explanations.router(use_cases.rounds),
         evaluation.router(LatestRounds(environment)),
         shadows.router(use_cases.shadows, use_cases.lifecycle.promoting),

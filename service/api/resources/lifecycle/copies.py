@@ -1,6 +1,6 @@
 """`/models/{name}/clone`, `/export` and `/import`: copies of a model with its state."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
@@ -26,17 +26,18 @@ _FILE = {"schema": {"type": "string", "format": "binary"}}
 _UNREADABLE = (errors.NewerVersionError, errors.StoreCorruptError)
 
 
-def router(copying: Copying, most_bytes: int) -> APIRouter:
+def router(copying: Copying, most_bytes: int, now: Callable[[], float]) -> APIRouter:
     """Return the routes of copies.
 
     Args:
         copying: the use cases.
         most_bytes: maximum bytes of a file to import.
+        now: returns seconds of a monotonic clock.
     """
     routes = APIRouter()
     routes.include_router(_clones(copying))
     routes.include_router(_export(copying))
-    routes.include_router(_import(copying, ArrivingFiles(_LARGEST_FILES * most_bytes)))
+    routes.include_router(_import(copying, ArrivingFiles(_LARGEST_FILES * most_bytes, now)))
     return routes
 
 
@@ -102,6 +103,7 @@ def _import(copying: Copying, files: ArrivingFiles) -> APIRouter:
             errors.ModelExistsError,
             input_errors.ModelFileError,
             input_errors.NewerFileError,
+            input_errors.TooManyChangesError,
             input_errors.ModelTooLargeError,
             input_errors.ModelTooCostlyError,
             errors.StoreFullError,
