@@ -62,15 +62,15 @@ class OwnPages:
                 f"got the Host {_shown(host)}; without API keys, the service answers to IP addresses, localhost and "
                 "the names in WAGER_ALLOWED_HOSTS"
             )
-        origin = exchange.headers.get(b"origin")
-        if origin is None or exchange.scope["method"] in _READS or origin in self._origins:
+        if b"origin" not in exchange.headers or exchange.scope["method"] in _READS:
             return
-        if not _is_of(host, origin):
-            shown = "no Host" if host is None else f"the Host {_shown(host)}"
-            raise ForeignOriginError(
-                f"got the Origin {_shown(origin)} and {shown}; without API keys, only pages of the service itself and "
-                "of WAGER_CORS_ORIGINS may write"
-            )
+        for origin in [value for name, value in exchange.scope["headers"] if name == b"origin"]:  # a proxy may add one
+            if origin not in self._origins and not _is_of(host, origin):
+                shown = "no Host" if host is None else f"the Host {_shown(host)}"
+                raise ForeignOriginError(
+                    f"got the Origin {_shown(origin)} and {shown}; without API keys, only pages of the service itself "
+                    "and of WAGER_CORS_ORIGINS may write"
+                )
 
     def _is_own(self, host: _Authority | None) -> bool:
         return host is not None and (host.is_address or host.name in self._hosts)

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -76,15 +76,15 @@ MEDIA_TYPES = [None, "", "text/plain", "application/x-www-form-urlencoded", "mul
 class Exchange:
     """What the check reads of a request."""
 
-    def __init__(self, method: str, **headers: str) -> None:
-        self.headers = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
-        self.scope = {"method": method}
+    def __init__(self, method: str, headers: Sequence[tuple[str, str]]) -> None:
+        lines = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+        self.headers, self.scope = dict(lines), {"method": method, "headers": lines}
 
 
-def check(method: str, **headers: str) -> None:
+def check(method: str, *repeated: tuple[str, str], **headers: str) -> None:
     """Check a request to a service with a bound name, two listed names and a listed origin."""
     pages = OwnPages(["Bound.Example.", "listed.example", "a_b"], [LISTED])
-    pages.check(Exchange(method, **headers))  # type: ignore[arg-type]
+    pages.check(Exchange(method, [*headers.items(), *repeated]))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("host", OWN_HOSTS)
@@ -117,6 +117,15 @@ def test_foreign_origins_may_not_write(host: str, origin: str) -> None:
             check(method, host=host, origin=origin)
     check("GET", host=host, origin=origin)
     check("OPTIONS", host=host, origin=origin)
+
+
+@pytest.mark.parametrize(("host", "origin"), FOREIGN_ORIGINS)
+def test_every_origin_must_be_an_own_one(host: str, origin: str) -> None:
+    """An own origin beside a foreign one, as a proxy may add, does not make it an own one, in either order."""
+    for pair in ((origin, LISTED), (LISTED, origin)):
+        with pytest.raises(ForeignOriginError):
+            check("POST", *[("origin", each) for each in pair], host=host)
+    check("POST", ("origin", LISTED), ("origin", LISTED), host=host)
 
 
 def test_programs_that_are_no_browsers_need_neither_header() -> None:
