@@ -23,6 +23,9 @@ MOST_CHANGES = 10_000
 MOST_HISTORY_BYTES = 2**22
 """Maximum bytes of all changes of a model, as stored. Each change writes them again."""
 
+MOST_COPIES, _COPY_BYTES = 100, 512
+"""Maximum further changes of a copy, and bytes of each, so that a model at its limits can be cloned and restored."""
+
 MOST_HISTORY_WEIGHT = 100_000_000
 """Maximum of `Model.history_weight`: a fold copies the labels at each change of them. A model with 100,000 labels may
 change them 1,000 times, one with 10,000 labels as often as `MOST_CHANGES`."""
@@ -34,19 +37,20 @@ def stale(key: ModelKey, change_count: int) -> PreconditionFailedError:
     return PreconditionFailedError(f"names another version of the model; its ETag is {version}", "If-Match")
 
 
-def check_history(history: Sequence[str], weight: int) -> None:
+def check_history(history: Sequence[str], weight: int, copies: int = 0) -> None:
     """Check that a model may have a history, which every reader of the model folds.
 
     Args:
         history: its changes, as stored.
         weight: `Model.history_weight`.
+        copies: the number of these changes, at most, that begin a copy of a model.
 
     Raises:
         TooManyChangesError: if it may not.
     """
     limits = (
-        (len(history), MOST_CHANGES, "changes"),
-        (sum(len(line.encode()) for line in history), MOST_HISTORY_BYTES, "bytes of changes"),
+        (len(history), MOST_CHANGES + copies, "changes"),
+        (sum(len(line.encode()) for line in history), MOST_HISTORY_BYTES + copies * _COPY_BYTES, "bytes of changes"),
         (weight, MOST_HISTORY_WEIGHT, "labels, added up over its changes of labels"),
     )
     for number, most, what in limits:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from learners.base import InvalidStateError
 from learners.codec import encode_state
 from service import __version__
-from service.catalogue.changing import check_history, log_warnings
+from service.catalogue.changing import MOST_COPIES, check_history, log_warnings
 from service.catalogue.descriptions import Described, described
 from service.catalogue.stored import stored_under
 from service.environment import Environment
@@ -84,8 +84,9 @@ class Copying:
         await self._check_free(new)
         _, source = await self._source(name)
         change = Change(origin=Origin(kind="clone", model=name), at=self._now(), by=by)
-        copied = await self._compute.run(new, _copy_of, source, ModelKey(new, self._new_id()), change)
-        return await self._create(*copied)
+        model, copy = await self._compute.run(new, _copy_of, source, ModelKey(new, self._new_id()), change)
+        check_history(copy.history, model.history_weight, MOST_COPIES)
+        return await self._create(model, copy)
 
     async def export(self, name: str) -> Exported:
         """Return a model as a file.
@@ -109,6 +110,7 @@ class Copying:
             ModelExistsError: if the name is taken.
             ModelFileError: if the file is not an intact file of a model.
             NewerFileError: if a newer version wrote it.
+            TooManyChangesError: if its history is too long.
             ModelTooLargeError: if the model would be too large.
             StoreError: if the store fails.
         """
@@ -161,7 +163,6 @@ def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, Mod
     counts = _counts(decode_statistics(snapshot.statistics), snapshot.round_count)
     copy = ModelCopy(definition, history, "", snapshot, counts, imports=source.imports)
     model = stored_model(_stored(key, copy, origin.at))
-    check_history(history, model.history_weight)
     summary = summary_of(model, definition).model_dump_json(exclude_defaults=True)
     return model, copy._replace(summary=summary, policies=model.stored_policies)
 
@@ -199,6 +200,7 @@ def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limit
         check_closing(model.definition, model.learner)
     except (NewerVersionError, StoreCorruptError, InvalidInputError) as error:
         raise as_file_error(error) from error
+    check_history(copy.history, model.history_weight, MOST_COPIES)
     check_limits(model.learner, limits)
     return model, copy._replace(snapshot=copy.snapshot._replace(state=_state_in(file, model)))
 

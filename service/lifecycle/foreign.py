@@ -8,9 +8,9 @@ from typing import Any
 
 import pydantic
 
-from service.catalogue.changing import MOST_CHANGES
+from service.catalogue.changing import MOST_CHANGES, MOST_COPIES
 from service.errors import NewerVersionError
-from service.input_errors import ModelFileError
+from service.input_errors import ModelFileError, TooManyChangesError
 from service.lifecycle.model_file import ExportedImport, as_file_error
 from service.models.changes import checked_policies, read_change
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
@@ -28,11 +28,12 @@ def checked_history(changes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """Return the changes in a file as stored.
 
     Raises:
-        ModelFileError: if there are too many, or one is invalid.
+        ModelFileError: if one is invalid.
+        TooManyChangesError: if there are too many.
         NewerFileError: if a newer version made one.
     """
-    if len(changes) >= MOST_CHANGES:
-        raise ModelFileError(f"got {len(changes):,} changes; a model may have at most {MOST_CHANGES:,}")
+    if len(changes) > (most := MOST_CHANGES + MOST_COPIES):
+        raise TooManyChangesError(f"got {len(changes):,} changes; a copy of a model may have at most {most:,}")
     return tuple(_checked(number, change) for number, change in enumerate(changes, 1))
 
 

@@ -26,8 +26,8 @@ from service.wording.values import shown
 FORMAT, VERSION = "wager-model", 1
 """The format of the file, and its version."""
 
-_MOST_HEADER = 2**24
-"""Maximum bytes of the header: four times the longest history (`MOST_HISTORY_BYTES`)."""
+_MOST_HEADER = 2**25
+"""Maximum bytes of the header, which has a definition and a history of 4 MiB each in JSON within JSON."""
 
 _MOST_PARTS = 1_000_000
 """Maximum objects, lists and members of the header, about: as many take a second to read."""
@@ -87,7 +87,7 @@ def file_of(model: ExportedModel, statistics: bytes, state: memoryview, release:
         "model": model.model_dump_json(),
         "statistics": statistics.decode(),
     }
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text = text.ljust(-(-len(text) // 8) * 8)
     return len(text).to_bytes(8, "little") + text, state[8 + length :]
 
