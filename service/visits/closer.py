@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from service.environment import Environment
-from service.errors import StoreError, StoreUnavailableError
+from service.errors import StoreError, StoreFullError, StoreUnavailableError
 from service.store.stored_models import ModelKey
 from service.visits.watching import Watch
 
@@ -61,7 +61,7 @@ class Closer:
     async def _close(self, key: ModelKey) -> None:
         try:
             closed = await self._store.close_expired(key, self._offset(), _BLOCKS_AT_ONCE)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, StoreFullError):
             raise
         except StoreError as error:  # this model must not stop the others
             _log.warning("closing expired predictions of model %s: %s", key.name, error.detail)

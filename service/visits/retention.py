@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from service.environment import Environment
-from service.errors import ModelNotFoundError, StoreError, StoreUnavailableError
+from service.errors import ModelNotFoundError, StoreError, StoreFullError, StoreUnavailableError
 from service.store.stored_models import ModelKey
 from service.visits.watching import Watch
 
@@ -54,7 +54,7 @@ class Retention:
             if await self._store.forget_old(key, self._offset()):
                 await self._models.write_snapshot(key.name)
                 await self._store.forget_old(key, self._offset())
-        except StoreUnavailableError:
+        except (StoreUnavailableError, StoreFullError):
             raise
         except ModelNotFoundError:  # deleted since; the next claim removes it from the list
             pass

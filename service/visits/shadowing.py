@@ -9,7 +9,14 @@ import logging
 from collections.abc import Sequence
 
 from service.environment import Environment
-from service.errors import ModelNotFoundError, ShadowNotFoundError, StoreError, StoreUnavailableError, WagerError
+from service.errors import (
+    ModelNotFoundError,
+    ShadowNotFoundError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+    WagerError,
+)
 from service.models.model import Model
 from service.shadows.shadow_replica import ShadowReplica
 from service.store.shadow_store import StoredShadow
@@ -67,7 +74,7 @@ class Shadowing:
                 await self._store.unwatch_shadows(key)
                 return
             pause = await self._fold_all(stored, shadows)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, StoreFullError):
             raise
         except ModelNotFoundError:  # deleted since; the next visit removes it from the list
             return
@@ -94,7 +101,7 @@ class Shadowing:
             await replica.snapshot()
         except ShadowNotFoundError:
             return 0.0
-        except (ModelNotFoundError, StoreUnavailableError):
+        except (ModelNotFoundError, StoreUnavailableError, StoreFullError):
             raise
         except WagerError as error:  # this shadow must not stop the others
             _log.warning("shadow %s of model %s: %s", shadow.name, model.name, error.detail)

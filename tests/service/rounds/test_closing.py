@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from service.errors import StoreUnavailableError
+from service.errors import StoreError, StoreFullError, StoreUnavailableError
 from service.models.model import Model
 from service.models.reading import stored_model
 from service.rounds.session_cache import SessionCache
@@ -102,10 +102,11 @@ async def test_a_damaged_model_does_not_stop_the_others(store_url: str, store: R
     assert len(await entries(store, damaged)) == N
 
 
-async def test_a_store_that_does_not_answer_is_asked_again(
-    store_url: str, store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [StoreUnavailableError, StoreFullError])
+async def test_a_store_that_refuses_is_asked_again(
+    store_url: str, store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch, error: type[StoreError]
 ) -> None:
-    """An error ends a run, and the next run closes what is left."""
+    """An error that every model meets ends a run, and the next run closes what is left."""
     clock = Clock()
     async with with_predictions(store_url, name, clock):
         pass
@@ -113,7 +114,7 @@ async def test_a_store_that_does_not_answer_is_asked_again(
     other, _ = closer(store, clock)
 
     async def fail(*_: object) -> None:
-        raise StoreUnavailableError("the store does not answer")
+        raise error("the store refuses")
 
     with monkeypatch.context() as patched:
         patched.setattr(store, "close_expired", fail)

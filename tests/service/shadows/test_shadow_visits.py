@@ -11,6 +11,7 @@ from learners.compiled_learner import CompiledLearner
 from learners.evaluation import progressive
 from learners.registry import LEARNERS
 from service.environment import Environment
+from service.errors import StoreError, StoreFullError, StoreUnavailableError
 from service.input_errors import InvalidInputError
 from service.store.redis.redis_store import RedisStore
 from service.visits.shadowing import Shadowing
@@ -62,6 +63,27 @@ async def test_a_visit_by_another_worker_continues(store: RedisStore, name: str)
     assert model.key in await store.claim_shadows(clock.now - time.time(), _ALL, 10.0)  # and its worker dies
     await shadowing(store, clock).run()
     assert (await store.read_shadows(model.key))[0].rounds is None
+    clock.now += 11.0
+    await shadowing(store, clock).run()
+    assert (await store.read_shadows(model.key))[0].rounds == 300
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError, StoreFullError])
+@pytest.mark.parametrize("method", ["read_shadows", "save_shadow"])
+async def test_a_store_that_refuses_delays_a_shadow_by_its_lease(
+    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch, method: str, error: type[StoreError]
+) -> None:
+    """An error that every model meets is not held against the one that met it first."""
+    model, clock = await make_model(store, name), Clock()
+    await give_shadow(store, model)
+    await play(store, model, 300)
+
+    async def fail(*_: object, **__: object) -> None:
+        raise error("the store refuses")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, method, fail)
+        await shadowing(store, clock).run()
     clock.now += 11.0
     await shadowing(store, clock).run()
     assert (await store.read_shadows(model.key))[0].rounds == 300
