@@ -53,9 +53,13 @@ class Unauthorized(Clients):
         self.wrong: list[str] = []
 
     async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
-        name = list(CREDENTIALS)[int(rng.integers(len(CREDENTIALS)))]
-        method, path, body = REQUESTS[int(rng.integers(len(REQUESTS)))]
         del client, own  # each of these clients has its own connection
+        await self._try(list(CREDENTIALS)[int(rng.integers(len(CREDENTIALS)))], rng)
+        await asyncio.sleep(0.05)
+
+    async def _try(self, name: str, rng: np.random.Generator) -> None:
+        """Send a request with a credential."""
+        method, path, body = REQUESTS[int(rng.integers(len(REQUESTS)))]
         try:
             async with connect(self._url, key=CREDENTIALS[name].key) as unauthorized:
                 self.judge(name, await unauthorized.request(method, path, json=body))
@@ -63,7 +67,6 @@ class Unauthorized(Clients):
                     self._judge_reading(await unauthorized.get(f"/models/{MODEL}"))
         except httpx2.TransportError:
             pass
-        await asyncio.sleep(0.05)
 
     def judge(self, name: str, response: httpx2.Response) -> None:
         """Check that such a client is refused, with Retry-After if it has tried too often."""
@@ -82,6 +85,8 @@ class Unauthorized(Clients):
 
     async def violations(self, client: httpx2.AsyncClient) -> list[str]:
         """Return what is wrong with the answers and the model, as sentences."""
+        for name in CREDENTIALS.keys() - self.refused.keys():  # in a short run beside a full load
+            await self._try(name, self._rngs[0])
         model = (await read(client, f"/models/{MODEL}")).json()
         changed = model["predictions"] or model["rounds_seen"] or model["changes"]["count"]
         never = [f"{name} was never refused" for name in CREDENTIALS if not self.refused[name]]
