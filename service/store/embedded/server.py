@@ -5,6 +5,7 @@ lock that gives the directory a single owner. The server listens only on the uni
 connect.
 """
 
+import itertools
 import logging
 import math
 import os
@@ -45,6 +46,9 @@ fills the default reserve of its disk."""
 _EASE = 1.25
 """Multiple of the reserve that must be free before the server takes data again, so that it does not change its mind
 with every file that comes and goes."""
+
+_LOOKS_PER_QUESTION = 10
+"""Looks at a running server for each question whether it has written its log, which costs about a millisecond."""
 
 _SHORTEST_BACKOFF_SECONDS = 0.05
 _LONGEST_BACKOFF_SECONDS = 2.0
@@ -121,6 +125,8 @@ class EmbeddedServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = "not started"
         self._refuses = False  # whether the server takes no more data, because of its disk
+        self._behind = ""  # how much of its log the server had not written when it was asked last
+        self._lost = ""  # what the server may have lost when it ended on its own
         # Makes the decision between a restart and the final stop atomic.
         self._turn = threading.Lock()
         self._stopping = threading.Event()
@@ -173,6 +179,7 @@ class EmbeddedServer:
         """
         may_lose = self._ready.is_set() and not self._stopping.is_set()
         lost = self._wait_until_written() if may_lose else ""
+        lost = lost or self._lost
         with self._turn:
             self._stopping.set()
             if self._process is not None:
@@ -231,6 +238,9 @@ class EmbeddedServer:
             if self._stopping.is_set() or not self._ready.is_set():
                 return
             _log.warning("The embedded store ended (%s): starting it again", self._ending)
+            if self._behind:
+                self._lost = f"ended ({self._ending}) before it had written {self._behind} to its disk"
+                _log.error("Acknowledged data may be lost: the embedded store %s", self._lost)
             if time.monotonic() - started > _HEALTHY_RUN_SECONDS:
                 backoff = _SHORTEST_BACKOFF_SECONDS
             self._stopping.wait(backoff)
@@ -248,14 +258,17 @@ class EmbeddedServer:
 
     def _attend(self, process: subprocess.Popen[bytes]) -> int:
         """Look after the server until it ends; return its exit status."""
-        self._refuses = False
-        while True:
+        self._refuses, self._behind, before = False, "", ""
+        for look in itertools.count():
             try:
                 return process.wait(_LOOK_SECONDS)
             except subprocess.TimeoutExpired:
                 lower_children_priority(process.pid)
                 if self._reserve:
                     self._keep_reserve()
+                if look % _LOOKS_PER_QUESTION == 0 and (unwritten := self._unwritten()) is not None:
+                    self._behind, before = unwritten and before, unwritten  # under load, something always waits
+        raise AssertionError("the server is looked at until it ends")
 
     def _keep_reserve(self) -> None:
         """Let the server take no more data while its disk has less space than the reserve."""
@@ -281,15 +294,15 @@ class EmbeddedServer:
                 message = "The embedded store has not written %s yet: waiting up to %g s. Is its disk full or slow?"
                 _log.warning(message, unwritten, self._write_seconds)
             time.sleep(_LOOK_SECONDS)  # each question makes the server try again
-        return unwritten and f"could not write {unwritten} to its disk"
+        return f"could not write {unwritten} to its disk" if unwritten else ""
 
-    def _unwritten(self) -> str:
-        """Return how much of its log the server holds in memory; an empty text if nothing, or if it does not answer."""
+    def _unwritten(self) -> str | None:
+        """Return how much of its log the server holds in memory, an empty text if nothing; None without an answer."""
         try:
             with _client_of(self.url) as client:
                 about: Any = client.info("persistence")
         except redis.RedisError:
-            return ""
+            return None
         if length := about.get("aof_buffer_length"):  # absent if someone has turned the log off
             return f"{length} bytes of its log"
         return "" if about["aof_last_write_status"] == "ok" else "all of its log"

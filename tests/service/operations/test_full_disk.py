@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 import threading
@@ -14,7 +15,7 @@ import httpx2
 import pytest
 
 from service.commands.shared.options import EXIT_STORE
-from service.store.embedded.server import EmbeddedServer, EmbeddedServerError
+from service.store.embedded.server import EmbeddedServer, EmbeddedServerError, is_answering
 from tests.servers import raw, wait_until
 from tests.service.sample_models import UNIFORM, definition
 from tests.service.store.troubles import no_larger_files
@@ -90,6 +91,22 @@ async def test_feedback_that_a_full_disk_loses_fails_the_stop(tmp_path: Path, fr
         lost = acknowledged - await logged(again.url)
     assert len(lost) <= (0 if freed else CLIENTS)
     assert len(acknowledged) > CLIENTS
+
+
+def test_a_store_that_dies_with_an_unwritten_log_fails_the_stop(tmp_path: Path) -> None:
+    """What it lost is not forgotten once the store runs again, and writes."""
+    server = EmbeddedServer(tmp_path)
+    server.start()
+    with raw(server.url) as client, no_larger_files(client):
+        client.set("key", "value")
+        pid = client.info("server")["process_id"]
+        wait_until(lambda: server._behind != "")
+        os.kill(pid, signal.SIGKILL)
+    with raw(server.url) as client:
+        wait_until(lambda: is_answering(server.url) and client.info("server")["process_id"] != pid)
+        client.set("key", "another value")
+    with pytest.raises(EmbeddedServerError, match="data may be lost: the embedded store ended"):
+        server.stop()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
