@@ -22,6 +22,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers each request with the port of the connection as the label."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
         """Answer a prediction."""
