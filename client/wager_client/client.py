@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Wager:
-    """A client of a Wager service. Threads may share it.
+    """A client of a Wager service. Threads may share it. In a fork, it opens connections of its own.
 
     Args:
         base_url: of the service; by default `WAGER_BASE_URL`, or else http://127.0.0.1:8000.
@@ -36,6 +36,7 @@ class Wager:
         max_retries: attempts after the first one, if the service is away.
         backoff: seconds before the second attempt, on average; they double with each attempt, up to 5.
         http_client: an `httpx2.Client` or `httpx.Client` to use; it stays open when this client closes.
+            Make it, and this client, after a fork.
 
     Attributes:
         counts: retries, default answers, and feedback ignored for them.
@@ -69,7 +70,7 @@ class Wager:
     def close(self) -> None:
         """Close the connections, unless the caller made them."""
         if self._own:
-            self._http.close()
+            self._http.here().close()
 
     @property
     def timeout(self) -> float:
@@ -89,6 +90,7 @@ class Wager:
         options = self._options.changed(
             base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries, backoff=backoff
         )
+        self._http.here()  # a queue must not take feedback that it cannot send
         other = copy.copy(self)
         vars(other).update(_options=options, _own=False)
         return other
@@ -296,4 +298,4 @@ class Wager:
         return self._call(model_operations.health())
 
     def _call(self, operation: Operation[T]) -> T:
-        return call(operation, self._http, self._options, self.counts)
+        return call(operation, self._http.here(), self._options, self.counts)

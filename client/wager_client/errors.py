@@ -4,7 +4,7 @@ WagerError
 ├── NoAnswerError              the service did not answer
 │   └── DeadlineError          ... before the deadline of the call
 ├── SpoolInUseError            another queue uses the file of a feedback queue
-├── UnexpectedAnswerError      a successful answer that this client cannot read
+├── UnexpectedAnswerError      a successful answer that this client cannot read, or one for another prediction
 └── ProblemError               the service refused the request; one class for each status, below it one for each type
     ├── BadRequestError        400
     ├── UnauthenticatedError   401
@@ -61,7 +61,7 @@ class SpoolInUseError(WagerError, BlockingIOError):
 
 
 class UnexpectedAnswerError(WagerError):
-    """A successful answer that this client cannot read."""
+    """A successful answer that this client cannot read, or one for another prediction."""
 
     maybe_done = True
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from wager_client import checks
 from wager_client.errors import ProblemError, UnexpectedAnswerError
-from wager_client.operation import Answer, Operation, answer_as, given, list_in, problem_in
+from wager_client.operation import Answer, Operation, given, list_in, problem_in
 from wager_client.reading import read
 from wager_client.results import (
     Activation,
@@ -16,7 +16,7 @@ from wager_client.results import (
     Slot,
 )
 
-T = TypeVar("T")
+T = TypeVar("T", Prediction, Feedback, Activation)
 
 Default = str | Sequence[str]
 """The caller's answer if the service is away: a label, or with `top` the labels in order."""
@@ -75,7 +75,27 @@ def predict(model: str, item: Mapping[str, Any], default: Default | None = None)
     """
     checks.default(default)
     body = {"model": checks.model_name(model), "prediction_id": new_id(), **item}
-    return Operation("POST", "/predict", answer_as(Prediction), body, quick=True)
+    asked = _full_id(model, body)
+    return Operation("POST", "/predict", lambda answer: _read(Prediction, answer.json(), asked), body, quick=True)
+
+
+def _full_id(model: str, item: Mapping[str, Any]) -> str:
+    """Return the id that the answer to an item has."""
+    own = str(item["prediction_id"])
+    return own if ":" in own else f"{model}:{own}"
+
+
+def _read(kind: type[T], given: Any, asked: str) -> T:
+    """Return a result.
+
+    Raises:
+        UnexpectedAnswerError: if this client cannot read it, or it is of another prediction, as on a connection that
+            two processes use.
+    """
+    found = read(kind, given)
+    if found.prediction_id != asked:
+        raise UnexpectedAnswerError(f"the answer is for {found.prediction_id!r}; the request was for {asked!r}")
+    return found
 
 
 def default_prediction(model: str, default: Default) -> Prediction:
@@ -89,14 +109,21 @@ def default_prediction(model: str, default: Default) -> Prediction:
 def predict_batch(model: str, items: Iterable[Mapping[str, Any]]) -> Operation[list[Prediction | ProblemError]]:
     """Return the request for many predictions. See `predict`."""
     found = enumerate(checks.items("items", items, "dictionaries with the fields of `predict`"))
-    listed = [{"prediction_id": new_id(), **checks.mapping(f"items[{n}]", item)} for n, item in found]
+    listed = [_identified(checks.mapping(f"items[{n}]", item)) for n, item in found]
     body = {"model": checks.model_name(model), "items": listed}
-    return Operation("POST", "/predict/batch", _items(Prediction, "predictions", len(listed)), body, quick=True)
+    asked = [_full_id(model, item) for item in listed]
+    return Operation("POST", "/predict/batch", _items(Prediction, "predictions", asked), body, quick=True)
+
+
+def _identified(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an item with an id."""
+    return {**item, "prediction_id": new_id()} if item.get("prediction_id") is None else dict(item)
 
 
 def feedback(item: FeedbackItem) -> Operation[Feedback]:
     """Return the request that sends feedback. A repeat is answered as a duplicate."""
-    return Operation("POST", "/feedback", answer_as(Feedback), item.body(), quick=True)
+    asked = str(item.prediction_id)
+    return Operation("POST", "/feedback", lambda answer: _read(Feedback, answer.json(), asked), item.body(), quick=True)
 
 
 IGNORED = Feedback(None, "ignored")
@@ -124,7 +151,7 @@ def _feedback_item(name: str, given: Any) -> FeedbackItem:
 def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | ProblemError]]:
     """Return the request that sends much feedback. That for default answers is not sent, and `ignored`."""
     bodies = [item.body() for item in items if item.prediction_id is not None]
-    read_sent = _items(Feedback, "results", len(bodies))
+    read_sent = _items(Feedback, "results", [body["prediction_id"] for body in bodies])
 
     def read_all(answer: Answer) -> list[Feedback | ProblemError]:
         results = iter(read_sent(answer))
@@ -133,18 +160,22 @@ def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | P
     return Operation("POST", "/feedback/batch", read_all, {"feedback": bodies}, quick=True)
 
 
-def _items(kind: type[T], name: str, n: int) -> Callable[[Answer], list[T | ProblemError]]:
-    """Return a reader of the n results of a batch."""
+def _items(kind: type[T], name: str, asked: Sequence[str]) -> Callable[[Answer], list[T | ProblemError]]:
+    """Return a reader of the results of a batch, in the order of the ids."""
 
     def read_all(answer: Answer) -> list[T | ProblemError]:
         listed = list_in(answer.json(), name)
-        if len(listed) != n:
-            raise UnexpectedAnswerError(f"the answer has {len(listed)} {name} for {n} items")
-        return [problem_in(each) if "title" in each else read(kind, each) for each in listed]
+        if len(listed) != len(asked):
+            raise UnexpectedAnswerError(f"the answer has {len(listed)} {name} for {len(asked)} items")
+        pairs = zip(listed, asked, strict=True)
+        return [problem_in(each) if "title" in each else _read(kind, each, id_) for each, id_ in pairs]
 
     return read_all
 
 
 def activate(prediction_id: str) -> Operation[Activation]:
     """Return the request that activates a prediction."""
-    return Operation("POST", "/activate", answer_as(Activation), {"prediction_id": prediction_id}, quick=True)
+    body = {"prediction_id": prediction_id}
+    return Operation(
+        "POST", "/activate", lambda answer: _read(Activation, answer.json(), prediction_id), body, quick=True
+    )

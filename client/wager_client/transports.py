@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import httpx2
 
@@ -13,6 +13,8 @@ from wager_client import checks
 from wager_client.errors import NoAnswerError
 
 _UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError"})
+
+T = TypeVar("T")
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -96,32 +98,59 @@ def _check_key(key: Any) -> None:
         raise ValueError("api_key: has a line break, or another character that is not printable ASCII")
 
 
-def sync_transport(given: Any) -> SyncTransport:
-    """Return the caller's HTTP client, or a new one for None.
+class PerProcess(Generic[T]):
+    """An HTTP client for each process: on its parent's connections, a fork would get the parent's answers.
+
+    What the parent opened is neither used nor closed in the fork.
+
+    Args:
+        first: the HTTP client of this process.
+        another: returns the one of a fork.
+    """
+
+    def __init__(self, first: T, another: Callable[[], T]) -> None:
+        self._of_process, self._another = {os.getpid(): first}, another
+
+    def here(self) -> T:
+        """Return the HTTP client of this process.
+
+        Raises:
+            RuntimeError: if it is the caller's, and this process is a fork of the one that got it.
+        """
+        found = self._of_process.get(os.getpid())
+        return self._of_process.setdefault(os.getpid(), self._another()) if found is None else found
+
+
+def _refuse_fork() -> NoReturn:
+    raise RuntimeError(
+        "http_client was given before a fork, which would share its connections; make it and the client after the fork"
+    )
+
+
+def sync_transport(given: Any) -> PerProcess[SyncTransport]:
+    """Return the caller's HTTP client, or new ones for None.
 
     Raises:
         TypeError: if it is none for code without asyncio.
     """
     if given is None:
-        return httpx2.Client()
+        return PerProcess[SyncTransport](httpx2.Client(), httpx2.Client)
     if not _has(given, "stream", "close"):
         raise checks.wrong("http_client", given, "an httpx2.Client or httpx.Client; AsyncWager takes an AsyncClient")
-    transport: SyncTransport = given
-    return transport
+    return PerProcess[SyncTransport](given, _refuse_fork)
 
 
-def async_transport(given: Any) -> AsyncTransport:
-    """Return the caller's HTTP client, or a new one for None.
+def async_transport(given: Any) -> PerProcess[AsyncTransport]:
+    """Return the caller's HTTP client, or new ones for None.
 
     Raises:
         TypeError: if it is none for asyncio.
     """
     if given is None:
-        return httpx2.AsyncClient()
+        return PerProcess[AsyncTransport](httpx2.AsyncClient(), httpx2.AsyncClient)
     if not _has(given, "request", "aclose"):
         raise checks.wrong("http_client", given, "an httpx2.AsyncClient or httpx.AsyncClient; Wager takes a Client")
-    transport: AsyncTransport = given
-    return transport
+    return PerProcess[AsyncTransport](given, _refuse_fork)
 
 
 def _has(given: Any, *methods: str) -> bool:

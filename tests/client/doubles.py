@@ -10,7 +10,8 @@ import httpx2
 from wager_client import AsyncWager, Wager
 from wager_client.outbox import Outbox
 
-Reply = httpx2.Response | Exception
+Handler = Callable[[httpx2.Request], httpx2.Response]
+Reply = httpx2.Response | Exception | Handler
 
 PREDICTION = {
     "prediction_id": "m:p",
@@ -33,6 +34,13 @@ def problem(status: int, slug: str, **headers: str) -> httpx2.Response:
     return httpx2.Response(status, json=body, headers={name.replace("_", "-"): text for name, text in headers.items()})
 
 
+def predicted(request: httpx2.Request) -> httpx2.Response:
+    """Answer a request for one prediction, or for many."""
+    asked = json.loads(request.content)
+    answers = [PREDICTION | {"prediction_id": f"m:{each['prediction_id']}"} for each in asked.get("items", [asked])]
+    return httpx2.Response(200, json={"predictions": answers} if "items" in asked else answers[0])
+
+
 def recorded(prediction_id: str, status: str = "recorded") -> dict[str, Any]:
     """Return a result of feedback."""
     return {"prediction_id": prediction_id, "correct": True, "reward": 1.0, "status": status, "round": 1}
@@ -51,6 +59,8 @@ class Scripted:
         reply = next(self._replies)
         if isinstance(reply, Exception):
             raise reply
+        if callable(reply):
+            reply = reply(request)
         return httpx2.Response(reply.status_code, headers=reply.headers, content=reply.content)
 
     @property
@@ -92,9 +102,6 @@ class Memory:
             return recorded(item["prediction_id"], "duplicate")
         slug = "urn:wager:problem:feedback-conflict"
         return {"type": slug, "title": "t", "status": 409, "detail": "d"}
-
-
-Handler = Callable[[httpx2.Request], httpx2.Response]
 
 
 def client_of(handler: Handler, **options: Any) -> Wager:

@@ -7,10 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.client.doubles import PREDICTION, Scripted, async_client_of, client_of, problem, recorded
+from tests.client.doubles import Reply, Scripted, async_client_of, client_of, predicted, problem, recorded
 from wager_client import AsyncFeedbackQueue, AsyncWager, FeedbackItem, FeedbackQueue, Wager
-
-OK = httpx2.Response(200, json=PREDICTION)
 
 
 @pytest.mark.parametrize(("one", "other"), [(Wager, AsyncWager), (FeedbackQueue, AsyncFeedbackQueue)])
@@ -38,8 +36,8 @@ _MODEL |= {"predictions": 0, "correct": 0, "reward": 0.0}
 _LINE: dict[str, Any] = {"round": 1, "prediction_id": "m:p", "outcome": "feedback", "context": {}, "rounds_seen": 0}
 _LINE |= {"predicted_at": "2027-01-16T08:00:00Z", "feedback_at": "2027-01-16T08:00:00Z"}
 _PAGE = httpx2.Response(200, content=json.dumps(_LINE).encode() + b"\n")
-CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[httpx2.Response]]] = {
-    "predict": (("m", {}), {"prediction_id": "p", "top": 2}, [OK]),
+CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[Reply]]] = {
+    "predict": (("m", {}), {"prediction_id": "p", "top": 2}, [predicted]),
     "feedback": (("m:p",), {"reward": 0.5}, [httpx2.Response(200, json=recorded("m:p"))]),
     "activate": (("m:p",), {}, [httpx2.Response(200, json={"prediction_id": "m:p", "status": "activated"})]),
     "feedback_batch": (
@@ -50,7 +48,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[httpx2.Response]]] 
     "predict_batch": (
         ("m", [{"prediction_id": "p"}]),
         {},
-        [httpx2.Response(200, json={"predictions": [PREDICTION]})],
+        [predicted],
     ),
     "create_model": (
         ("m",),

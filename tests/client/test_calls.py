@@ -7,12 +7,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import httpx2
 import pytest
 
-from tests.client.doubles import PREDICTION, Scripted, client_of, problem, recorded
+from tests.client.doubles import PREDICTION, Reply, Scripted, async_client_of, client_of, predicted, problem, recorded
 from wager_client import (
     AsyncWager,
     DeadlineError,
@@ -26,12 +27,10 @@ from wager_client import (
     problems,
 )
 
-OK = httpx2.Response(200, json=PREDICTION)
-
 
 def test_every_attempt_has_the_same_id() -> None:
     """The client makes the id before the first attempt, so a repeat returns the stored prediction."""
-    service = Scripted(httpx2.ReadError("reset"), problem(503, "store-unavailable"), OK)
+    service = Scripted(httpx2.ReadError("reset"), problem(503, "store-unavailable"), predicted)
     client = client_of(service)
     assert client.predict("m", {"x": 1}).label == "a"
     first, second, third = service.bodies
@@ -44,7 +43,7 @@ def test_every_attempt_has_the_same_id() -> None:
 
 def test_only_what_is_given_is_sent() -> None:
     """Arguments that are left out are not in the body; the caller's id is kept."""
-    service = Scripted(OK)
+    service = Scripted(predicted)
     client_of(service, api_key="wk_1").predict("m", prediction_id="p", eligible=("a", "b"), activated=False)
     assert service.bodies == [{"model": "m", "prediction_id": "p", "eligible": ["a", "b"], "activated": False}]
     assert service.requests[0].headers["authorization"] == "Bearer wk_1"
@@ -52,7 +51,7 @@ def test_only_what_is_given_is_sent() -> None:
 
 def test_answers_of_newer_services_are_read() -> None:
     """Unknown fields are in `raw` only."""
-    prediction = client_of(Scripted(OK)).predict("m")
+    prediction = client_of(Scripted(predicted)).predict("m", prediction_id="p")
     assert (prediction.prediction_id, prediction.propensity, prediction.raw["new_field"]) == ("m:p", 0.5, 7)
     assert prediction.expires_at is not None
     assert prediction.expires_at.year == 2027
@@ -65,13 +64,47 @@ def test_answers_that_cannot_be_read_are_errors(body: bytes) -> None:
         client_of(Scripted(httpx2.Response(200, content=body))).predict("m")
 
 
+def _ok(body: Any) -> httpx2.Response:
+    return httpx2.Response(200, json=body)
+
+
+OF_ANOTHER: list[tuple[str, tuple[Any, ...], dict[str, Any], Reply]] = [
+    ("predict", ("m",), {"prediction_id": "q", "default": "b"}, _ok(PREDICTION)),
+    ("predict", ("m",), {"prediction_id": "n:p"}, _ok(PREDICTION)),
+    ("predict", ("m",), {}, _ok(PREDICTION)),
+    (
+        "predict_batch",
+        ("m", [{"prediction_id": "p"}, {"prediction_id": "q"}]),
+        {},
+        _ok({"predictions": [PREDICTION] * 2}),
+    ),
+    ("feedback", ("m:q",), {"correct": True}, _ok(recorded("m:p"))),
+    ("feedback_batch", ([FeedbackItem("m:q"), FeedbackItem("m:p")],), {}, _ok({"results": [recorded("m:p")] * 2})),
+    ("activate", ("m:q",), {}, _ok({"prediction_id": "m:p", "status": "activated"})),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "options", "reply"), OF_ANOTHER)
+async def test_the_answer_for_another_prediction_is_refused(
+    name: str, arguments: tuple[Any, ...], options: dict[str, Any], reply: Reply
+) -> None:
+    """It may be on a connection that two processes use; it is neither returned nor replaced by the default."""
+    with pytest.raises(UnexpectedAnswerError, match="the answer is for 'm:p'; the request was for "):
+        getattr(client_of(Scripted(reply)), name)(*arguments, **options)
+    with pytest.raises(UnexpectedAnswerError, match="the answer is for 'm:p'; the request was for "):
+        await getattr(async_client_of(Scripted(reply)), name)(*arguments, **options)
+
+
 def test_a_batch_has_a_result_for_each_item() -> None:
     """Problems of items are values; a list of another length is an error."""
     refused = {"type": "urn:wager:problem:wrong-feature-type", "title": "t", "status": 422, "detail": "d"}
     answer = httpx2.Response(200, json={"predictions": [PREDICTION, refused]})
-    first, second = client_of(Scripted(answer)).predict_batch("m", [{"context": {}}, {"context": 3}])
+    first, second = client_of(Scripted(answer)).predict_batch("m", [{"prediction_id": "p"}, {"context": 3}])
     assert not isinstance(first, ProblemError)
     assert isinstance(second, problems.WrongFeatureTypeError)
+    (own,) = client_of(Scripted(predicted)).predict_batch("m", [{"prediction_id": None}])
+    assert not isinstance(own, ProblemError)
+    assert len(str(own.prediction_id)) == len("m:") + 32
     with pytest.raises(UnexpectedAnswerError, match="2 predictions for 1 items"):
         client_of(Scripted(answer)).predict_batch("m", [{}])
 
@@ -141,7 +174,7 @@ def test_creation_and_deletion_are_not_repeated() -> None:
 
 def test_numbers_that_json_lacks_are_refused_here() -> None:
     """NaN raises before anything is sent."""
-    service = Scripted(OK)
+    service = Scripted(predicted)
     with pytest.raises(ValueError, match="JSON"):
         client_of(service).predict("m", {"x": float("nan")})
     assert service.requests == []
@@ -194,7 +227,9 @@ def test_httpx_is_accepted() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/readyz":
             raise httpx.ConnectError("no")
-        return httpx.Response(200, json=PREDICTION)
+        return httpx.Response(
+            200, json=PREDICTION | {"prediction_id": f"m:{json.loads(request.content)['prediction_id']}"}
+        )
 
     with httpx.Client(transport=httpx.MockTransport(answer)) as http:
         client = Wager("http://wager", http_client=http, backoff=0.0)
@@ -237,7 +272,7 @@ def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> N
     """`WAGER_BASE_URL` and `WAGER_API_KEY` are the defaults."""
     monkeypatch.setenv("WAGER_BASE_URL", "http://elsewhere/")
     monkeypatch.setenv("WAGER_API_KEY", "wk_3")
-    service = Scripted(OK)
+    service = Scripted(predicted)
     Wager(http_client=httpx2.Client(transport=httpx2.MockTransport(service))).predict("m")
     assert str(service.requests[0].url) == "http://elsewhere/predict"
     assert service.requests[0].headers["authorization"] == "Bearer wk_3"
@@ -248,7 +283,7 @@ def test_a_batch_of_feedback_takes_objects_predictions_and_default_answers() -> 
     answer = {"results": [recorded("m:p"), recorded("m:q")]}
     service = Scripted(httpx2.Response(200, json=answer))
     client = client_of(service)
-    made = client_of(Scripted(OK)).predict("m")
+    made = client_of(Scripted(predicted)).predict("m", prediction_id="p")
     first, ignored, last = client.feedback_batch(
         [{"prediction_id": made, "correct": True}, FeedbackItem(None), FeedbackItem("m:q", reward=0.5)]
     )
