@@ -2,7 +2,9 @@
 
 import base64
 import ipaddress
+import os
 import re
+import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,31 +13,26 @@ from urllib.parse import urlsplit
 from pydantic import (
     AfterValidator,
     ByteSize,
-    DirectoryPath,
     Field,
-    FilePath,
     SecretStr,
     ValidationInfo,
     field_validator,
 )
 from pydantic_settings import (
     BaseSettings,
-    EnvSettingsSource,
     InitSettingsSource,
     PydanticBaseSettingsSource,
-    SecretsSettingsSource,
     SettingsConfigDict,
 )
 
 from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
 from service.wording.patterns import HOST_NAME, NAME, ORIGIN, RULES
-from service.wording.values import quoted
+from service.wording.values import joined, quoted
 
 _PREFIX = "WAGER_"
-_KIB, _MIB, _GIB = 2**10, 2**20, 2**30
-
-_OURS = re.compile(rf"{_PREFIX}(\w+)", re.IGNORECASE)
-"""Names that look like settings. Others, such as that of a copy with a dot, cannot be meant as one."""
+_KIB, _MIB, _GIB, _TIB = 2**10, 2**20, 2**30, 2**40
+_OF_EMBEDDED = frozenset({"appendfsync", "disk_reserve_bytes"})
+"""The settings that have no effect with a store URL; without the data directory, which the container image sets."""
 
 FOREIGN = frozenset(
     {
@@ -59,6 +56,22 @@ def _check_store_url(url: str) -> str:
     return url
 
 
+def _check_host(host: str) -> str:
+    try:
+        host.encode("idna")  # as the system's calls do
+    except UnicodeError:
+        raise ValueError("must be an IP address or a host name; each part between dots has 1 to 63 letters") from None
+    return host
+
+
+def _check_folder(path: Path) -> Path:
+    try:
+        list(path.iterdir())
+    except OSError as error:
+        raise ValueError(f"must be the path of a directory that can be read: {error.strerror}") from None
+    return path
+
+
 def _check_webhook_secrets(secrets: SecretStr) -> SecretStr:
     if not (words := _words(secrets)):
         raise ValueError(
@@ -74,6 +87,12 @@ def _words(secrets: SecretStr) -> list[str]:
     return secrets.get_secret_value().replace(",", " ").split()
 
 
+def _check_listed(names: str) -> str:
+    if names and not _split(names):
+        raise ValueError("must name at least one, or be empty")
+    return names
+
+
 def _check_names(names: str) -> str:
     if any(not re.fullmatch(NAME, name) for name in _split(names)):
         raise ValueError("must be model names, separated by commas")
@@ -82,7 +101,7 @@ def _check_names(names: str) -> str:
 
 def _check_origins(origins: str) -> str:
     for origin in _split(origins):
-        if not re.fullmatch(ORIGIN, origin):
+        if not _is_origin(origin):
             raise ValueError(f"got {quoted(origin)}; each must be {RULES[ORIGIN]}")
     return origins
 
@@ -92,6 +111,13 @@ def _check_hosts(hosts: str) -> str:
         if not re.fullmatch(HOST_NAME, host):
             raise ValueError(f"got {quoted(host)}; each must be {RULES[HOST_NAME]}")
     return hosts
+
+
+def _is_origin(text: str) -> bool:
+    try:
+        return bool(re.fullmatch(ORIGIN, text) and urlsplit(text).port != 0)
+    except ValueError:  # the port is too large, or the IPv6 address is wrong
+        return False
 
 
 def _split(names: str) -> list[str]:
@@ -105,15 +131,48 @@ def _is_webhook_secret(word: str) -> bool:
         return False
 
 
-def _unknown(variables: Mapping[str, str | None], folder: Path | None) -> dict[str, None]:
-    """Return names that look like settings but are none, without the prefix and in lower case.
+class _Fault(str):
+    """Why the value of a setting cannot be used, in its place."""
 
-    They are those of variables, and of files in the folder.
-    """
-    files = [entry.name for entry in folder.iterdir() if entry.is_file()] if folder else []
-    given = {**variables, **dict.fromkeys(files)}
-    found = {found[1].lower(): value or "" for name, value in given.items() if (found := _OURS.fullmatch(name))}
-    return {name: None for name, value in found.items() if not _is_known(name, value)}
+
+def _looks_ours(name: str) -> bool:
+    return name.upper().startswith(_PREFIX)
+
+
+def _read_files(folder: str | Path | None) -> dict[str, str]:
+    """Return the text of each file whose name begins like that of a setting, by name, without empty ones."""
+    try:
+        paths = list(Path(folder).iterdir()) if folder else []
+    except (OSError, ValueError):  # validation refuses it by name
+        return {}
+    return {path.name: text for path in paths if _looks_ours(path.name) and (text := _text_of(path))}
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if path.exists() and not path.is_file():  # to read a pipe would block
+            return _Fault("its entry in secrets_dir must be a file")
+        return path.read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        return _Fault("its file in secrets_dir must have UTF-8 text")
+    except OSError as error:
+        return _Fault(f"its file in secrets_dir cannot be read: {error.strerror}")
+
+
+def _by_setting(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the values by setting; a fault in place of a value that is given twice."""
+    names: dict[str, list[str]] = {}
+    for name in sorted(given):
+        names.setdefault(_setting_of(name), []).append(name)
+    return {
+        setting: given[several[0]] if len(several) == 1 else _Fault(f"is given twice, as {joined(several, 'and')}")
+        for setting, several in names.items()
+        if setting in Settings.model_fields
+    }
+
+
+def _setting_of(name: str) -> str:
+    return name[len(_PREFIX) :].lower()
 
 
 def _is_known(name: str, value: str) -> bool:
@@ -130,8 +189,9 @@ class Settings(BaseSettings):
 
     An argument overrides the environment variable (``WAGER_PORT``, ...). An empty variable counts as unset. An unset
     one is read from the directory `secrets_dir`, if given, from the file named like the variable (``WAGER_STORE_URL``,
-    in upper or lower case). Sizes are in bytes and may have a unit (``64MiB``). A variable or file whose name begins
-    like a setting, and that neither is one nor belongs to another part of the service, counts as a wrong setting.
+    in upper or lower case); an empty file counts as unset too. Sizes are in bytes and may have a unit (``64MiB``). A
+    variable or file whose name begins like a setting, and that neither is one nor belongs to another part of the
+    service, counts as a wrong setting. So does a setting given twice: by two variables, or by two files.
 
     Raises:
         pydantic.ValidationError: from the constructor. Names every wrong setting, without its value, which may be
@@ -146,34 +206,39 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
+    host: Annotated[str, AfterValidator(_check_host)] = Field(
+        "127.0.0.1", min_length=1, description="Address to listen on."
+    )
     port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
     data_dir: Path = Field(Path("wager-data"), description="Directory of the embedded store.")
     store_url: Annotated[str, AfterValidator(_check_store_url)] | None = Field(
         None, description="URL of the Redis or Valkey to use instead of the embedded store."
     )
-    store_ca_file: FilePath | None = Field(
+    store_ca_file: Path | None = Field(
         None, description="CA certificates (PEM) that verify the store's certificate; unset: the system's."
     )
-    store_cert_file: FilePath | None = Field(None, description="Client certificate (PEM) for the store.")
-    store_key_file: FilePath | None = Field(
+    store_cert_file: Path | None = Field(None, description="Client certificate (PEM) for the store.")
+    store_key_file: Path | None = Field(
         None, description="Private key (PEM) of the client certificate; unset: it is in the certificate's file."
     )
     appendfsync: Literal["always", "everysec"] = Field(
         "everysec",
+        validate_default=False,  # only a given one is refused with a store URL
         description="When the embedded store flushes to disk: at every write, or every second; then a power loss may "
         "lose up to two seconds.",
     )
     disk_reserve_bytes: ByteSize = Field(
         ByteSize(64 * _MIB),
+        validate_default=False,
         ge=0,
+        le=_TIB,
         description="Free space on the disk of the embedded store below which it takes no more data; 0: none.",
     )
     wait_replicas: int = Field(
         0, ge=0, le=16, description="Replicas of the store that must confirm feedback before it is acknowledged."
     )
     workers: int = Field(1, ge=1, le=256, description="Worker processes.")
-    secrets_dir: DirectoryPath | None = Field(
+    secrets_dir: Annotated[Path, AfterValidator(_check_folder)] | None = Field(
         None, description="Directory of settings kept in files: one file for each, with the name of its variable."
     )
     store_timeout_seconds: float = Field(1.0, gt=0, le=60, description="Maximum wait for one reply of the store.")
@@ -233,10 +298,10 @@ class Settings(BaseSettings):
     key_cache_seconds: float = Field(
         5.0, ge=0, le=3600, description="How long a worker caches an API key: the maximum delay of a revocation."
     )
-    cors_origins: Annotated[str, AfterValidator(_check_origins)] = Field(
+    cors_origins: Annotated[str, AfterValidator(_check_listed), AfterValidator(_check_origins)] = Field(
         "", description="Origins whose pages may call the API from a browser, separated by commas; empty: none."
     )
-    allowed_hosts: Annotated[str, AfterValidator(_check_hosts)] = Field(
+    allowed_hosts: Annotated[str, AfterValidator(_check_listed), AfterValidator(_check_hosts)] = Field(
         "",
         description="Host names of the service, separated by commas; without keys, requests for other names are "
         "refused, except localhost and IP addresses.",
@@ -254,7 +319,7 @@ class Settings(BaseSettings):
         description="Maximum log lines a second for successful requests, and as many for refused ones, in each worker; "
         "failures (500 and above) are always logged.",
     )
-    metrics_models: Annotated[str, AfterValidator(_check_names)] = Field(
+    metrics_models: Annotated[str, AfterValidator(_check_listed), AfterValidator(_check_names)] = Field(
         "", description="Models in /metrics, separated by commas; empty: the first ones by name, up to the maximum."
     )
     metrics_max_models: int = Field(100, ge=0, le=10_000, description="Maximum models in /metrics.")
@@ -268,6 +333,15 @@ class Settings(BaseSettings):
         description="How long the service keeps serving after SIGTERM, with /readyz 503, so that balancers stop "
         "sending requests.",
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_text(cls, value: object) -> object:
+        if isinstance(value, _Fault):
+            raise ValueError(str(value))
+        if isinstance(value, str | Path) and re.search("[\0\ud800-\udfff]", str(value)):
+            raise ValueError("must be UTF-8 text without null bytes")
+        return value
 
     @field_validator("port", mode="before")
     @classmethod
@@ -283,17 +357,47 @@ class Settings(BaseSettings):
     @classmethod
     def _check_tls_file(cls, path: Path | None, info: ValidationInfo) -> Path | None:
         url = info.data.get("store_url")
-        if path is not None and not (url and parse_store_url(url).tls):
+        if path is not None and "store_url" in info.data and not (url and parse_store_url(url).tls):
             raise ValueError("requires a store URL that begins with rediss")
-        if path is not None and info.field_name == "store_key_file" and info.data.get("store_cert_file") is None:
-            raise ValueError("needs a certificate: set store_cert_file")
+        if path is not None and info.field_name != "store_key_file":
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+            except OSError:  # of ssl too
+                raise ValueError("must be a readable file with certificates in PEM format") from None
         return path
+
+    @field_validator("store_key_file")
+    @classmethod
+    def _check_key(cls, path: Path | None, info: ValidationInfo) -> Path | None:
+        if "store_cert_file" not in info.data:  # it was refused
+            return path
+        if (certificate := info.data["store_cert_file"]) is None:
+            if path is not None:
+                raise ValueError("needs a certificate: set store_cert_file")
+            return path
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, path, password="")
+        except OSError:
+            raise ValueError(
+                "must be a readable file with the key of store_cert_file, in PEM format and not encrypted"
+            ) from None
+        return path
+
+    @field_validator(*_OF_EMBEDDED)
+    @classmethod
+    def _check_embedded(cls, value: object, info: ValidationInfo) -> object:
+        if info.data.get("store_url"):
+            raise ValueError("concerns only the embedded store, which store_url replaces: unset one of them")
+        return value
 
     @field_validator("wait_replicas")
     @classmethod
     def _check_replicas(cls, number: int, info: ValidationInfo) -> int:
-        url = info.data.get("store_url")
-        if number and (not url or parse_store_url(url).kind is Kind.CLUSTER):
+        if not number or "store_url" not in info.data:  # it was refused
+            return number
+        if (url := info.data["store_url"]) is None:
+            raise ValueError("must be 0 without store_url: the embedded store has no replicas")
+        if parse_store_url(url).kind is Kind.CLUSTER:
             raise ValueError("does not work with the store URL of a cluster")
         return number
 
@@ -309,22 +413,27 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - it hides that a setting is given twice
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base's signature
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the directory is `secrets_dir`
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Rank the sources: arguments, environment variables, files of `secrets_dir`, names to refuse."""
-        assert isinstance(env_settings, EnvSettingsSource)
-        variables = env_settings.env_vars  # without empty ones
-        folder = (env_settings() | init_settings()).get("secrets_dir")
-        if folder is None or not Path(folder).is_dir():  # validation refuses it by name
-            return init_settings, env_settings, InitSettingsSource(settings_cls, _unknown(variables, None))
-        files = SecretsSettingsSource(settings_cls, folder)
-        return init_settings, env_settings, files, InitSettingsSource(settings_cls, _unknown(variables, Path(folder)))
+        variables = {name: value for name, value in os.environ.items() if value and _looks_ours(name)}
+        by_variables = _by_setting(variables)
+        files = _read_files((by_variables | init_settings()).get("secrets_dir"))
+        unknown = {
+            quoted(name): None for name, value in (variables | files).items() if not _is_known(_setting_of(name), value)
+        }
+        others = (by_variables, _by_setting(files), unknown)
+        return init_settings, *(InitSettingsSource(settings_cls, dict(each)) for each in others)
 
     def as_environment(self) -> dict[str, str]:
-        """Return the environment variables that give a worker these settings."""
-        values = self.model_dump(exclude_none=True)
+        """Return the environment variables that give a worker these settings, without the directory of files.
+
+        The files may have changed since they were read.
+        """
+        without = {"secrets_dir"} | (_OF_EMBEDDED if self.store_url else set())
+        values = self.model_dump(exclude_none=True, exclude=without)
         return {_PREFIX + name.upper(): _plain(value) for name, value in values.items()}
 
     @property

@@ -32,7 +32,7 @@ def serve(**options: str | None) -> None:
     _limit_threads()
     signal.signal(signal.SIGTERM, _exit_cleanly)
     with _listen(settings) as listener, _store(settings) as ready:
-        os.environ.update(ready.as_environment())
+        _export(ready)
         _announce(settings, ready)
         started = _run_http(ready, listener)
         signal.signal(signal.SIGTERM, _exit_early)
@@ -87,6 +87,14 @@ def _store(settings: "Settings") -> Iterator["Settings"]:
             yield settings.model_copy(update={"store_url": server.url})
     except EmbeddedServerError as error:  # it cannot start, or may have lost data when it stopped
         fail(str(error), EXIT_STORE)
+
+
+def _export(settings: "Settings") -> None:
+    """Replace all variables of settings, however they are written, by those that give workers these settings."""
+    ours = {f"wager_{name}" for name in type(settings).model_fields}
+    for name in [name for name in os.environ if name.lower() in ours]:
+        del os.environ[name]
+    os.environ.update(settings.as_environment())
 
 
 def _announce(asked: "Settings", ready: "Settings") -> None:

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from pathlib import Path
+from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
@@ -75,6 +76,6 @@ def _metavar(field: FieldInfo) -> str:
 def _type_of(field: FieldInfo) -> Any:
     """Return the type of a setting, without None and without metadata."""
     kind = field.annotation
-    if get_origin(kind) is Union:
+    if get_origin(kind) in {Union, UnionType}:
         kind = get_args(kind)[0]
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind

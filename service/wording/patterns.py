@@ -32,13 +32,16 @@ KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
 KEY_LIMIT = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"
 """The request limit of an API key."""
 
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME_OF_HOST = rf"{_LABEL}(?:\.{_LABEL})*"
+
 ORIGIN = (
     r"^(?:http://(?![^/]*:80$)|https://(?![^/]*:443$))"
-    r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?$"
+    rf"(?:{_NAME_OF_HOST}|\[[0-9a-f:.]+\])(?::[1-9][0-9]{{0,4}})?$"
 )
 """The origin of a page, as browsers write it: lower case, and no default port."""
 
-HOST_NAME = r"^[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9_])?$"
+HOST_NAME = rf"^(?=.{{1,253}}$){_NAME_OF_HOST}$"
 """The name of a host."""
 
 SOURCE = r"^[!-~]+$"
@@ -65,8 +68,9 @@ RULES = {
     KEY_GLOB: "1 to 64 letters, digits, dots, hyphens, underscores or asterisks, such as shop-*",
     KEY_LIMIT: "a number of requests per second, minute, hour or day, such as 100/second",
     ORIGIN: "an origin such as https://shop.example or http://localhost:3000: lower case, without a path, a slash at "
-    "the end, or the default port",
-    HOST_NAME: "a host name such as wager.example: lower case, without a scheme, a port, or a dot at the end",
+    "the end, or the default port; a port is at most 65535",
+    HOST_NAME: "a host name such as wager.example: lower case, without a scheme, a port, or a dot at the end, each "
+    "part between dots of 1 to 63 characters",
     SOURCE: "printable ASCII characters without spaces",
     DIGEST: "64 hexadecimal digits",
 }

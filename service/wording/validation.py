@@ -11,7 +11,7 @@ from service.wording.values import choices, quoted, shown
 Found = Mapping[str, Any]
 """One of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`."""
 
-_THEIRS = frozenset({*get_args(ErrorType), "path_not_file", "path_not_directory", "byte_size", "byte_size_unit"})
+_THEIRS = frozenset({*get_args(ErrorType), "byte_size", "byte_size_unit"})
 """The types of pydantic's errors: those of its core, and of the special types in settings. All others are ours."""
 
 _BEYOND = "less_than_equal"
@@ -145,14 +145,6 @@ def _wrong_number(found: Found, place: Place, root: Root) -> str:
     return _wrong_value(found, place, root)
 
 
-def _no_file(*_: object) -> str:
-    return "must be the path of a file"
-
-
-def _no_directory(*_: object) -> str:
-    return "must be the path of a directory"
-
-
 def _own_words(found: Found, *_: object) -> str:
     """Return the message of an exception that a validator of ours raised."""
     return str(found["ctx"]["error"])
@@ -167,8 +159,6 @@ _REASONS: dict[str, Callable[[Found, Place, Root], str]] = {
     "float_type": _wrong_number,
     "string_unicode": _not_unicode,
     "context_type": _given_too,
-    "path_not_file": _no_file,
-    "path_not_directory": _no_directory,
     "value_error": _own_words,
     "assertion_error": _own_words,
 }

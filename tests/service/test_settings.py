@@ -1,18 +1,42 @@
 """The laws of the settings."""
 
+import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from service.settings import FOREIGN, Settings
 from service.store.connections.addresses import parse_store_url
+from service.wording.values import quoted
+from tests.certificates import Certificates, make_certificates
 
 ROOT = Path(__file__).parents[2]
 SECRET = "whsec_" + "aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="
+LONG_PATH = "/d" * 3000
 OUT_OF_RANGE = [
     ("host", ""),
+    ("host", "a..b"),
+    ("host", f"{'a' * 70}.example"),
+    ("host", "."),
+    ("host", "a\0b"),
+    ("data_dir", "a\0b"),
+    ("data_dir", os.fsdecode(b"caf\xe9")),
+    ("log_format", os.fsdecode(b"\xff")),
+    ("disk_reserve_bytes", -1),
+    ("disk_reserve_bytes", 2**40 + 1),
+    ("cors_origins", "http://page.example:65536"),
+    ("cors_origins", "http://page..example"),
+    ("cors_origins", f"http://{'a' * 64}.example"),
+    ("cors_origins", "http://[::::]"),
+    ("cors_origins", ","),
+    ("allowed_hosts", "a..b"),
+    ("allowed_hosts", f"{'a' * 64}.example"),
+    ("allowed_hosts", "a." * 127 + "a"),
+    ("allowed_hosts", " , "),
+    ("metrics_models", ","),
     ("port", 0),
     ("port", 65536),
     ("workers", 0),
@@ -47,16 +71,31 @@ OUT_OF_RANGE = [
     ("store_url", "redis://user:pass\tword@localhost"),
     ("store_url", "redis://user:password\n@localhost"),
     ("store_url", "redis://[::1"),
+    ("store_url", "redis://a..b"),
+    ("store_url", f"redis+cluster://one:1,{'a' * 64}:2"),
+    ("store_url", "unix:///run/a%00b"),
     ("store_url", "redis+cluster://"),
     ("store_url", "redis+cluster://one:1,,two:2"),
     ("store_url", "redis+cluster://one:1/3"),
     ("store_url", "redis+sentinel://one:1,two:2"),
     ("store_url", "rediss+sentinel://one:1/service/first"),
     ("store_ca_file", "/nowhere/ca.pem"),
+    ("store_ca_file", LONG_PATH),
     ("store_ca_file", __file__),
     ("store_cert_file", __file__),
     ("secrets_dir", "/nowhere/at/all"),
     ("secrets_dir", __file__),
+    ("secrets_dir", LONG_PATH),
+    ("secrets_dir", "a\0b"),
+]
+ALLOWED = [
+    ("host", "::1%lo"),
+    ("host", "bücher.example"),
+    ("host", "wager.example."),
+    ("disk_reserve_bytes", 2**40),
+    ("cors_origins", "http://page.example:65535,https://[::1]:3000,"),
+    ("allowed_hosts", f"wager.example,my_host,{'a' * 63}.example"),
+    ("store_url", "redis://bücher.example"),
 ]
 PARSED_URLS = [
     ("redis://host", ([("host", 6379)], "", 0, (None, None))),
@@ -76,10 +115,21 @@ SHOWN_URLS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Make certificates."""
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
+
+
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(f"WAGER_{name.upper()}", raising=False)
+
+
+def refused(caught: pytest.ExceptionInfo[ValidationError]) -> list[str]:
+    """Return the names of the refused settings, in the order of the error's lines."""
+    return [str(problem["loc"][0]) for problem in caught.value.errors()]
 
 
 def test_several_workers_do_not_drain() -> None:
@@ -130,7 +180,11 @@ def test_a_secret_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.Monk
 # --- names that are no settings
 
 
-@pytest.mark.parametrize("name", ["WAGER_AUTHH", "wager_authh", "WAGER_STORE_PORT", "WAGER__AUTH", "WAGER_SERVICE"])
+@pytest.mark.parametrize(
+    "name",
+    ["WAGER_AUTHH", "wager_authh", "WAGER_STORE_PORT", "WAGER__AUTH", "WAGER_SERVICE", "WAGER_", "WAGER_PORT ",
+     "WAGER_PORT.BAK", "Wager_Pört", os.fsdecode(b"WAGER_\xff")],
+)  # fmt: skip
 def test_an_unknown_variable_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A variable with the prefix that is no setting is refused beside other wrong settings, in any case, and not shown.
 
@@ -139,24 +193,82 @@ def test_an_unknown_variable_is_refused_by_name(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv(name, "hunter2")
     with pytest.raises(ValidationError) as caught:
         Settings(port=0)
-    assert [problem["loc"] for problem in caught.value.errors()] == [("port",), (name[6:].lower(),)]
+    assert refused(caught) == ["port", quoted(name)]
     assert "hunter2" not in str(caught.value)
     monkeypatch.setenv(name, "")
     Settings()
 
 
-@pytest.mark.parametrize("name", ["WAGER_STORE_URI", "wager_webhook_secret"])
+@pytest.mark.parametrize("name", ["WAGER_STORE_URI", "wager_webhook_secret", "wager_store_url~", "WAGER_PORT.BAK"])
 def test_an_unknown_secret_file_is_refused_by_name(tmp_path: Path, name: str) -> None:
-    """A file with the prefix that is no setting is refused. Other files are not: of Kubernetes, of an editor."""
+    """A file with the prefix that is no setting is refused. Other entries are not, such as those of Kubernetes."""
     (tmp_path / "..data").mkdir()
-    (tmp_path / "..data" / name).touch()
-    for other in ("password", "wager_store_url.new", "wager_store_url~"):
-        (tmp_path / other).touch()
+    (tmp_path / "..data" / name).write_text("hunter2")
+    for other in ("password", "store_url", ".wager_store_url.swp"):
+        (tmp_path / other).write_text("hunter2")
     Settings(secrets_dir=tmp_path)
     (tmp_path / name).symlink_to(tmp_path / "..data" / name)  # as Kubernetes mounts it
     with pytest.raises(ValidationError) as caught:
         Settings(secrets_dir=tmp_path)
-    assert [problem["loc"] for problem in caught.value.errors()] == [(name[6:].lower(),)]
+    assert refused(caught) == [quoted(name)]
+    (tmp_path / "..data" / name).write_text("\n")
+    Settings(secrets_dir=tmp_path)
+
+
+@pytest.mark.parametrize(("name", "field"), [("WAGER_STORE_URL", "store_url"), ("wager_stores", '"wager_stores"')])
+@pytest.mark.parametrize("kind", ["directory", "broken link", "loop", "pipe", "bytes"])
+def test_a_secret_that_cannot_be_read_is_refused_by_name(tmp_path: Path, name: str, field: str, kind: str) -> None:
+    """An entry of the secrets folder is refused if it is no readable text: Docker makes a directory of a lost file."""
+    path = tmp_path / name
+    match kind:
+        case "directory":
+            path.mkdir()
+        case "broken link":
+            path.symlink_to(tmp_path / "nowhere")
+        case "loop":
+            path.symlink_to(path)
+        case "pipe":
+            os.mkfifo(path)
+        case _:
+            path.write_bytes(b"redis://\xff")
+    with pytest.raises(ValidationError) as caught:
+        Settings(secrets_dir=tmp_path)
+    assert refused(caught) == [field]
+
+
+def test_a_secret_may_be_a_link_out_of_the_folder(tmp_path: Path) -> None:
+    """A link to a file elsewhere is read like a file."""
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (tmp_path / "elsewhere").write_text("redis://elsewhere\n")
+    (folder / "WAGER_STORE_URL").symlink_to(tmp_path / "elsewhere")
+    assert Settings(secrets_dir=folder).store_url == "redis://elsewhere"
+
+
+@pytest.mark.parametrize("content", ["", " \n"])
+def test_an_empty_secret_file_counts_as_unset(tmp_path: Path, content: str) -> None:
+    """A file without text means the default, like an empty variable."""
+    (tmp_path / "WAGER_LOG_FORMAT").write_text(content)
+    assert Settings(secrets_dir=tmp_path).log_format == "auto"
+
+
+@pytest.mark.parametrize("in_files", [True, False])
+def test_a_setting_given_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_files: bool) -> None:
+    """Two variables, or two files, that differ in case only are refused; an empty one counts as unset."""
+
+    def give(name: str, value: str) -> None:
+        if in_files:
+            (tmp_path / name).write_text(value)
+        else:
+            monkeypatch.setenv(name, value)
+
+    give("WAGER_PORT", "9000")
+    give("wager_port", "")
+    assert Settings(secrets_dir=tmp_path).port == 9000
+    give("wager_port", "9001")
+    with pytest.raises(ValidationError, match="given twice, as WAGER_PORT and wager_port") as caught:
+        Settings(secrets_dir=tmp_path)
+    assert refused(caught) == ["port"]
 
 
 OF_KUBERNETES = {
@@ -182,7 +294,7 @@ def test_what_kubernetes_sets_is_no_setting(monkeypatch: pytest.MonkeyPatch, ser
         return
     with pytest.raises(ValidationError, match="enableServiceLinks: false") as caught:
         Settings()
-    assert [problem["loc"] for problem in caught.value.errors()] == [("port",)]
+    assert refused(caught) == ["port"]
 
 
 def test_the_names_of_other_parts_are_allowed() -> None:
@@ -208,7 +320,7 @@ def test_an_error_names_the_secret_file_and_not_its_value(tmp_path: Path) -> Non
     (tmp_path / "wager_store_url").write_text("http://user:secret@host")
     with pytest.raises(ValidationError) as caught:
         Settings(secrets_dir=tmp_path)
-    assert [problem["loc"] for problem in caught.value.errors()] == [("store_url",)]
+    assert refused(caught) == ["store_url"]
     assert "secret@" not in str(caught.value)
 
 
@@ -217,7 +329,13 @@ def test_a_wrong_value_is_refused_by_name(name: str, value: object) -> None:
     """Every setting outside its range is refused, and the error names it."""
     with pytest.raises(ValidationError) as caught:
         Settings(**{name: value})  # type: ignore[arg-type]
-    assert [problem["loc"][0] for problem in caught.value.errors()] == [name]
+    assert refused(caught) == [name]
+
+
+@pytest.mark.parametrize(("name", "value"), ALLOWED)
+def test_a_value_at_its_limit_is_allowed(name: str, value: object) -> None:
+    """Values at the edge of what is refused are allowed."""
+    Settings(**{name: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("url", "expected"), PARSED_URLS)
@@ -228,12 +346,65 @@ def test_a_store_url_is_parsed(url: str, expected: object) -> None:
     assert address.tls == url.startswith("rediss")
 
 
-def test_a_tls_key_needs_a_certificate() -> None:
+def tls(**files: Path) -> Any:
+    """Return the settings of a store with TLS, and of these files."""
+    return {"store_url": "rediss+cluster://host", **{f"store_{name}_file": path for name, path in files.items()}}
+
+
+def test_a_tls_key_needs_a_certificate(made: Certificates) -> None:
     """TLS files are accepted with a TLS URL; a key file requires a certificate file."""
-    files = {"store_ca_file": Path(__file__), "store_cert_file": Path(__file__), "store_key_file": Path(__file__)}
-    assert Settings(store_url="rediss+cluster://host", **files).store_key_file == Path(__file__)  # type: ignore[arg-type]
+    assert Settings(**tls(ca=made.ca, cert=made.client, key=made.client)).store_key_file == made.client
+    assert Settings(**tls(cert=made.client)).tls_files.certificate == made.client
     with pytest.raises(ValidationError, match="needs a certificate"):
-        Settings(store_url="rediss://host", store_key_file=Path(__file__))
+        Settings(**tls(key=made.client))
+
+
+@pytest.mark.parametrize("content", ["", "no certificate", "key", "cert", "other key"])
+@pytest.mark.parametrize("name", ["ca", "cert", "key"])
+def test_a_tls_file_without_its_part_is_refused_by_name(
+    tmp_path: Path, made: Certificates, name: str, content: str
+) -> None:
+    """A file that has no certificate, no key, or the key of another certificate, is refused at the start."""
+    client = made.client.read_text()
+    at = client.index("-----BEGIN CERT")
+    texts = {"key": client[:at], "cert": client[at:], "other key": made.server.read_text()}
+    wrong, separate = tmp_path / "wrong.pem", tmp_path / "cert.pem"
+    wrong.write_text(texts.get(content, content))
+    separate.write_text(texts["cert"])
+    given = tls(**{"cert": separate, "key": made.client} if name != "ca" else {}) | {f"store_{name}_file": wrong}
+    if (name, content) in {("ca", "cert"), ("ca", "other key"), ("cert", "cert"), ("key", "key")}:
+        Settings(**given)
+        return
+    with pytest.raises(ValidationError) as caught:
+        Settings(**given)
+    assert set(refused(caught)) <= {f"store_{name}_file", "store_key_file"}
+
+
+def test_a_certificate_without_its_key_is_refused(tmp_path: Path, made: Certificates) -> None:
+    """Without a key file, the certificate's file must have the key."""
+    text = made.client.read_text()
+    (tmp_path / "cert.pem").write_text(text[text.index("-----BEGIN CERT") :])
+    with pytest.raises(ValidationError) as caught:
+        Settings(**tls(cert=tmp_path / "cert.pem"))
+    assert refused(caught) == ["store_key_file"]
+
+
+def test_replicas_need_a_store_that_can_have_some() -> None:
+    """Neither the embedded store nor a cluster can confirm feedback by replicas, and the error says which."""
+    with pytest.raises(ValidationError, match="the embedded store has no replicas"):
+        Settings(wait_replicas=1)
+    with pytest.raises(ValidationError, match="the store URL of a cluster"):
+        Settings(wait_replicas=1, store_url="redis+cluster://host")
+    Settings(wait_replicas=1, store_url="redis://host")
+
+
+@pytest.mark.parametrize(("name", "value"), [("appendfsync", "always"), ("disk_reserve_bytes", "1GiB")])
+def test_settings_of_the_embedded_store_are_refused_with_another_store(name: str, value: str) -> None:
+    """With a store URL they would have no effect. The data directory may remain: the container image sets it."""
+    with pytest.raises(ValidationError, match="embedded store") as caught:
+        Settings(store_url="redis://host", **{name: value})  # type: ignore[arg-type]
+    assert refused(caught) == [name]
+    Settings(store_url="redis://host", data_dir=Path("/data"))
 
 
 @pytest.mark.parametrize(("url", "shown"), SHOWN_URLS)

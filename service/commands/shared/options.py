@@ -41,17 +41,20 @@ def read_settings(**options: Any) -> "Settings":
     except ValidationError as error:
         for found in error.errors(include_url=False, include_input=False):  # a value may be a secret
             name = str(found["loc"][0])
-            reason = _unknown(name) if found["type"] == "extra_forbidden" else explain(found, root_of(Settings)).reason
-            typer.echo(f"wager: {name} (WAGER_{name.upper()}): {reason}", err=True)
+            if found["type"] == "extra_forbidden":
+                typer.echo(f"wager: {_unknown(name)}", err=True)
+            else:
+                reason = explain(found, root_of(Settings)).reason
+                typer.echo(f"wager: {name} (WAGER_{name.upper()}): {reason}", err=True)
         raise typer.Exit(EXIT_SETTINGS) from None
 
 
 def _unknown(name: str) -> str:
-    """Return why a name is refused that is no setting, with the nearest setting."""
+    """Return a line about the quoted name of a variable or file that is no setting, with the nearest setting."""
     from service.settings import Settings
 
-    near = get_close_matches(name, Settings.model_fields, 1)
-    return f"unknown; did you mean WAGER_{near[0].upper()}?" if near else "unknown; see `wager serve --help`"
+    near = get_close_matches(name[len('"WAGER_') : -1].lower(), Settings.model_fields, 1)
+    return f"{name}: unknown; " + (f"did you mean WAGER_{near[0].upper()}?" if near else "see `wager serve --help`")
 
 
 def use_store(work: Callable[["OpenStore"], Awaitable[_T]]) -> _T:

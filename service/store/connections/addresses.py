@@ -132,6 +132,10 @@ def _node(text: str, default_port: int) -> Node:
         raise ValueError("must have port numbers from 1 to 65535") from None
     if not host:
         raise ValueError("must name a host: redis://host:6379/0, redis+cluster://host:6379,host:6380")
+    try:
+        host.encode("idna")  # as a connection does
+    except UnicodeError:
+        raise ValueError("must name hosts whose parts between dots have 1 to 63 letters") from None
     if port == 0:
         raise ValueError("must have port numbers from 1 to 65535")
     return Node(host, port or default_port)
@@ -140,6 +144,8 @@ def _node(text: str, default_port: int) -> Node:
 def _socket_path(path: str) -> str:
     if not path:
         raise ValueError("must name the path of a socket: unix:///path/to/socket")
+    if "\0" in path:
+        raise ValueError("must name a path without %00")
     return path
 
 

@@ -1,5 +1,6 @@
 """The laws of the command line."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from service import __version__
+from service.commands import serve as serve_module
 from service.commands.main import app
 from service.commands.shared.options import EXIT_ADDRESS, EXIT_SETTINGS, EXIT_STORE
 from service.settings import Settings
@@ -25,6 +27,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _unchanged_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Undo what commands change in the test process."""
+    monkeypatch.setattr(os, "environ", os.environ.copy())
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
     handler = signal.getsignal(signal.SIGTERM)
@@ -61,15 +64,70 @@ def test_each_wrong_setting_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("wager_nothing_like_it", "secret")
     result = wager("serve", "--port", "0", "--store-url", "http://user:secret@host")
     assert result.exit_code == EXIT_SETTINGS
-    assert [line.split("):")[0] for line in result.stderr.splitlines()] == [
-        "wager: port (WAGER_PORT",
-        "wager: store_url (WAGER_STORE_URL",
-        "wager: workers (WAGER_WORKERS",
-        "wager: authh (WAGER_AUTHH",
-        "wager: nothing_like_it (WAGER_NOTHING_LIKE_IT",
+    assert [line.split(": ")[1] for line in result.stderr.splitlines()] == [
+        "port (WAGER_PORT)",
+        "store_url (WAGER_STORE_URL)",
+        "workers (WAGER_WORKERS)",
+        '"WAGER_AUTHH"',
+        '"wager_nothing_like_it"',
     ]
     assert "unknown; did you mean WAGER_AUTH?\n" in result.stderr
     assert "secret" not in result.output
+
+
+@pytest.mark.parametrize("command", [["serve"], ["keys", "list"], ["repair"]])
+@pytest.mark.parametrize("kind", ["directory", "broken link", "bytes", "null byte"])
+def test_a_secret_that_cannot_be_read_has_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], kind: str
+) -> None:
+    """A secret without readable text ends a command with code 2 and one line, which names its setting."""
+    path = tmp_path / "WAGER_DATA_DIR"
+    match kind:
+        case "directory":
+            path.mkdir()
+        case "broken link":
+            path.symlink_to("nowhere")
+        case _:
+            path.write_bytes(b"caf\xe9" if kind == "bytes" else b"a\0b")
+    monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
+    result = wager(*command)
+    assert result.exit_code == EXIT_SETTINGS
+    assert result.output.startswith("wager: data_dir (WAGER_DATA_DIR): ")
+    assert result.output.count("\n") == 1
+
+
+def test_workers_read_the_settings_of_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However variables are written, options override them for workers too, which read no files again."""
+    started: list[Settings] = []
+
+    def run(*_: object) -> bool:
+        (tmp_path / "WAGER_PROT").write_text("added later")
+        started.append(Settings())
+        return True
+
+    monkeypatch.setattr(serve_module, "_listen", lambda _: socket.socket())
+    monkeypatch.setattr(serve_module, "_run_http", run)
+    (tmp_path / "WAGER_STORE_URL").write_text("redis://store")
+    monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
+    monkeypatch.setenv("wager_workers", "3")
+    assert wager("serve", "--workers", "2").exit_code == 0
+    assert [(each.workers, each.store_url) for each in started] == [(2, "redis://store")]
+
+
+def test_workers_of_the_embedded_store_read_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker accepts what it inherits: the URL of the embedded store after settings of that store."""
+    started: list[Settings] = []
+
+    def run(*_: object) -> bool:
+        started.append(Settings())
+        return True
+
+    monkeypatch.setattr(serve_module, "_listen", lambda _: socket.socket())
+    monkeypatch.setattr(serve_module, "_run_http", run)
+    options = ("--data-dir", str(tmp_path), "--disk-reserve-bytes", "0")
+    monkeypatch.setenv("WAGER_APPENDFSYNC", "always")
+    assert wager("serve", *options).exit_code == 0
+    assert str(started[0].store_url).startswith("unix://")
 
 
 def test_a_taken_port_is_refused_before_the_store_starts(tmp_path: Path) -> None:

@@ -70,14 +70,6 @@ def test_every_field_says_what_it_may_be(model: Any) -> None:
         assert "another form" not in text
 
 
-def test_a_missing_file_has_our_words() -> None:
-    """A missing file gets our words, though pydantic's list of error types lacks its type."""
-    adapter = pydantic.TypeAdapter(pydantic.FilePath)
-    with pytest.raises(ValidationError) as refused:
-        adapter.validate_python("/nowhere")
-    assert explain(refused.value.errors()[0], root_of(pydantic.FilePath)).reason == "must be the path of a file"
-
-
 LONG_RULE = "a string of 1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
 TEXT_RULE, HUGE = "must be a string of 1 to 256 characters", "an integer of 401 digits"
 MODEL = {"name": "m", "labels": ["a", "b"]}
