@@ -2,7 +2,6 @@
 
 import base64
 import ipaddress
-import os
 import re
 import ssl
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from pydantic import (
 )
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -418,7 +418,8 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the directory is `secrets_dir`
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Rank the sources: arguments, environment variables, files of `secrets_dir`, names to refuse."""
-        variables = {name: value for name, value in os.environ.items() if value and _looks_ours(name)}
+        given = EnvSettingsSource(settings_cls, case_sensitive=True).env_vars  # without empty ones
+        variables = {name: value for name, value in given.items() if value and _looks_ours(name)}
         by_variables = _by_setting(variables)
         files = _read_files((by_variables | init_settings()).get("secrets_dir"))
         unknown = {
