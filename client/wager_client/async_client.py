@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class AsyncWager:
-    """A client of a Wager service for one event loop. In a fork, it opens connections of its own.
+    """A client of a Wager service for one event loop. In a fork, it opens its own connections.
 
     Args:
         base_url: of the service; by default `WAGER_BASE_URL`, or else http://127.0.0.1:8000.
