@@ -49,7 +49,7 @@ CLIENT = (
         errors=(
             ("failures of the service are final", "_note_results", "may_succeed(result)", "False"),
             ("a failed request is lost", "_note_error", "pool.put_back(sent)", ""),
-            ("the newest goes", "_make_room", "entries[0].number", "-entries[0].number"),
+            ("the newest goes", "_drop_orders", "entries[0].number", "-entries[0].number"),
         ),
     ),
     Errors(
