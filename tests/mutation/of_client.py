@@ -44,6 +44,7 @@ CLIENT = (
         laws=(
             "test_each_result_has_its_count",
             "test_a_full_queue_drops_by_its_rule",
+            "test_a_full_queue_drops_the_oldest_of_all_models",
             "test_everything_arrives_once_through_failures",
         ),
         errors=(
