@@ -18,7 +18,7 @@ from wager_client.retries import LONGEST_ATTEMPT
 
 
 class AsyncFeedbackQueue:
-    """A bounded queue of feedback, which a task sends in batches. Make it in a running event loop.
+    """A bounded queue of feedback, which a task sends in batches. Make and use it in one event loop.
 
     Args:
         client: sends the feedback. Its `timeout`, at most 5 seconds, limits each request.
@@ -51,6 +51,7 @@ class AsyncFeedbackQueue:
     ) -> None:
         if not isinstance(client, AsyncWager):
             raise checks.wrong("client", client, "an AsyncWager; FeedbackQueue takes a Wager")
+        self._loop = asyncio.get_running_loop()  # before a file is opened
         self._client = client.with_options(max_retries=0, timeout=min(client.timeout, LONGEST_ATTEMPT))
         self._outbox, self._spool = contents(size, batch, drop, on_drop, spool, fsync=fsync)
         self._pid = os.getpid()
@@ -76,11 +77,11 @@ class AsyncFeedbackQueue:
         """Add feedback without waiting; return whether it is in the queue. Feedback for a default answer is ignored.
 
         Raises:
-            RuntimeError: if the queue is closed, or this process is a fork of the one that made it.
+            RuntimeError: if the queue is closed, or this is not the event loop and process that made it.
             ValueError: if the reward is NaN or infinite.
             TypeError: if it is for no prediction, slot or id, or JSON cannot express a value.
         """
-        refuse_fork(self._pid)
+        self._refuse_elsewhere()
         item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
         if self._closing:
             raise RuntimeError("the feedback queue is closed")
@@ -99,8 +100,11 @@ class AsyncFeedbackQueue:
         Args:
             timeout: maximum seconds to wait. If all that is left was tried again, and fails for a reason that does not
                 pass within seconds, such as damage, the wait ends.
+
+        Raises:
+            RuntimeError: if this is not the event loop and process that made the queue.
         """
-        refuse_fork(self._pid)
+        self._refuse_elsewhere()
         with self._outbox.hurried(), contextlib.suppress(TimeoutError):
             self._news.set()
             async with asyncio.timeout(timeout):
@@ -114,9 +118,13 @@ class AsyncFeedbackQueue:
 
         Args:
             timeout: maximum seconds to wait, as in `flush`. What is left then is dropped, or stays in the file.
+
+        Raises:
+            RuntimeError: if this is not the event loop that made the queue.
         """
         if self._stopped or os.getpid() != self._pid:
             return self.report()
+        self._refuse_elsewhere()
         self._closing = True
         await self.flush(timeout)
         self._task.cancel()
@@ -127,6 +135,16 @@ class AsyncFeedbackQueue:
             self._spool.close()
         self._outbox.call_back()
         return self.report()
+
+    def _refuse_elsewhere(self) -> None:
+        """Refuse the use outside of the event loop that made the queue: its task is there, and would not wake up."""
+        refuse_fork(self._pid)
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:  # none, as in another thread
+            here = None
+        if here is not self._loop:
+            raise RuntimeError("the feedback queue belongs to the event loop that made it; make one in each event loop")
 
     async def _run(self) -> None:
         while True:

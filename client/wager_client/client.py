@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Wager:
-    """A client of a Wager service. Threads may share it. In a fork, it opens its own connections.
+    """A client of a Wager service. Threads may share it. In a fork, it opens new connections.
 
     Args:
         base_url: of the service; by default `WAGER_BASE_URL`, or else http://127.0.0.1:8000.
@@ -44,6 +44,7 @@ class Wager:
     Raises:
         ValueError: from the constructor, if an option is out of range.
         TypeError: from any method, if an argument has another type, such as None for a prediction.
+        RuntimeError: from any method that sends a request, in a fork of the process that gave it an `http_client`.
     """
 
     def __init__(

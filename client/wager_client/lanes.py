@@ -1,8 +1,9 @@
 """Feedback that waits, in a lane for each model: a lane that makes no progress waits longer and delays no other."""
 
+import heapq
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from wager_client.operations import FeedbackItem
@@ -117,3 +118,37 @@ class Pool(Backoff):
     def next(self) -> float:
         """Return the moment from which a request is due."""
         return max(self.due, min((lane.due for lane in self.lanes.values() if lane.entries), default=math.inf))
+
+
+class DropOrder:
+    """The lanes from which a full queue drops, so that it need not search all of them for each new entry.
+
+    It is true as long as only `pop` removes entries, and `add` adds those that change a rank.
+
+    Args:
+        lanes: the lanes.
+        rank: of the entries of a lane; the lowest is the next to lose its first entry.
+    """
+
+    def __init__(self, lanes: Iterable[Lane], rank: Callable[[deque[Entry]], int]) -> None:
+        self._rank = rank
+        self._heap = [(rank(lane.entries), lane.entries) for lane in lanes if lane.entries]
+        heapq.heapify(self._heap)
+
+    def __bool__(self) -> bool:
+        """Return whether it has an entry."""
+        return bool(self._heap)
+
+    def add(self, lane: Lane) -> None:
+        """Add a lane that had no entries."""
+        heapq.heappush(self._heap, (self._rank(lane.entries), lane.entries))
+
+    def pop(self) -> Entry:
+        """Remove and return the next entry."""
+        entries = self._heap[0][1]
+        entry = entries.popleft()
+        if entries:
+            heapq.heapreplace(self._heap, (self._rank(entries), entries))
+        else:
+            heapq.heappop(self._heap)
+        return entry

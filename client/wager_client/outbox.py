@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from wager_client import checks
 from wager_client.errors import ProblemError
-from wager_client.lanes import Backoff, Entry, Lane, Pool
+from wager_client.lanes import Backoff, DropOrder, Entry, Lane, Pool
 from wager_client.operations import FeedbackItem
 from wager_client.results import Feedback
 
@@ -131,6 +131,7 @@ class Outbox:
         self._fresh, self._failed, self._alone = self._pools = Pool(batch), Pool(batch), Pool(1)
         self._fresh.put_back(restored)
         self._sent: list[Entry] = []
+        self._drops: tuple[DropOrder, DropOrder] | None = None  # until the next request
         self._sending = self._fresh  # where the entries came from that are sent, or were sent last
         self._next, self._waiters, self.pending = -math.inf, 0, len(restored)
         self._counts = dict.fromkeys(("recorded", "duplicates", "conflicts", "expired", "refused", "dropped"), 0)
@@ -166,6 +167,8 @@ class Outbox:
             return False
         lane = self._fresh.lane(entry.model)
         lane.entries.append(entry)
+        if self._drops is not None and len(lane.entries) == 1:
+            self._drops[1].add(lane)
         self.pending += 1
         self._next = min(self._next, max(lane.due, self._fresh.due))
         if self._record is not None:
@@ -174,17 +177,22 @@ class Outbox:
 
     def _make_room(self, model: str) -> bool:
         """Drop an entry that is not on its way, if the rule allows it for another one of a model."""
-        fresh, *others = ([lane.entries for lane in pool.lanes.values() if lane.entries] for pool in self._pools)
-        failed = list(chain(*others))
+        failed, fresh = self._drops = self._drops or self._drop_orders()
         if failed and (self._drop == "oldest" or model not in self._failed.lanes):
-            entry = max(failed, key=len).popleft()
+            entry = failed.pop()
         elif fresh and self._drop == "oldest":
-            entry = min(fresh, key=lambda entries: entries[0].number).popleft()
+            entry = fresh.pop()
         else:
             return False
         self._lose(entry, "dropped", "full")
         self._forget([entry])
         return True
+
+    def _drop_orders(self) -> tuple[DropOrder, DropOrder]:
+        """Return the order for what failed, in which the longest lane is first, and that for new feedback."""
+        failed = chain(self._failed.lanes.values(), self._alone.lanes.values())
+        fresh = self._fresh.lanes.values()
+        return DropOrder(failed, lambda entries: -len(entries)), DropOrder(fresh, lambda entries: entries[0].number)
 
     def take(self) -> list[FeedbackItem]:
         """Return the next request's items; none if nothing is due. They count as sent until `settle`.
@@ -198,7 +206,7 @@ class Outbox:
         for pool in (*self._pools[turn:], *self._pools[:turn]):
             self._sent = pool.take(now)
             if self._sent:
-                self._sending = pool
+                self._sending, self._drops = pool, None
                 return [entry.item for entry in self._sent]
         self._next = min(pool.next() for pool in self._pools)
         return []
@@ -223,7 +231,7 @@ class Outbox:
 
     def settle(self, outcome: Sequence[Feedback | ProblemError] | Exception) -> None:
         """Note the results of the items that were sent, or the error of the whole request."""
-        sent, self._sent = self._sent, []
+        sent, self._sent, self._drops = self._sent, [], None
         if isinstance(outcome, Exception):
             self._note_error(sent, outcome)
         else:

@@ -1,8 +1,12 @@
 """The laws of what a queue sends next: what fails waits, and delays nothing else."""
 
+import random
+import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
+from types import FrameType
 from typing import Any
 
 import httpx2
@@ -296,6 +300,78 @@ def test_a_full_queue_drops_what_fails_first(drop: str) -> None:
         driven.run(0.01)
     assert driven.report().recorded == 500
     assert driven.report().pending <= 100
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_full_queue_drops_the_oldest_of_all_models(seed: int) -> None:
+    """Whatever is sent, fails and comes back in between; what is on its way is not dropped."""
+    chance, clock = random.Random(seed), [0.0]
+    waiting: list[str] = []
+    sent: list[str] = []
+    dropped: list[str] = []
+    box = outbox(30, 5, "oldest", lambda item, _: dropped.append(str(item.prediction_id)), clock=clock)
+    for n in range(1000):
+        name = f"m{chance.randrange(12)}:{n}"
+        expected = waiting[:1] if len(waiting) + len(sent) == 30 else []
+        assert box.add(FeedbackItem(name, correct=True))
+        box.call_back()
+        assert dropped == expected
+        dropped.clear()
+        waiting = [*waiting[len(expected) :], name]
+        if sent and chance.random() < 0.3:
+            away = chance.random() < 0.5
+            box.settle(REFUSED if away else [Feedback(each, "recorded") for each in sent])
+            waiting = sorted([*waiting, *(sent if away else [])], key=lambda each: int(each.partition(":")[2]))
+            sent = []
+            clock[0] += 10.0
+        elif not sent and chance.random() < 0.1:
+            sent = [str(item.prediction_id) for item in box.take()]
+            waiting = [each for each in waiting if each not in sent]
+
+
+def test_a_full_queue_drops_first_from_the_model_of_which_most_failed() -> None:
+    """So a model that fails once in a while loses nothing to one that is damaged."""
+    dropped: list[str] = []
+    service = Service(few=CORRUPT, many=CORRUPT)
+    driven = Driven(service, 12, 50, "oldest", lambda item, _: dropped.append(str(item.prediction_id)))
+    driven.add(*ids("few", 2), *ids("many", 10))
+    driven.send()
+    driven.add(*ids("good", 8))
+    driven.box.call_back()
+    assert dropped == ids("many", 8)
+
+
+@pytest.mark.parametrize("failure", [{}, {f"m{n}": CORRUPT for n in range(4000)}], ids=["new", "failed"])
+def test_a_full_queue_costs_the_same_for_any_number_of_models(failure: dict[str, tuple[int, str]]) -> None:
+    """The steps of the interpreter to add feedback between two requests do not grow with the models that wait."""
+    steps = []
+    for models in (4, 4000):
+        driven = Driven(Service(**failure), models)
+        driven.add(*(f"m{n}:{n}" for n in range(models)))
+        if failure:
+            driven.send()
+        driven.add("m0:first")  # the first one after a request may search
+        steps.append(_steps(lambda: driven.add("m0:more", "m1:more", "new:more")))  # noqa: B023 - called at once
+        assert driven.report().dropped == 4
+    assert steps[1] < 1.5 * steps[0]
+
+
+def _steps(work: Callable[[], None]) -> int:
+    """Return how many instructions of the interpreter some work takes."""
+    n, before = 0, sys.gettrace()
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal n
+        frame.f_trace_opcodes = True
+        n += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return n
 
 
 def test_what_failed_has_its_turn() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.client.doubles import Memory, Scripted, async_client_of, client_of, outbox, problem
 from tests.servers import wait_until
-from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, Prediction
+from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, Prediction, Report
 from wager_client.errors import ProblemError, problem_of
 from wager_client.results import Feedback
 from wager_client.retries import LONGEST_ATTEMPT
@@ -191,6 +191,42 @@ async def test_the_asynchronous_queue_closes_while_the_service_is_away() -> None
     found = await queue.close(timeout=0.1)
     assert (found.dropped, found.pending) == (1, 0)
     assert await queue.close() == found
+
+
+def test_an_asynchronous_queue_belongs_to_its_event_loop(tmp_path: Path) -> None:
+    """In another loop, and without one, as in a thread, each method says so; in its own, the queue goes on."""
+    memory, refused = Memory(), "the feedback queue belongs to the event loop that made it"
+
+    async def made() -> AsyncFeedbackQueue:
+        return AsyncFeedbackQueue(async_client_of(memory), spool=tmp_path / "feedback.jsonl")
+
+    async def use_elsewhere(queue: AsyncFeedbackQueue) -> None:
+        with pytest.raises(RuntimeError, match=refused):
+            queue.put("m:1", correct=True)
+        for wait in (queue.flush, queue.close):
+            with pytest.raises(RuntimeError, match=refused):
+                await wait(0.1)
+
+    async def use(queue: AsyncFeedbackQueue) -> Report:
+        with pytest.raises(RuntimeError, match=refused):
+            await asyncio.to_thread(queue.put, "m:1", correct=True)
+        queue.put("m:2", correct=True)
+        return await queue.close(30.0)
+
+    with asyncio.Runner() as own:
+        queue = own.run(made())
+        asyncio.run(use_elsewhere(queue))
+        assert own.run(use(queue)).recorded == 1
+        assert asyncio.run(queue.close()).recorded == 1
+    assert list(memory.rounds) == ["m:2"]
+
+
+def test_an_asynchronous_queue_without_an_event_loop_leaves_no_file(tmp_path: Path) -> None:
+    """The file is not locked for the next queue."""
+    client, path = async_client_of(Memory()), tmp_path / "feedback.jsonl"
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        AsyncFeedbackQueue(client, spool=path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_wrong_key_waits_for_a_right_one() -> None:

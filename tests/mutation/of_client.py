@@ -44,12 +44,13 @@ CLIENT = (
         laws=(
             "test_each_result_has_its_count",
             "test_a_full_queue_drops_by_its_rule",
+            "test_a_full_queue_drops_the_oldest_of_all_models",
             "test_everything_arrives_once_through_failures",
         ),
         errors=(
             ("failures of the service are final", "_note_results", "may_succeed(result)", "False"),
             ("a failed request is lost", "_note_error", "pool.put_back(sent)", ""),
-            ("the newest goes", "_make_room", "entries[0].number", "-entries[0].number"),
+            ("the newest goes", "_drop_orders", "entries[0].number", "-entries[0].number"),
         ),
     ),
     Errors(
