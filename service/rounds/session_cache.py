@@ -12,7 +12,7 @@ from service.wording.values import quoted
 
 _log = logging.getLogger(__name__)
 
-_SESSION_BYTES = 20_480
+_SESSION_BYTES = 28_672
 """Approximate bytes of a session without its learner's state and its labels."""
 
 

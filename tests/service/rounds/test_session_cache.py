@@ -94,25 +94,32 @@ async def test_a_state_that_grows_is_counted_again(store: RedisStore, name: str)
 async def test_a_sessions_cost_matches_its_memory(
     store: RedisStore, name: str, choice: dict[str, object], n_labels: int
 ) -> None:
-    """The counted bytes are within a factor of 1.5 of the memory that opening a session takes."""
+    """The counted bytes are within a factor of 1.5 of the memory that opening a session takes.
+
+    The least of several measurements counts: another thread may allocate memory during one of them.
+    """
     await make_model(store, name, learner=choice, labels=[f"label-{i}" for i in range(n_labels)])
 
-    async def opened(sessions: SessionCache) -> None:
+    async def opened() -> SessionCache:
+        sessions = session_cache(store)
         session = await sessions.find(name, "model")
         await session.replica.catch_up()
+        return sessions
 
     for _ in range(2):  # one-time allocations happen here, outside the measurement
-        await opened(session_cache(store))
-    sessions = session_cache(store)
-    gc.collect()
-    tracemalloc.start()
-    try:
-        await opened(sessions)
+        sessions = await opened()
+    held = list[int]()
+    for _ in range(3):
+        del sessions
         gc.collect()
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert held / 1.5 <= sessions._bytes <= held * 1.5
+        tracemalloc.start()
+        try:
+            sessions = await opened()
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+    assert min(held) / 1.5 <= sessions._bytes <= min(held) * 1.5
 
 
 async def test_a_busy_session_is_kept(store: RedisStore, name: str) -> None:
