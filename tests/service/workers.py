@@ -41,14 +41,14 @@ def numbered(prefix: str) -> Callable[[], str]:
 
 @asynccontextmanager
 async def worker(
-    store_url: str, clock: Callable[[], float] | None = None, seed: int = 1, **settings: Any
+    store_url: str, clock: Callable[[], float] | None = None, seed: int = 1, ids: str | None = None, **settings: Any
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Run the application of one worker, and yield a client that calls it without a network.
 
     An unexpected error in the application is answered with 500, as over a network. Each problem must obey the laws of
-    `problem_laws`.
+    `problem_laws`. Ids begin with `ids`; by default, they are unique in this process.
     """
-    now, rng, new_id = clock or Clock(), np.random.default_rng(seed), numbered(f"w{next(_workers)}")
+    now, rng, new_id = clock or Clock(), np.random.default_rng(seed), numbered(ids or f"w{next(_workers)}")
 
     def environment(store: Store, compute: Compute) -> Environment:
         return Environment(store, compute, now, rng, new_id, store_offset=lambda: now() - time.time())

@@ -171,7 +171,7 @@ def _may_destroy_control(request: httpx2.Request) -> bool:
 async def attack(store_url: str, keys: bool, seed: int) -> AsyncIterator[Attack]:
     """Run a worker with a control model; with keys if asked to."""
     clock, store = Clock(START), RedisStore(store_url, timeout=30.0)
-    settings = {"auth": "required" if keys else "off", "store_timeout_seconds": 30.0}
+    settings: dict[str, Any] = {"auth": "required" if keys else "off", "store_timeout_seconds": 30.0}
     async with worker(store_url, clock, seed, **settings) as client:
         client.event_hooks = {}  # the checks are made, and counted, here
         callers = await with_keys(key_admin_at(ApiKeyTable(store.command), clock)) if keys else ANYBODY

@@ -1,0 +1,205 @@
+"""Every policy of a model: what it answers, what becomes a round, and when."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from tests.recordings.chapters.teaching import DENSE, LABELS, contexts, teach
+from tests.recordings.playing import Chapter, Play
+
+_WINDOW = 60.0
+
+
+async def _read(play: Play, name: str) -> None:
+    """Read what became of the predictions."""
+    for path in ("", "/rounds", "/predictions"):
+        await play.send("GET", f"/models/{name}{path}")
+
+
+async def _holdouts(play: Play) -> None:
+    for number, policy in enumerate(("uniform", "baseline", {"label": "green"})):
+        name = await play.create(
+            str(number), labels=LABELS, features=DENSE, holdout={"fraction": 0.4, "policy": policy}
+        )
+        given = contexts(number, 30)
+        items = [{"context": x, "baseline": "blue", "include_distribution": n < 6} for n, x in enumerate(given)]
+        items[7]["eligible"], items[8]["top"] = ["blue", "none"], 2
+        answers = (await play.post("/predict/batch", {"model": name, "items": items}))["predictions"]
+        judged = [
+            {"prediction_id": each["prediction_id"], "correct": each["label"] == "blue"}
+            for each in answers
+            if each["label"]
+        ]
+        await play.post("/feedback/batch", {"feedback": judged})
+        await play.post("/predict", {"model": name, "context": given[0]})
+        await play.post("/predict", {"model": name, "context": given[0], "baseline": "none", "prediction_id": "b"})
+        await play.send("GET", f"/models/{name}/rounds?limit=12")
+        await play.publish(name)
+        for path in ("", "/statistics", "/evaluation", "/predictions"):
+            await play.send("GET", f"/models/{name}{path}")
+        await play.change(name, {"holdout": None})
+        await play.post("/predict", {"model": name, "context": given[1], "baseline": "none"})
+
+
+async def _holdout_of_actions(play: Play) -> None:
+    features = {"kind": "dense", "size": 1}
+    given = [{"id": each, "features": [n / 4]} for n, each in enumerate(LABELS)]
+    for number, policy in enumerate(("uniform", "baseline", {"label": "green"})):
+        name = await play.create(
+            str(number), actions={"features": features}, holdout={"fraction": 0.5, "policy": policy}
+        )
+        items = [{"actions": given[: 2 + n % 3], "baseline": "red"} for n in range(10)]
+        answers = (await play.post("/predict/batch", {"model": name, "items": items})).get("predictions", [])
+        judged = [{"prediction_id": each["prediction_id"], "correct": True} for each in answers if "label" in each]
+        await play.post("/feedback/batch", {"feedback": judged})
+        await play.send("GET", f"/models/{name}/rounds?limit=3")
+
+
+async def _modes(play: Play) -> None:
+    for mode in ("online", "logging", "frozen"):
+        name = await play.create(mode, labels=LABELS, features=DENSE, mode=mode)
+        body: dict[str, Any] = {"model": name, "context": contexts(1, 1)[0]}
+        fields: list[dict[str, Any]] = [
+            {"policy": {"red": 0.25, "blue": 0.75}}, {"policy": {"green": 1.0}}, {}, {"eligible": ["red", "none"]},
+             {"policy": {"red": 0.5, "blue": 0.5}, "eligible": ["red", "none"]}, {"policy": {"red": 0.5}},
+             {"policy": {"pink": 1.0}}, {"policy": {"red": 0.5, "none": 0.5}, "top": 2}, {"top": 2},
+             {"include_distribution": True},
+        ]  # fmt: skip
+        for number, more in enumerate(fields):
+            await play.post("/predict", body | {"prediction_id": f"p{number}"} | more)
+        for own in ("p0", "p1", "p2"):
+            await play.post("/feedback", {"prediction_id": f"{name}:{own}", "correct": own != "p2"})
+        await teach(play, name, contexts(2, 20))
+        await play.post("/predict/batch", {"model": name, "contexts": contexts(3, 2), "include_distribution": True})
+        await play.send("GET", f"/models/{name}/rounds?limit=6")
+        await play.send("GET", f"/models/{name}/evaluation")
+        other = {"online": "frozen", "logging": "online", "frozen": "logging"}[mode]
+        await play.change(name, {"mode": other})
+        await teach(play, name, contexts(4, 5))
+        await play.post("/predict/batch", {"model": name, "contexts": contexts(3, 2), "include_distribution": True})
+
+
+async def _expiry(on_expiry: Any, play: Play) -> None:
+    """Let predictions with and without feedback expire, under each way to learn and to take late feedback."""
+    for learn in ("on_arrival", "at_window_close", None):
+        for late in ("reject", "accept"):
+            given = {"on_expiry": on_expiry, "late_feedback": late, "window_seconds": _WINDOW}
+            given |= {} if learn is None else {"learn": learn}
+            name = play.name(f"{learn}-{late}")
+            body = {"name": name, "labels": LABELS, "features": DENSE, **given}
+            if (await play.send("POST", "/models", body)).status_code != 201:
+                continue
+            await _expire(play, name)
+
+
+async def _expire(play: Play, name: str) -> None:
+    items: list[dict[str, Any]] = [{"context": x, "prediction_id": f"p{n}"} for n, x in enumerate(contexts(5, 8))]
+    items[5] |= {"activated": False}
+    items[6] |= {"top": 2}
+    items[7] |= {"activated": False}
+    await play.post("/predict/batch", {"model": name, "items": items})
+    await _judge(play, name, [("p0", True), ("p1", False), ("p5", True), ("p6:1", True)])
+    await play.post("/activate", {"prediction_id": f"{name}:p5"})
+    await play.post("/activate", {"prediction_id": f"{name}:p5"})
+    await _judge(play, name, [("p5", True)])
+    await play.send("GET", f"/models/{name}/predictions")
+    await play.wait(_WINDOW + 10.0)
+    await _read(play, name)
+    await _judge(play, name, [("p0", True), ("p0", False), ("p2", True), ("p7", True), ("p6:0", False)])
+    await play.post("/activate", {"prediction_id": f"{name}:p7"})
+    await play.send("GET", f"/models/{name}/rounds?after=3")
+    await play.post("/predict", {"model": name, "context": items[0]["context"], "include_distribution": True})
+    await play.wait(3700.0)
+    await _judge(play, name, [("p3", True)])
+    await play.send("GET", f"/models/{name}")
+
+
+async def _judge(play: Play, name: str, given: Sequence[tuple[str, bool]]) -> None:
+    """Send feedback, one by one."""
+    for own, correct in given:
+        await play.post("/feedback", {"prediction_id": f"{name}:{own}", "correct": correct})
+
+
+async def _windows(play: Play) -> None:
+    """Change the window: predictions keep the one with which they were made."""
+    name = await play.create("w", labels=LABELS, features=DENSE, window_seconds=100.0)
+    for number, window in enumerate((100.0, 1000.0, 10.0)):
+        await play.change(name, {"window_seconds": window})
+        await play.post("/predict", {"model": name, "context": contexts(6, 1)[0], "prediction_id": f"p{number}"})
+    for seconds in (50.0, 100.0, 1000.0):
+        await play.wait(seconds)
+        await play.send("GET", f"/models/{name}/predictions")
+        await _judge(play, name, [("p0", True), ("p1", False), ("p2", True)])
+    await play.publish(name)
+    await play.get(f"/models/{name}/statistics")
+
+
+async def _retention(play: Play) -> None:
+    """Trim the log: what is left of it, and what the model still knows."""
+    few = await play.create("few", labels=LABELS, features=DENSE, retain_rounds=5)
+    short = await play.create("short", labels=LABELS, features=DENSE, retain_seconds=60.0)
+    for name in (few, short):
+        await teach(play, name, contexts(7, 20))
+        await play.send("GET", f"/models/{name}/rounds?limit=3")
+    await play.wait(300.0)
+    for name in (few, short):
+        await teach(play, name, contexts(8, 3))
+        await play.trim(name)
+        await _read(play, name)
+        await play.send("GET", f"/models/{name}/rounds?after=2&limit=2")
+        await play.send("GET", f"/models/{name}/evaluation?rounds=10")
+        await play.change(name, {"retain_rounds": 0, "retain_seconds": None})
+        await play.post("/predict/batch", {"model": name, "contexts": contexts(6, 2), "include_distribution": True})
+
+
+async def _freshness(play: Play) -> None:
+    """Let predictions lag. Only what does not depend on the real time is recorded."""
+    name = await play.create("f", labels=LABELS, features=DENSE, freshness={"max_lag_seconds": 5.0})
+    await play.post("/predict", {"model": name, "context": contexts(6, 1)[0], "include_distribution": True})
+    await play.change(name, {"freshness": {}})
+    await teach(play, name, contexts(7, 10))
+    await play.post("/predict", {"model": name, "context": contexts(6, 1)[0], "include_distribution": True})
+    await play.get(f"/models/{name}")
+
+
+_CHANGES: list[dict[str, Any]] = [
+    {"window_seconds": 600.0}, {"late_feedback": "accept"}, {"on_expiry": "incorrect", "window_seconds": 60.0},
+    {"late_feedback": "reject", "on_expiry": "incorrect", "window_seconds": 60.0}, {"on_expiry": {"reward": 0.25}},
+    {"on_expiry": {"reward": 0.25}, "window_seconds": 60.0}, {"learn": "on_arrival"}, {"learn": "at_window_close"},
+    {"on_expiry": "drop"}, {"learn": "on_arrival"}, {"retain_rounds": 1000}, {"retain_seconds": 3600.0},
+    {"mode": "logging"}, {"mode": "frozen"}, {"mode": "online"}, {"holdout": {"fraction": 0.5, "policy": "uniform"}},
+    {"holdout": {"fraction": 0.25, "policy": {"label": "red"}}}, {"labels": {"retire": ["red"]}},
+    {"holdout": None, "labels": {"retire": ["red"], "add": ["grey"]}}, {"freshness": {"max_lag_seconds": 2.5}},
+    {"freshness": {}}, {}, {"labels": {}}, {"labels": None}, {"mode": "online"}, {"window_seconds": 60.0},
+]  # fmt: skip
+
+
+async def _patches(play: Play) -> None:
+    """Change every policy, with a good and with a stale version."""
+    name = await play.create("p", labels=LABELS, features=DENSE)
+    stale = (await play.send("GET", f"/models/{name}")).headers["etag"]
+    for body in _CHANGES:
+        fresh = (await play.send("GET", f"/models/{name}")).headers["etag"]
+        await play.change(name, body, fresh)
+        await teach(play, name, contexts(9, 3))
+    for versions in (stale, '"other", *', "W/" + stale, "", "no quotes", f'{stale}, "x"'):
+        await play.change(name, {"window_seconds": 9.0}, versions)
+    await play.send("PATCH", f"/models/{name}", {"window_seconds": 9.0})
+    await play.get(f"/models/{name}/changes")
+    await play.get(f"/models/{name}/changes?after=3&limit=2")
+    await play.wait(100.0)
+    await _read(play, name)
+
+
+CHAPTERS = [
+    Chapter("holdout", _holdouts),
+    Chapter("holdout-actions", _holdout_of_actions),
+    Chapter("modes", _modes),
+    Chapter("expiry-drop", functools.partial(_expiry, "drop")),
+    Chapter("expiry-incorrect", functools.partial(_expiry, "incorrect")),
+    Chapter("expiry-reward", functools.partial(_expiry, {"reward": 0.25})),
+    Chapter("windows", _windows),
+    Chapter("retention", _retention),
+    Chapter("freshness", _freshness),
+    Chapter("patches", _patches),
+]

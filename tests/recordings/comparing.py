@@ -1,0 +1,65 @@
+"""Compares recorded exchanges with others."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from tests.recordings.exchanges import Recorded
+
+_RELATIVE, _ABSOLUTE = 1e-9, 1e-12
+"""Tolerances of floats: another processor may give other last digits, also to a difference of two equal numbers."""
+
+_MOST_SHOWN = 30
+_WIDTH = 160
+
+
+def differences(expected: Any, got: Any, path: str = "") -> Iterator[str]:
+    """Yield a line for each JSON path at which two values differ. Types must be the same."""
+    if type(expected) is not type(got):
+        yield f"{path}: expected {_short(expected)}, got {_short(got)}"
+    elif isinstance(expected, dict):
+        for name in [*expected, *(name for name in got if name not in expected)]:
+            here = f"{path}.{name}" if path else name
+            yield from differences(expected.get(name, MISSING), got.get(name, MISSING), here)
+    elif isinstance(expected, list):
+        if len(expected) != len(got):
+            yield f"{path}: expected {len(expected)} items, got {len(got)}"
+        for number, (one, other) in enumerate(zip(expected, got, strict=False)):
+            yield from differences(one, other, f"{path}[{number}]")
+    elif not _alike(expected, got):
+        yield f"{path}: expected {_short(expected)}, got {_short(got)}"
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING = _Missing()
+"""The place of a member that only the other object has."""
+
+
+def _alike(expected: Any, got: Any) -> bool:
+    if isinstance(expected, float):
+        return math.isclose(expected, got, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+    return bool(expected == got)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}... ({len(text)} characters)"
+
+
+def report(title: str, expected: Sequence[Recorded], got: Sequence[Recorded]) -> str:
+    """Return the first differences between two performances of a chapter; an empty text if they are alike."""
+    lines = list(islice(_lines(title, expected, got), _MOST_SHOWN + 1))
+    return "\n".join([*lines[:_MOST_SHOWN], *(["..."] if len(lines) > _MOST_SHOWN else [])])
+
+
+def _lines(title: str, expected: Sequence[Recorded], got: Sequence[Recorded]) -> Iterator[str]:
+    for one, other in zip(expected, got, strict=False):
+        for difference in differences(one, other):
+            yield f"{title} {one['number']}, {one['request']}: {difference}"
+    if len(expected) != len(got):
+        yield f"{title}: expected {len(expected)} exchanges, got {len(got)}"
