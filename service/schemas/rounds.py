@@ -233,7 +233,7 @@ class RoundLine(Answer):
     true_label: str | None
     true_labels: Annotated[list[str] | None, Field(examples=[None])]
     context: ShownContext
-    """The context that the client sent. Rounds that older versions wrote have it after the norm policy."""
+    """The context that the client sent."""
     actions: Annotated[list[LoggedAction] | None, Field(examples=[None])] = None
     """The chosen action, or all actions to choose from if `log_actions` is `all`; null for a model with labels."""
     action_count: Annotated[int | None, Field(examples=[None])] = None

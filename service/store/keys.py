@@ -61,7 +61,6 @@ def log(name: str, incarnation: str) -> str:
 
     The id of an entry is <rounds>-<changes>, the totals up to and including this entry. Fields: `t` its type, `v` the
     version of its layout, `d` the bytes of its rounds or the JSON of its change and, for rounds, `p` their block.
-    Releases up to 0.1.0 wrote only `p` and `r`, the bytes.
     """
     return f"wager:{{{name}}}:{incarnation}:log"
 

@@ -147,7 +147,7 @@ async def test_answers_of_any_length_are_compared_as_bytes(scenario: Scenario, f
     for expected in (None, without_bodies(records[0])):
         heads = await scenario.store.add_predictions(scenario.key, list(map(Block, "abc", records)), WINDOW, None)
         assert heads == [expected] * 3
-    rules = FeedbackRules(accept_late=False, label_needed=True, shape=shape.shape)
+    rules = FeedbackRules(accept_late=False, label_needed=True)
     a, b, c = map(id_of, "abc")
     items = [Feedback(a, None, answer), Feedback(a, True, None), Feedback(b, None, other), Feedback(b, False, other)]
     items += [Feedback(b, None, third), Feedback(a, False, answer), Feedback(c, False, None), Feedback(c, True, None)]

@@ -9,6 +9,7 @@ from service.errors import NewerVersionError
 from service.store import keys
 from service.store.base import PublishedStatistics, Snapshot
 from service.store.damage import DamagedSnapshotError
+from service.store.records.layout import ROUND, VERSION
 from service.store.redis import snapshot_commands
 from service.store.redis.redis_store import RedisStore
 from service.store.snapshots import parts
@@ -137,7 +138,7 @@ async def test_a_log_with_changes_is_trimmed(store: RedisStore, store_url: str, 
     ids = [*(f"{n}-0" for n in range(1, 501)), "500-1", "500-2"]
     with raw(store_url) as client:
         for id_ in ids:
-            client.xadd(keys.log(*key), {"p": "x", "r": "y"}, id=id_)
+            client.xadd(keys.log(*key), {"t": "r", "v": VERSION, "p": "x", "d": "y"}, id=id_)
         assert await store.save_snapshot(key, Snapshot(500, b"state", change_count=1), 2) == 500
         entries: Any = client.xrange(keys.log(*key))
     left = [id_.decode() for id_, _ in entries]
@@ -156,7 +157,8 @@ async def test_a_snapshot_is_matched_with_its_last_entry(
     key = ModelKey(name, "first")
     assert await store.create_model(key, "{}", NOW)
     with raw(store_url) as client:
-        client.xadd(keys.log(*key), {"p": "x", "r": bytes(5) + MOMENT + bytes(8)}, id="3-1")
+        rounds = bytes(ROUND.place("feedback_at")) + MOMENT
+        client.xadd(keys.log(*key), {"t": "r", "v": VERSION, "p": "x", "d": rounds}, id="3-1")
     assert await store.save_snapshot(key, Snapshot(3, b"state", moment, change_count=changes), 10) == kept
 
 
