@@ -45,7 +45,7 @@ def probe(tag: str) -> str:
 def model(name: str) -> str:
     """Return the key of a model's hash.
 
-    Fields: incarnation, definition, summary (not of models of 0.1.0), created_at, last_at (the moment of the last
+    Fields: incarnation, definition, summary, created_at, last_at (the moment of the last
     feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
     their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
     published. `changes` counts changes of the model, and `history` has a line of JSON for each. `definition` never

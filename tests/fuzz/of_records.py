@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Callable
 
 import numpy as np
@@ -15,7 +14,7 @@ from service.input_errors import ModelFileError, NewerFileError
 from service.lifecycle.foreign import checked_statistics
 from service.lifecycle.model_file import ExportedImport, ExportedModel, file_of, read_file
 from service.replicas.folding.snapshot_state import read_state
-from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, RoundStatistics, decode_statistics
+from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.store.records.layout import CHECK, HEAD, PREDICTION, ROUND, VERSION
 from tests.fuzz.target import Target
 from tests.service.sample_models import definition
@@ -30,13 +29,6 @@ from tests.service.store.samples import (
 
 _ANSWER = FORMAT.answers.dtype.itemsize
 _LEARNERS = [ALL_LEARNERS[name](problem=Problem(3, 4, 1.0)) for name in ("banditron", "soba", "gaptron", "folklore")]
-
-
-_FIRST = {
-    "rounds": 5, "correct": 2, "correct_weights": 2.5, "delays": [0] * (len(DELAY_BOUNDS) + 1),
-    "propensities": [1] * (len(PROPENSITY_BOUNDS) + 1), "recent": [[1, 2]],
-}  # fmt: skip
-"""Statistics of version 1."""
 
 
 def _block(record: bytes) -> bool:
@@ -124,7 +116,6 @@ def targets() -> list[Target]:
     rounds = [as_round(blocks[1], i, (i == 1, 1.8e9 + i, i + 1), None) for i in range(3)]
     states = [bytes(encode_state(each, each.init())) for each in _LEARNERS]
     counts = [RoundStatistics(labels=3).encode(), dataclasses.replace(RoundStatistics(), rounds=5, correct=2).encode()]
-    counts += [json.dumps(_FIRST).encode(), json.dumps(_FIRST | {"version": 2, "reward": 1.0}).encode()]
     model = ExportedModel(
         name="m", definition=definition("m"), changes=[{"a": 1}], rounds=3, created_at=1.0,
         imports=[ExportedImport(source="s", position=3, at=1.0)],

@@ -76,10 +76,12 @@ async def test_a_snapshot_of_a_newer_version_is_not_read(
         await store.load_snapshot(key)
 
 
-async def test_a_snapshot_of_the_first_release_is_read(store: RedisStore, key: ModelKey) -> None:
-    """A snapshot of release 0.1.0 is read without a version, changes or a checksum."""
-    await store.command("HDEL", keys.snapshot(*key), "version", "changes", "check")
-    assert await store.load_snapshot(key) == KEPT._replace(change_count=0)
+@pytest.mark.parametrize("field", ["version", "rounds", "changes", "check"])
+async def test_a_snapshot_without_one_of_its_fields_is_damaged(store: RedisStore, key: ModelKey, field: str) -> None:
+    """Each number and the check are needed."""
+    await store.command("HDEL", keys.snapshot(*key), field)
+    with pytest.raises(DamagedSnapshotError):
+        await store.load_snapshot(key)
 
 
 @pytest.mark.parametrize(
