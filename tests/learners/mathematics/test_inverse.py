@@ -1,4 +1,4 @@
-"""Maintained inverses: they do not drift, are rebuilt if they do, and are completed in states of 0.1.0."""
+"""Maintained inverses: they do not drift, and are rebuilt if they do."""
 
 import math
 from typing import Any, NamedTuple

@@ -52,13 +52,6 @@ async def test_any_damaged_byte_of_a_snapshot_is_found(
         await store.load_snapshot(key)
 
 
-async def test_a_snapshot_that_lost_its_version_is_damaged(store: RedisStore, key: ModelKey) -> None:
-    """A snapshot without its version is not read as one of release 0.1.0, which had no checksum."""
-    await store.command("HDEL", keys.snapshot(*key), "version")
-    with pytest.raises(DamagedSnapshotError):
-        await store.load_snapshot(key)
-
-
 async def test_parts_of_another_snapshot_are_damage(store: RedisStore, key: ModelKey) -> None:
     """Intact parts in the wrong order are damage."""
     await store.command("HSET", keys.snapshot(*key), "000000", "4567", "000001", "0123")
