@@ -28,7 +28,7 @@ class NewPredictions(NamedTuple):
     """n predictions made together and not yet stored."""
 
     outputs: npt.NDArray[Any]  # (n, ...), the answers in the stored dtype
-    propensities: FloatArray  # (n,), 0 if too small for a float64
+    propensities: FloatArray  # (n,)
     residual_uniforms: FloatArray  # (n,), of the draws
     evidence: FloatArray  # (n, E), of the decisions
     contexts: Contexts  # as sent, or a vector of what was sent

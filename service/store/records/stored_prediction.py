@@ -18,7 +18,7 @@ class StoredPrediction(NamedTuple):
     fingerprint: bytes  # 16 bytes, of the context sent; zeros if the service generated the id
     expires_at: float  # seconds since the epoch
     rounds_seen: int
-    propensities: FloatArray  # (m,), 0 if too small for a float64
+    propensities: FloatArray  # (m,)
     outputs: npt.NDArray[Any]  # (m, ...), the answers
 
 

@@ -213,12 +213,12 @@ def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("form", [label_set_codec(3), ranking_codec(3)], ids=["set", "ranking"])
-def test_only_a_vanishing_propensity_may_be_zero(form: AnswerCodec) -> None:
-    """The propensities of sets and rankings may underflow to 0; negative ones are refused."""
+def test_a_propensity_is_above_zero(form: AnswerCodec) -> None:
+    """However small the propensities of sets and rankings are, none is 0 or below."""
     shape, numbers = RecordFormat(form, 1, DenseCodec(1)), np.ones((1, 1))
     answer = [1, 0, 2] if form.dtype.base == np.int32 else [1, 0, 1]
     (played,) = as_rounds(plain_sample(form, shape, answer, numbers, numbers))
-    for propensity, possible in ((0.0, True), (-5e-324, False), (-0.1, False)):
+    for propensity, possible in ((5e-324, True), (0.0, False), (-5e-324, False), (-0.1, False)):
         damaged = [changed_round(played, form, propensity=propensity)]
         if possible:
             assert shape.decode_rounds(damaged).propensities.tolist() == [propensity]
