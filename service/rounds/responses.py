@@ -161,7 +161,7 @@ def _stored_or_error(model: Model, block: str, mark: bytes, record: bytes) -> St
     except StoreError as error:
         _log.error("prediction %s: %s", wire_form(model.name, block, SINGLE), error.detail)
         return error
-    if predictions is None or predictions.fingerprint not in (mark, held_out(mark)):
+    if predictions.fingerprint not in (mark, held_out(mark)):
         return PredictionConflictError(
             f"prediction {quoted(block)} already exists, with another context or other options", "prediction_id"
         )

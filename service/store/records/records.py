@@ -141,8 +141,8 @@ class RecordFormat:
         outcomes["kind"] = np.where(predictions.inactive[start:stop], INACTIVE, OPEN)
         return outcomes.tobytes()
 
-    def decode_stored(self, record: bytes) -> StoredPrediction | None:
-        """Decode the predictions of one request, with or without bodies; return None if the block has several requests.
+    def decode_stored(self, record: bytes) -> StoredPrediction:
+        """Decode the predictions of a block, with or without bodies.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
