@@ -23,8 +23,8 @@ write() {
 
 [ -s password ] || random | write password
 [ -s grafana/password ] || random | write grafana/password
-# A placeholder of the right form: a service without keys accepts it. Older versions wrote "none".
-[ -s prometheus/key ] && [ "$(cat prometheus/key)" != none ] || printf 'wk_%012d_%064d\n' 0 0 | write prometheus/key
+# A placeholder of the right form: a service without keys accepts it.
+[ -s prometheus/key ] || printf 'wk_%012d_%064d\n' 0 0 | write prometheus/key
 echo "redis://:$(cat password)@${VALKEY_HOST:-valkey}:6379/0" | write single/wager_store_url
 nodes="${VALKEY_CLUSTER_HOSTS:-valkey-1,valkey-2,valkey-3,valkey-4,valkey-5,valkey-6}" # any of them may be unavailable
 echo "redis+cluster://:$(cat password)@$nodes" | write cluster/wager_store_url

@@ -74,7 +74,7 @@ build_images() {
     for name in valkey/valkey:9.1 library/haproxy:3.2-alpine prom/prometheus:v3.5.0; do
         build --tag "docker.io/$name" --target "$(basename "${name%:*}")" --file docker/test.Dockerfile docker
     done
-    build --tag wager:0.2.0.dev0 --file docker/Dockerfile .
+    build --tag wager:0.1.0 --file docker/Dockerfile .
 }
 
 # Podman relies on systemd's timers for health checks; this replaces them without systemd.

@@ -24,9 +24,6 @@ from learners.context_checks import BOOL, FLOAT, INT, check_contexts, expect_arr
 from learners.kernels import compiled
 from learners.layouts import ArrayLayout, check_rows, state_layout
 
-_LARGEST_PROPENSITY = 1.0 + 1e-12
-"""Logs of earlier versions hold propensities that rounding took just above 1."""
-
 _LARGEST_SUM_ERROR = 1e-9
 """Tolerance for the sum of a distribution: far above rounding errors, far below a caller's mistakes."""
 
@@ -78,7 +75,7 @@ def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: A
     check_eligible(rounds.eligible, n, K, answer)
     if not np.isfinite(rounds.evidence).all():
         raise InvalidArrayError("evidence: every number must be finite")
-    fault, where = _number_fault(rounds.propensities, rounds.residual_uniforms, rows)
+    fault, where = _number_fault(rounds.propensities, rounds.residual_uniforms)
     if fault == 0:
         fault, where = _reward_fault(rounds.rewards, rounds.correct)
     if fault == 0 and not rows:
@@ -126,10 +123,9 @@ def _label_fault(labels: IntArray, true_labels: IntArray, eligible: BoolArray, K
 
 
 @compiled
-def _number_fault(propensities: FloatArray, residual_uniforms: FloatArray, zero_too: bool) -> tuple[int, int]:
+def _number_fault(propensities: FloatArray, residual_uniforms: FloatArray) -> tuple[int, int]:
     for t in range(len(propensities)):
-        p = propensities[t]
-        if not (p > 0.0 or (zero_too and p == 0.0)) or not p <= _LARGEST_PROPENSITY:
+        if not (propensities[t] > 0.0 and propensities[t] <= 1.0):
             return _PROPENSITY, t
         if not (residual_uniforms[t] >= 0.0 and residual_uniforms[t] < 1.0):
             return _RESIDUAL, t

@@ -3,10 +3,9 @@
 The header holds the algorithm and hyperparameters, so that no other learner can load the state.
 """
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,20 +13,9 @@ import pydantic
 
 from learners.base import AnyLearner, InvalidStateError
 from learners.layouts import ArrayLayout, check_rows, state_layout
-from learners.registry import current_name
 
 _IN_ORDER = [np.dtype("<i8"), np.dtype("<f8")]
 """The dtypes of state arrays, in the order in which safetensors lays them out."""
-
-
-@runtime_checkable
-class Completing(Protocol):
-    """A learner whose state has gained arrays since version 0.1.0."""
-
-    added_arrays: ClassVar[frozenset[str]]  # the names of the new arrays
-
-    def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Compute the arrays that a state of version 0.1.0 lacks from the arrays that it has."""
 
 
 @runtime_checkable
@@ -49,23 +37,6 @@ def identity(learner: AnyLearner) -> str:
     """Return the algorithm, problem and hyperparameters of a learner as one canonical JSON string."""
     fields = pydantic.TypeAdapter(type(learner)).dump_python(learner, mode="json")
     return json.dumps({"algorithm": learner.algorithm, **fields}, sort_keys=True, separators=(",", ":"))
-
-
-def _is_of(learner: AnyLearner, stored: Any) -> bool:
-    """Check whether `stored` is the learner's identity, as this version or an older one writes it.
-
-    The algorithm may have its old name. A hyperparameter that did not exist then takes its default.
-    """
-    try:
-        fields = json.loads(stored)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    if not isinstance(fields, dict):
-        return False
-    known = [field for field in dataclasses.fields(cast(Any, learner)) if field.default is not dataclasses.MISSING]
-    complete = {field.name: field.default for field in known} | fields
-    complete["algorithm"] = current_name(str(fields.get("algorithm")))
-    return json.dumps(complete, sort_keys=True, separators=(",", ":")) == identity(learner)
 
 
 def encode_state(learner: AnyLearner, state: Any) -> memoryview:
@@ -106,13 +77,9 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
             wrong name, dtype or shape, or numbers that are not finite or out of range.
     """
     arrays = _read(data)
-    if not _is_of(learner, _metadata(data).get("learner")):
+    if _metadata(data).get("learner") != identity(learner):
         raise InvalidStateError("the state belongs to another learner or other hyperparameters")
     layouts = state_layout(learner)
-    for name, layout in layouts.items():
-        if name in arrays:
-            _check_array(name, arrays[name], layout)
-    arrays |= _gained(learner, arrays, layouts)
     for name, layout in layouts.items():
         _check_array(name, arrays.get(name), layout)
     if len(arrays) != len(learner.state_type._fields):
@@ -124,16 +91,6 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
         for name, layout in state_layout(learner.base_learner).items():
             _check_array(name, base[name], layout)
     return state
-
-
-def _gained(
-    learner: AnyLearner, arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]
-) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays that version 0.1.0 did not write, if exactly those are missing; otherwise nothing."""
-    missing = layouts.keys() - arrays.keys()
-    if not isinstance(learner, Completing) or missing != learner.added_arrays:
-        return {}
-    return learner.completed(arrays)
 
 
 def _read(data: bytes | memoryview) -> dict[str, np.ndarray[Any, Any]]:

@@ -1,4 +1,4 @@
-"""Checks that only new models must pass: stored models keep their meaning, so their learners must still be built."""
+"""Checks that only new models must pass: experiments, shadows and stored models build their learners without them."""
 
 from typing import Protocol, runtime_checkable
 
@@ -11,7 +11,7 @@ class Choosy(Protocol):
     """A learner that refuses hyperparameters for new models that its constructor accepts."""
 
     def check_new(self) -> None:
-        """Refuse hyperparameters that only models of older versions may have.
+        """Refuse hyperparameters with which a long run may lose precision.
 
         Raises:
             pydantic.ValidationError: if there are any; the error names the hyperparameter to change.

@@ -70,21 +70,5 @@ ALL_LEARNERS = LEARNERS | STRUCTURED_LEARNERS
 ACTION_LEARNERS: dict[str, type[Any]] = {cls.algorithm: cls for cls in (FastCbActions, EpsilonGreedyRidgeActions)}
 """Learners of actions: see `actions.base.ActionLearner`. Their names may be those of learners of labels."""
 
-ALIASES = {
-    "fenchel-young-label-set": FenchelYoungMultilabel.algorithm,
-    "fenchel-young-level": FenchelYoungOrdinal.algorithm,
-}
-"""Names of algorithms in version 0.1.0, with their current names. Accepted wherever a name is read."""
-
 RECOMMENDED: type[Any] = FastCb
 """The default learner of new models."""
-
-
-def current_name(algorithm: str) -> str:
-    """Return the current name of an algorithm; unknown names unchanged."""
-    return ALIASES.get(algorithm, algorithm)
-
-
-def aliases_of(algorithm: str) -> list[str]:
-    """Return the other accepted names of an algorithm, sorted."""
-    return sorted(alias for alias, name in ALIASES.items() if name == algorithm)

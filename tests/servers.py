@@ -48,6 +48,35 @@ def raw(url: str) -> Iterator[redis.Redis]:
         client.close()
 
 
+def dump(store_url: str) -> dict[str, Any]:
+    """Return a store's whole content, by key, with bytes as hexadecimal digits."""
+    with raw(store_url) as store:
+        names = sorted(name.decode() for name in store.scan_iter("wager:*"))
+        return {name: _content(store, name) for name in names}
+
+
+def _text(name: bytes) -> str:
+    """Decode a name, which another test may have damaged."""
+    return name.decode(errors="backslashreplace")
+
+
+def _content(store: Any, name: str) -> Any:
+    match store.type(name).decode():
+        case "string":
+            return store.get(name).hex()
+        case "hash":
+            return {_text(field): value.hex() for field, value in sorted(store.hgetall(name).items())}
+        case "zset":
+            return {"members": [_text(member) for member in store.zrange(name, 0, -1)]}
+        case "stream":
+            entries = store.xrange(name)
+            return [[id_.decode(), [[_text(k), v.hex()] for k, v in fields.items()]] for id_, fields in entries]
+        case "list":
+            return [item.hex() for item in store.lrange(name, 0, -1)]
+        case other:
+            raise TypeError(f"{name} is a {other}")
+
+
 def keys_like(url: str, name: str) -> list[str]:
     """Return the keys of a store that contain a model's name, sorted."""
     with raw(url) as client:

@@ -23,7 +23,7 @@ from benchmarks.server import Server, running
 from learners.answers import answer_kind
 from learners.base import AnyLearner, LearnerError, Problem
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
-from learners.registry import ALL_LEARNERS, current_name
+from learners.registry import ALL_LEARNERS
 from service.settings import Settings
 
 PER_SECOND = 100
@@ -152,7 +152,7 @@ def rows(seconds: float = 6.0, algorithms: tuple[str, ...] = tuple(ALL_LEARNERS)
     """Return the table of the costliest models."""
     limits, table = Settings(), []
     for algorithm in algorithms:
-        definition = costliest(ALL_LEARNERS[current_name(algorithm)], limits)
+        definition = costliest(ALL_LEARNERS[algorithm], limits)
         with running() as server:
             create_model(server, "small", SMALL, algorithm="gaptron")
             uvloop.run(measure(server, None, 1.0))  # warms up

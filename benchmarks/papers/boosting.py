@@ -33,7 +33,7 @@ KINDS = {
     "FOLKLORE, 8 features": "folklore",
     "cost regression, 8 features": "cost-regression",
 }
-"""The kinds of weak learners, as the figures name them. The first is the default, and the only one in 0.1.0."""
+"""The kinds of weak learners, as the figures name them. The first is the default."""
 
 STREAMS = {"pendigits": 4_000, "covertype": 3_000}
 """Rounds on each stream."""

@@ -37,7 +37,7 @@ from wager_client.results import (
     Slot,
 )
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Activation",

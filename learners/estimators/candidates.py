@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from learners.estimators.fitted import Fitted
 from learners.estimators.setup import Choice, class_of, hyperparameters_of
-from learners.registry import current_name
 
 
 class Candidate(NamedTuple):
@@ -82,7 +81,7 @@ def name_of(choice: Choice) -> str:
     given = hyperparameters_of(choice)
     defaults = {"norm": "default", "norm_bound": 1.0, "intercept": "default"}
     given |= {name: getattr(choice, name) for name, value in defaults.items() if getattr(choice, name) != value}
-    return " ".join([current_name(choice.algorithm), *(f"{name}={_shown(value)}" for name, value in given.items())])
+    return " ".join([choice.algorithm, *(f"{name}={_shown(value)}" for name, value in given.items())])
 
 
 def _shown(value: Any) -> str:
@@ -98,7 +97,7 @@ def settings_of(candidate: Candidate) -> list[Candidate]:
     """Return the candidate, and the same learner with each setting to try that the candidate leaves at its default."""
     given = hyperparameters_of(candidate.choice)
     found = {candidate.name: candidate}
-    for grid in _GRIDS.get(current_name(candidate.choice.algorithm), ()):
+    for grid in _GRIDS.get(candidate.choice.algorithm, ()):
         free = {name: values for name, values in grid.items() if name not in given}
         for values in itertools.product(*free.values()):
             choice = candidate.choice._replace(hyperparameters=given | dict(zip(free, values, strict=True)))

@@ -12,7 +12,7 @@ from learners.base import AnyLearner, Contexts, NormPolicy, Problem
 from learners.context_checks import check_contexts
 from learners.mathematics.preparation import Preparation, prepare
 from learners.new_models import check_new, check_state_size
-from learners.registry import LEARNERS, STRUCTURED_LEARNERS, current_name
+from learners.registry import LEARNERS, STRUCTURED_LEARNERS
 
 NormChoice: TypeAlias = NormPolicy | Literal["default"]
 InterceptChoice: TypeAlias = bool | Literal["default"]
@@ -71,14 +71,13 @@ def class_of(algorithm: str) -> type[Any]:
     """
     if not isinstance(algorithm, str):
         raise ValueError(f"unknown algorithm {algorithm!r}; must be a name; settings of it are `hyperparameters`")
-    name = current_name(algorithm)
-    if name in STRUCTURED_LEARNERS:
-        raise ValueError(f"algorithm {name!r} answers sets or rankings; must answer a single label")
-    if name not in LEARNERS:
-        near = get_close_matches(name, LEARNERS, 1)
+    if algorithm in STRUCTURED_LEARNERS:
+        raise ValueError(f"algorithm {algorithm!r} answers sets or rankings; must answer a single label")
+    if algorithm not in LEARNERS:
+        near = get_close_matches(algorithm, LEARNERS, 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(f"unknown algorithm {algorithm!r}; {hint}known algorithms: {', '.join(sorted(LEARNERS))}")
-    return LEARNERS[name]
+    return LEARNERS[algorithm]
 
 
 def set_up(choice: Choice, n_labels: int, n_features: int) -> Setup:

@@ -177,18 +177,3 @@ def check_conditioning(problem: Problem, regularization: float, propensity: floa
     if regularization < least:
         advice = f"use a regularization of at least {rounded_up(least)}, a smaller norm_bound, or more exploration"
         raise refusal("regularization", f"A's inverse would lose its precision: {advice}")
-
-
-def product(matrix: FloatArray, vector: FloatArray) -> FloatArray:
-    """Return A v."""
-    result = np.empty(len(vector))
-    packed_product(matrix, vector, result)
-    return result
-
-
-def inverse_of(inverse: FloatArray, n: int) -> FloatArray:
-    """Return A, a packed triangle, from A⁻¹ alone; states of version 0.1.0 lack A."""
-    matrix, nothing = np.zeros_like(inverse), np.zeros(n)
-    least = max(1e-290, 1e-17 * float(largest_diagonal(inverse, n)))
-    rebuild(np.ascontiguousarray(inverse), nothing, least, matrix, nothing.copy())
-    return matrix

@@ -15,13 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy
+from learners.base import Contexts, FloatArray, IntArray, NormPolicy
 from learners.kernels import compiled, row
 
 LARGEST_NUMBER = 1e100
 """Numbers are clipped to this magnitude if no norm policy makes them smaller."""
-
-_ALL = np.empty(0, np.bool_)
 
 
 class Preparation(NamedTuple):
@@ -45,13 +43,12 @@ class Preparation(NamedTuple):
         return 1.0 if self.policy == "none" else self.bound / 2.0
 
 
-def prepare(contexts: Contexts, preparation: Preparation, as_sent: BoolArray = _ALL) -> Contexts:
+def prepare(contexts: Contexts, preparation: Preparation) -> Contexts:
     """Return contexts as the learner sees them, without overflow and without loss of tiny numbers.
 
     Args:
         contexts: n contexts, already checked; not changed.
         preparation: the policy, the bound and the intercept.
-        as_sent: which contexts to prepare, (n,); the others were prepared before they were stored. (0,) for all.
     """
     policy, _, intercept, d = preparation
     lengthens, shortens = int(intercept), policy in ("scale", "unit")
@@ -62,7 +59,7 @@ def prepare(contexts: Contexts, preparation: Preparation, as_sent: BoolArray = _
     indices = _indices(contexts, intercept, d, size)
     room = preparation.room if shortens else math.inf
     result = Contexts(starts, indices, np.empty(size), contexts.shared)
-    _write(contexts, as_sent, result, room, policy == "unit", lengthens, d, preparation.constant)
+    _write(contexts, result, room, policy == "unit", lengthens, d, preparation.constant)
     return result
 
 
@@ -75,7 +72,6 @@ def _indices(contexts: Contexts, intercept: bool, d: int, size: int) -> IntArray
 @compiled
 def _write(
     contexts: Contexts,
-    as_sent: BoolArray,
     result: Contexts,
     room: float,
     to_room: bool,
@@ -94,7 +90,7 @@ def _write(
         _copy(values, written)
         if room == math.inf:
             _clip(written)
-        elif len(as_sent) == 0 or as_sent[i]:
+        else:
             _fit(written, room, to_room)
         if extra:
             result.starts[i + 1] = end

@@ -9,7 +9,7 @@ import pydantic
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
-from learners.registry import ALL_LEARNERS, RECOMMENDED, aliases_of
+from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.access.keys import Names
 from service.catalogue.changing import changed_model, is_repeated, log_warnings, stale
 from service.catalogue.descriptions import Described, described, history_of, version_of
@@ -27,7 +27,7 @@ from service.models.reading import reading_cost
 from service.schemas.changes import ModelPatch
 from service.schemas.learners import LearnerDescription, LearnerList
 from service.schemas.models import ChangeList, DamageNote, ModelDefinition, ModelSummary
-from service.schemas.policies import POLICIES, Freshness, policies_of
+from service.schemas.policies import POLICIES, policies_of
 from service.schemas.rounds import RoundLine
 from service.store.damage import Damage
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel
@@ -139,10 +139,7 @@ class Catalogue:
     def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
         """Return a new model, and its definition and summary as stored."""
         model = new_model(definition, incarnation, self._limits)
-        left_out = {"actions" if model.vectors is None else "labels"}
-        if model.definition.freshness == Freshness():
-            left_out.add("freshness")  # earlier releases do not know this policy
-        text = model.definition.model_dump_json(exclude=left_out)
+        text = model.definition.model_dump_json(exclude={"actions" if model.vectors is None else "labels"})
         return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
 
     async def page(self, cursor: str, limit: int, own: Names) -> Page:
@@ -243,7 +240,6 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
     schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
     return LearnerDescription(
         algorithm=cls.algorithm,
-        aliases=aliases_of(cls.algorithm),
         answer=answer_kind(cls),
         summary=(cls.__doc__ or "").partition("\n")[0],
         guarantee=_default(cls).guarantee,

@@ -84,7 +84,7 @@ class OpenPredictions:
                 status=_STATUS[waiting.kinds[i]],
                 label=shown.label if model.vectors is None else decode(parts.actions[i]).chosen,
                 labels=shown.labels,
-                propensity=float(line["propensity"]) or None,
+                propensity=float(line["propensity"]),
                 holdout=bool(line["flags"] & HOLDOUT),
                 context=context_of(model, waiting.rows, i),
                 rounds_seen=int(line["rounds_seen"]),

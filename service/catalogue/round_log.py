@@ -112,7 +112,7 @@ def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> 
             prediction_id=str(id_),
             label=shown.label if actions is None else actions.chosen,
             labels=shown.labels,
-            propensity=float(line["propensity"]) or None,
+            propensity=float(line["propensity"]),
             outcome="expired" if line["kind"] == EXPIRED else "feedback",
             correct=bit_of(float(line["reward"])),
             reward=float(line["reward"]),

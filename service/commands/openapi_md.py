@@ -245,8 +245,6 @@ def _learners(schemas: Schemas) -> Iterator[str]:
     yield "The values of `learner` in `POST /models`: an `algorithm`, with any of its hyperparameters."
     for learner in describe_learners().learners:
         yield f"### {learner.algorithm}"
-        if learner.aliases:
-            yield f"Names in older versions, still accepted: {', '.join(map(code, learner.aliases))}."
         yield learner.summary + (" The default learner of new models." if learner.recommended else "")
         yield f"*Answers:* {_KINDS[learner.answer]}. *Guarantee:* {learner.guarantee}"
         yield _table(

@@ -24,7 +24,7 @@ PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]
 
 def without_default(schema: dict[str, Any]) -> None:
     """Remove the default from a JSON Schema."""
-    # The default depends on the learner. Stored definitions without a norm mean "unit".
+    # A new model gets what its learner needs: see `service.models.feature_defaults`.
     schema.pop("default", None)
 
 

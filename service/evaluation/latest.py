@@ -103,7 +103,7 @@ def _pages_of(model: Model, entries: Sequence[LogEntry], after: int) -> list[_Pa
 
 
 def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
-    """Return the rounds that have weights: version 0.1.0 stored some propensities as 0."""
+    """Return the rounds that have weights."""
     table, places = rows.table, np.flatnonzero(among & weighable(rows.table["propensity"]))
     n, masks = len(places), np.ones((0, 0), np.bool_)
     if model.vectors is not None:

@@ -21,8 +21,8 @@ def dsjson_line(
     Raises:
         FileError: if the log does not have what the format needs.
     """
-    if line["label"] is None or line["propensity"] is None:
-        raise FileError(path, f"round {line['round']}", "has several labels, or no probability; use ndjson")
+    if line["label"] is None:
+        raise FileError(path, f"round {line['round']}", "has several labels; use ndjson")
     multi, ids, p = _listed(labels, line, distribution, path)
     chosen = ids.index(line["label"])
     order = [chosen, *(i for i in range(len(ids)) if i != chosen)]

@@ -42,7 +42,7 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> Stat
         verdict=VerdictAnswer(verdict=verdict.verdict, reason=verdict.reason),
         rounds=stats.round_count,
         fold_lag=fold_lag(stats),
-        since_round=statistics.details_after + 1,
+        since_round=statistics.uncounted + 1,
         predictions=stats.predictions,
         open_predictions=open_predictions(model, now),
         expired=stats.expired,

@@ -19,7 +19,7 @@ def curve_answer(subject: Subject, statistics: RoundStatistics) -> CurveAnswer:
         mean = observed(curve.rounds[i], curve.rewards[i], curve.squares[i])
         points.append(
             CurvePoint(
-                last_round=statistics.details_after + min((i + 1) * curve.width, curve.places),
+                last_round=statistics.uncounted + min((i + 1) * curve.width, curve.places),
                 rounds=curve.rounds[i],
                 reward=MeanAnswer(mean=mean.mean, low=mean.low, high=mean.high, rounds=mean.rounds),
                 cumulative=reward / rounds if rounds else None,

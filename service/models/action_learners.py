@@ -7,7 +7,7 @@ import numpy as np
 from learners.actions.base import ActionRounds, AnyActionLearner, Candidates
 from learners.base import AnyLearner, Contexts, FloatArray, Rounds
 from learners.hyperparameters import hyperparameters
-from learners.registry import ACTION_LEARNERS, RECOMMENDED, current_name
+from learners.registry import ACTION_LEARNERS, RECOMMENDED
 from service.actions.errors import ActionLearnerError
 from service.wording.values import joined, quoted
 
@@ -49,7 +49,7 @@ def action_learner_class(algorithm: str | None) -> type[Any]:
     Raises:
         ActionLearnerError: if the algorithm needs labels, or is unknown.
     """
-    name = RECOMMENDED.algorithm if algorithm is None else current_name(algorithm)
+    name = RECOMMENDED.algorithm if algorithm is None else algorithm
     if name not in _SERVED:
         known = joined(map(quoted, _SERVED), "or")
         detail = f"got {quoted(name)}; a model with actions needs {known}"

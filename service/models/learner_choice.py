@@ -8,7 +8,7 @@ import pydantic
 
 from learners.actions.base import ActionProblem
 from learners.base import AnyLearner, Problem
-from learners.registry import ALL_LEARNERS, RECOMMENDED, current_name
+from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.actions.definition import ActionsDefinition
 from service.actions.errors import LabelsOrActionsError
 from service.actions.vectors import ActionVectors
@@ -75,11 +75,11 @@ def class_of(choice: LearnerChoice | None) -> type[Any]:
     """
     if choice is None:
         return RECOMMENDED
-    if current_name(choice.algorithm) not in ALL_LEARNERS:
+    if choice.algorithm not in ALL_LEARNERS:
         known = tuple(sorted(ALL_LEARNERS))
         detail = f"got {shown(choice.algorithm)}; {choices(choice.algorithm, known, 'known algorithms')}"
         raise UnknownAlgorithmError(detail, "learner.algorithm")
-    return ALL_LEARNERS[current_name(choice.algorithm)]
+    return ALL_LEARNERS[choice.algorithm]
 
 
 def _validated(choice: LearnerChoice, problem: Problem | ActionProblem, chosen: type[Any]) -> AnyLearner:

@@ -1,7 +1,6 @@
 """A model: its definition, and the learner, labels and record format derived from it."""
 
 import dataclasses
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -31,8 +30,6 @@ from service.models.norm_policy import ContextCheck
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
 from service.store.records.context_codec import SparseCodec
-from service.store.records.format_3 import Past
-from service.store.records.layout import AS_SENT
 from service.store.records.parts import LogRows
 from service.store.records.records import RecordFormat
 from service.store.stored_models import ModelKey, StoredPolicies
@@ -62,7 +59,6 @@ class Model:
         change_count: the number of changes.
         learner_since: the number of changes after which it has this learner. Predictions that have seen fewer hold
             evidence of another learner.
-        first: the size of its evidence and the number of its labels before its changes; None without changes.
         served_by: the learner that answers in the place of `learner`, which is that of a shadow; None for a model.
         new_state: the state with which the last change replaced the model's own; None if it did not.
         history_weight: the sum, over its changes of labels, of the number of labels after each.
@@ -75,7 +71,6 @@ class Model:
     retired: frozenset[str] = frozenset()
     change_count: int = 0
     learner_since: int = 0
-    first: tuple[int, int] | None = None
     served_by: AnyLearner | None = None
     new_state: Literal["initial"] | FromSnapshot | None = None
     history_weight: int = 0
@@ -96,8 +91,7 @@ class Model:
         """The bytes of its predictions and rounds."""
         codec = self.contexts.codec if self.vectors is None else SparseCodec(self.vectors.size)
         has_actions, size = self.vectors is not None, (self.served_by or self.learner).evidence_size
-        past = None if self.first is None else Past(self.learner_since, *self.first)
-        return RecordFormat(self.answers.form, size, codec, has_actions=has_actions, past=past)
+        return RecordFormat(self.answers.form, size, codec, has_actions=has_actions, since=self.learner_since)
 
     @cached_property
     def vectors(self) -> ActionVectors | None:
@@ -140,9 +134,8 @@ class Model:
         check_closing(definition, learner)
         count = self.change_count + 1
         since = self.learner_since if change.learner is None else count
-        first = self.first or first_of(self.learner, self.definition.labels)
         return Model(
-            self.key, definition, learner, retired, count, since, first, new_state=change.state, history_weight=weight
+            self.key, definition, learner, retired, count, since, new_state=change.state, history_weight=weight
         )
 
     def prepared(self, contexts: Contexts) -> Contexts:
@@ -150,9 +143,9 @@ class Model:
         return prepare(contexts, self.preparation)
 
     def rounds_of(self, rows: LogRows) -> Rounds:
-        """Return rounds of the log as the learner sees them. Rounds of version 3 hold prepared contexts."""
-        rounds, as_sent = self.format.rounds_of(rows), (rows.table["flags"] & AS_SENT) != 0
-        return rounds._replace(contexts=prepare(rounds.contexts, self.preparation, as_sent))
+        """Return rounds of the log as the learner sees them."""
+        rounds = self.format.rounds_of(rows)
+        return rounds._replace(contexts=self.prepared(rounds.contexts))
 
     def has_own_evidence(self, changes_seen: IntArray) -> BoolArray:
         """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded.
@@ -199,7 +192,7 @@ class Model:
     def feedback_rules(self) -> FeedbackRules:
         """How the store judges feedback."""
         accepts_late = self.definition.late_feedback == "accept"
-        return FeedbackRules(accepts_late, self.learner.needs_true_label, self.format.shape)
+        return FeedbackRules(accepts_late, self.learner.needs_true_label)
 
 
 def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:
@@ -242,8 +235,3 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
         raise as_hyperparameter_error(error, type(learner), hyperparameters(learner)) from error
     complete = completed.model_copy(update={"learner": LearnerChoice(**hyperparameters(learner))})
     return Model(ModelKey(definition.name, incarnation), complete, learner)
-
-
-def first_of(learner: AnyLearner, labels: Sequence[str]) -> tuple[int, int]:
-    """Return the size of the evidence and the number of labels of a model before its changes."""
-    return learner.evidence_size, len(labels)

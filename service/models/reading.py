@@ -12,7 +12,7 @@ from service.errors import StoreCorruptError
 from service.input_errors import InvalidInputError
 from service.models.changes import Defined, after, read_change
 from service.models.learner_choice import build_learner
-from service.models.model import Model, first_of
+from service.models.model import Model
 from service.models.unreadable import unreadable_definition
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey, StoredModel
@@ -127,7 +127,6 @@ def _after(base: Model, stored: StoredModel, count: int) -> Model:
         retired,
         count,
         max([number for number, change in numbered if change.learner is not None], default=base.learner_since),
-        base.first or first_of(base.learner, base.definition.labels),
         new_state=changes[-1].state,
         history_weight=weight,
         digest=_digest(stored, count),

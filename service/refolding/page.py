@@ -14,8 +14,6 @@ from service.replicas.folding.tails import Position
 
 _CONTEXT: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(GivenContext)
 
-_LEAST = 5e-324
-
 
 class Page(NamedTuple):
     """Consecutive rounds of a log. K is the number of labels that the model had at the last of them."""
@@ -69,7 +67,7 @@ def page_of(history: History, lines: Sequence[Mapping[str, Any]]) -> Page:
     rounds = Rounds(
         model.prepared(model.contexts.gather(contexts)),
         np.array([numbers[line["label"]] for line in lines], dtype=np.int64),
-        np.array([line["propensity"] or _LEAST for line in lines], dtype=np.float64),
+        np.array([line["propensity"] for line in lines], dtype=np.float64),
         rewards == 1.0,
         np.array(truths, dtype=np.int64),
         np.zeros((n, 0)),

@@ -22,9 +22,8 @@ from service.replicas.sums.reward_curve import NO_CURVE, CurveRows, RewardCurve,
 from service.store.records.layout import FEEDBACK, HOLDOUT
 from service.store.records.round_table import Table
 
-STATISTICS_VERSION = 3
-"""Version of the encoded statistics. Version 1 has no sums of rewards, as each reward was 0 or 1. Versions 1 and 2 have
-no details: no sums by label, no curve, no latest rounds and no holdout. Details then begin at the next round."""
+STATISTICS_VERSION = 1
+"""Version of the encoded statistics."""
 
 DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_400.0, 7 * 86_400.0)
 """Upper bounds of the delay buckets, in seconds; one more bucket has no bound."""
@@ -34,9 +33,6 @@ PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 
 SLOTS = 32
 """Number of time slots per feedback window, to count the predictions still open."""
-
-_OMITTED = {"uncounted": 0}
-"""Fields omitted at these values."""
 
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18
@@ -67,7 +63,6 @@ class RoundStatistics:
     slot_seconds: float = 1.0
     recent: tuple[tuple[int, int], ...] = ()  # (time slot, rounds predicted in it)
     uncounted: int = 0  # earlier rounds, whose statistics were damaged
-    details_after: int = 0  # rounds before the first one of the details, which are the following fields
     by_label: LabelSums = NO_LABEL_SUMS  # empty unless the model answers one of K labels
     curve: RewardCurve = NO_CURVE
     latest: LatestRounds = NO_LATEST
@@ -78,9 +73,7 @@ class RoundStatistics:
 
     def encode(self) -> bytes:
         """Encode as JSON, with the version. Decoding restores every number to the bit."""
-        fields = {"version": STATISTICS_VERSION, **vars(self)}
-        written = {name: value for name, value in fields.items() if (name, value) not in _OMITTED.items()}
-        return json.dumps(written, separators=(",", ":")).encode()
+        return json.dumps({"version": STATISTICS_VERSION, **vars(self)}, separators=(",", ":")).encode()
 
 
 def decode_statistics(statistics: bytes) -> RoundStatistics:
@@ -92,27 +85,17 @@ def decode_statistics(statistics: bytes) -> RoundStatistics:
     """
     try:
         fields = {name: _tupled(value) for name, value in json.loads(statistics).items()}
-        version = fields.pop("version", 1)
+        version = fields.pop("version")
         if version > STATISTICS_VERSION:
             raise NewerVersionError(f"the statistics have version {version}, which is newer than this service")
-        if version == 1:
-            fields |= {"reward": float(fields["correct"]), "reward_weights": fields["correct_weights"]}
-        counts = RoundStatistics(**fields | _details(fields, version))
+        readers = {"by_label": read_label_sums, "curve": read_curve, "latest": read_latest}
+        counts = RoundStatistics(**fields | {name: read(fields[name]) for name, read in readers.items()})
         buckets = len(counts.delays), len(counts.propensities)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"invalid statistics: {error}") from error
     if buckets != (len(DELAY_BOUNDS) + 1, len(PROPENSITY_BOUNDS) + 1):
         raise ValueError("invalid statistics: wrong number of buckets")
     return counts
-
-
-def _details(fields: dict[str, Any], version: int) -> dict[str, Any]:
-    """Return the details among decoded fields; of statistics without details, those that begin at the next round."""
-    if version < 3:
-        begin = fields.get("rounds", 0) + fields.get("uncounted", 0)
-        return {"details_after": begin, "by_label": NO_LABEL_SUMS, "curve": NO_CURVE, "latest": NO_LATEST}
-    readers = {"by_label": read_label_sums, "curve": read_curve, "latest": read_latest}
-    return {name: read(fields[name]) for name, read in readers.items()}
 
 
 def counted_rounds(statistics: bytes) -> int:
@@ -156,7 +139,7 @@ class StatisticsAccumulator:
         except NewerVersionError:
             self.known = False
         except ValueError:
-            self._counts = dataclasses.replace(self._empty, uncounted=round_count, details_after=round_count)
+            self._counts = dataclasses.replace(self._empty, uncounted=round_count)
 
     def use(self, labels: int | None, active: BoolArray | None = None) -> None:
         """Continue with other labels, of which `RoundStatistics` reports the last ones.

@@ -17,7 +17,6 @@ from service.errors import (
 from service.input_errors import (
     InconsistentFeedbackError,
     LabelNeededError,
-    RewardNotAcceptedError,
     UnknownLabelError,
 )
 from service.models.closing import reward_refused
@@ -54,11 +53,6 @@ REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
         NotActivatedError,
         "prediction {id} is not activated; send it to POST /activate first",
         "prediction_id",
-    ),
-    FeedbackStatus.TOO_OLD: (
-        RewardNotAcceptedError,
-        "release 0.1.0 made prediction {id}, so its reward must be 0 or 1",
-        "reward",
     ),
     FeedbackStatus.LABEL_NEEDED: (
         LabelNeededError,

@@ -103,7 +103,7 @@ def _with_slots(
         left = [action.id for action in candidates.actions]
         labels = [left.pop(int(position)) for position in labels]  # the position among those that were left
     slots = [
-        Slot(wire_form(model.name, block, token), label, p or None)
+        Slot(wire_form(model.name, block, token), label, p)
         for token, (label, p) in enumerate(zip(labels, made.propensities.tolist(), strict=True))
     ]
     moment, held = datetime.fromtimestamp(made.expires_at, UTC), made.fingerprint != mark
@@ -137,7 +137,7 @@ def _to_answers(
     name, seen = model.name, predictions.rounds_seen
     moment, shown = datetime.fromtimestamp(predictions.expires_at, UTC), model.answers.show(predictions.outputs)
     return [
-        PredictAnswer(id_, name, label, several, p or None, seen, moment, row, held_out)
+        PredictAnswer(id_, name, label, several, p, seen, moment, row, held_out)
         for id_, (label, several), p, row, held_out in zip(
             ids, shown, predictions.propensities.tolist(), listed, holdout, strict=False
         )
@@ -161,7 +161,7 @@ def _stored_or_error(model: Model, block: str, mark: bytes, record: bytes) -> St
     except StoreError as error:
         _log.error("prediction %s: %s", wire_form(model.name, block, SINGLE), error.detail)
         return error
-    if predictions is None or predictions.fingerprint not in (mark, held_out(mark)):
+    if predictions.fingerprint not in (mark, held_out(mark)):
         return PredictionConflictError(
             f"prediction {quoted(block)} already exists, with another context or other options", "prediction_id"
         )

@@ -9,8 +9,6 @@ class LearnerDescription(Answer):
     """A learner with its defaults: its guarantee, the norm it needs, and the JSON Schema of its hyperparameters."""
 
     algorithm: str
-    aliases: list[str]
-    """Names of the algorithm in older versions. New models may use them; responses contain `algorithm`."""
     answer: Literal["label", "level", "label-set", "ranking"]
     """The kind of answer: one label; one label of an ordered list; a set of labels; all labels, ranked."""
     summary: str

@@ -90,9 +90,8 @@ class Slot:
     prediction_id: str
     """The id of the request, a colon, and the number of the slot, from 0."""
     label: str
-    propensity: float | None
-    """The probability of this label given the labels of the slots before, in (0, 1]; null if it is too small for a
-    number."""
+    propensity: float
+    """The probability of this label given the labels of the slots before, in (0, 1]."""
 
 
 @dataclass
@@ -108,7 +107,7 @@ class PredictAnswer:
     labels: Annotated[list[str] | None, Field(examples=[None])]
     """The labels of a set, or all labels from first to last rank; null if the model answers one label."""
     propensity: float | None
-    """The probability of this answer, in (0, 1]; null if version 0.1.0 stored it as 0, and with `top`."""
+    """The probability of this answer, in (0, 1]; null with `top`."""
     rounds_seen: int
     """The number of rounds in the log that the answer takes into account."""
     expires_at: datetime
@@ -224,7 +223,7 @@ class RoundLine(Answer):
     label: str | None
     labels: Annotated[list[str] | None, Field(examples=[None])]
     """The set or ranking; null if the model answers one label."""
-    propensity: float | None
+    propensity: float
     outcome: Literal["feedback", "expired"]
     """`expired` if the window closed without feedback, and the model's `on_expiry` made the round."""
     correct: bool | None
@@ -233,7 +232,7 @@ class RoundLine(Answer):
     true_label: str | None
     true_labels: Annotated[list[str] | None, Field(examples=[None])]
     context: ShownContext
-    """The context that the client sent. Rounds that older versions wrote have it after the norm policy."""
+    """The context that the client sent."""
     actions: Annotated[list[LoggedAction] | None, Field(examples=[None])] = None
     """The chosen action, or all actions to choose from if `log_actions` is `all`; null for a model with labels."""
     action_count: Annotated[int | None, Field(examples=[None])] = None
@@ -263,7 +262,7 @@ class PredictionLine(Answer):
     label: str | None
     labels: Annotated[list[str] | None, Field(examples=[None])]
     """The set or ranking; null if the model answers one label."""
-    propensity: float | None
+    propensity: float
     holdout: bool
     """Whether the holdout's policy answered it."""
     context: ShownContext

@@ -89,12 +89,12 @@ def decode_sums(data: bytes) -> Sums:
     """
     try:
         fields = dict(json.loads(data))
-        if fields.pop("version", 1) > _VERSION:
+        if fields.pop("version") > _VERSION:
             raise NewerVersionError("a newer version wrote the comparison of a shadow")
         sums = Sums(**fields)
         if not all(math.isfinite(number) and number >= 0 for name, number in fields.items() if "diff" not in name):
             raise ValueError("a sum is impossible")
-    except (AttributeError, TypeError, RecursionError) as error:
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"invalid sums: {error}") from error
     return sums
 

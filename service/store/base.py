@@ -23,7 +23,6 @@ from service.store.figures import StoreReadiness as StoreReadiness  # noqa: PLC0
 from service.store.import_store import ImportStore
 from service.store.kept_store import KeptStore
 from service.store.kept_store import Snapshot as Snapshot  # noqa: PLC0414  imported from here as well
-from service.store.records.layout import VERSION
 from service.store.retention_store import RetentionStore
 from service.store.shadow_store import ShadowStore
 from service.store.stored_models import NO_POLICIES, ListedModel, ModelKey, ModelPage, StoredModel, StoredPolicies
@@ -35,7 +34,6 @@ class LogEntry(NamedTuple):
     last_round: int  # number of the last of these rounds
     block: str
     payload: bytes  # one or more rounds
-    version: int = VERSION  # of the rounds' layout
     change_count: int = 0  # changes in the log before these rounds
 
 

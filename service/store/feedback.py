@@ -4,7 +4,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from service.prediction_id import PredictionId
-from service.store.records.format_3 import RecordShape
 from service.store.records.outcomes import Outcome
 
 
@@ -28,7 +27,6 @@ class FeedbackStatus(StrEnum):
     UNKNOWN = "unknown"
     EXPIRED = "expired"
     ACTIVATION_NEEDED = "activation-needed"
-    TOO_OLD = "too-old"  # release 0.1.0 made the prediction, whose record holds no reward between 0 and 1
     BROKEN = "broken"  # the record of the prediction is damaged
     NEWER = "newer-version"  # a newer version wrote the record of the prediction
 
@@ -48,4 +46,3 @@ class FeedbackRules(NamedTuple):
 
     accept_late: bool
     label_needed: bool
-    shape: RecordShape  # of its version 3 records

@@ -45,7 +45,7 @@ def probe(tag: str) -> str:
 def model(name: str) -> str:
     """Return the key of a model's hash.
 
-    Fields: incarnation, definition, summary (not of models of 0.1.0), created_at, last_at (the moment of the last
+    Fields: incarnation, definition, summary, created_at, last_at (the moment of the last
     feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
     their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
     published. `changes` counts changes of the model, and `history` has a line of JSON for each. `definition` never
@@ -61,7 +61,6 @@ def log(name: str, incarnation: str) -> str:
 
     The id of an entry is <rounds>-<changes>, the totals up to and including this entry. Fields: `t` its type, `v` the
     version of its layout, `d` the bytes of its rounds or the JSON of its change and, for rounds, `p` their block.
-    Releases up to 0.1.0 wrote only `p` and `r`, the bytes.
     """
     return f"wager:{{{name}}}:{incarnation}:log"
 

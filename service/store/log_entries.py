@@ -5,8 +5,8 @@ finds the same damage. The numbers come from the entry ids, which the store assi
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,19 +14,16 @@ import numpy as np
 from service.errors import StoreCorruptError
 from service.store.base import ChangeEntry, LogEntry
 from service.store.damage import Damage
-from service.store.records import format_3, layout
-from service.store.records.layout import digits_of
+from service.store.records.layout import ROUND, digits_of
 from service.store.records.parts import LogRows
 from service.store.records.records import RecordFormat
 
 _BLOCK = re.compile(r"[\x21-\x7e]+")
-_ROUNDS = {layout.VERSION: layout.ROUND, format_3.VERSION: format_3.ROUND}
-_MOMENTS = {version: rounds.place("feedback_at") for version, rounds in _ROUNDS.items()}
-_NUMBERS = {version: rounds.place("round") for version, rounds in _ROUNDS.items()}
+_MOMENT, _NUMBER = ROUND.place("feedback_at"), ROUND.place("round")
 
 
 class Piece(NamedTuple):
-    """The bytes of consecutive rounds, all written by one version."""
+    """The bytes of consecutive rounds."""
 
     first: int  # number of the first round
     last: int
@@ -48,8 +45,7 @@ def mark_of(entry: LogEntry | ChangeEntry) -> bytes | None:
     """
     if isinstance(entry, ChangeEntry):
         return digits_of(entry.payload)
-    at = _MOMENTS[entry.version]
-    moment = entry.payload[at : at + 8]
+    moment = entry.payload[_MOMENT : _MOMENT + 8]
     return moment if len(moment) == 8 else None
 
 
@@ -62,8 +58,8 @@ def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> i
         after: the last round before the entry, if known; a damaged entry then begins right after it. Otherwise, an
             entry that cannot be split begins with the number stored in its first round.
     """
-    at, count = _NUMBERS[entry.version], _count(form, entry)
-    stored = int.from_bytes(entry.payload[at : at + 8], "little", signed=True)
+    count = _count(form, entry)
+    stored = int.from_bytes(entry.payload[_NUMBER : _NUMBER + 8], "little", signed=True)
     if count and (after is None or stored == entry.last_round - count + 1):
         return entry.last_round - count + 1
     if after is not None:
@@ -104,7 +100,7 @@ def read_entries(
 def _count(form: RecordFormat, entry: LogEntry) -> int | None:
     """Return the number of rounds in an entry; None if it cannot be split."""
     try:
-        return len(form.reader(entry.version).bounds(entry.payload)) - 1
+        return len(form.round_bounds(entry.payload)) - 1
     except StoreCorruptError:
         return None
 
@@ -113,18 +109,10 @@ def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -
     """Return the rows of intact entries; None if any entry has a fault, which the caller then locates."""
     numbers = [after, *(entry.last_round for entry in entries)]
     whole = [_count(form, entry) for entry in entries] == [last - first for first, last in pairwise(numbers)]
-    if not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
+    if not entries or not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
         return None
-    return _rows(form, list(_of_one_version(entries, after)))
-
-
-def _of_one_version(entries: Sequence[LogEntry], after: int) -> Iterator[Piece]:
-    """Yield intact entries as pieces, one for each run of entries of one version."""
-    for _, group in groupby(entries, key=lambda entry: entry.version):
-        some = list(group)
-        last = some[-1].last_round
-        yield Piece(after + 1, last, b"".join([entry.payload for entry in some]), some[-1])
-        after = last
+    rounds = b"".join([entry.payload for entry in entries])
+    return _rows(form, [Piece(after + 1, numbers[-1], rounds, entries[-1])])
 
 
 def read_page(form: RecordFormat, entries: Sequence[LogEntry]) -> list[Stretch]:
@@ -192,9 +180,7 @@ def _rows(form: RecordFormat, pieces: Sequence[Piece]) -> LogRows | None:
 
 
 def _checked_rows(form: RecordFormat, pieces: Sequence[Piece]) -> LogRows:
-    by_version = groupby(pieces, key=lambda piece: piece.entry.version)
-    raw = [form.reader(version).read([piece.rounds for piece in some]) for version, some in by_version]
-    rows = form.joined(raw)
+    rows = form.rows([piece.rounds for piece in pieces])
     numbers = np.concatenate([np.arange(piece.first, piece.last + 1) for piece in pieces])
     if not np.array_equal(rows.table["round"], numbers):
         raise StoreCorruptError("a round of the log has the wrong number")
@@ -203,7 +189,7 @@ def _checked_rows(form: RecordFormat, pieces: Sequence[Piece]) -> LogRows:
 
 def _each(form: RecordFormat, piece: Piece) -> list[Piece]:
     """Split a piece into single rounds."""
-    spans = enumerate(pairwise(form.reader(piece.entry.version).bounds(piece.rounds)), piece.first)
+    spans = enumerate(pairwise(form.round_bounds(piece.rounds)), piece.first)
     return [Piece(number, number, piece.rounds[start:stop], piece.entry) for number, (start, stop) in spans]
 
 

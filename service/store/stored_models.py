@@ -42,7 +42,7 @@ class ListedModel(NamedTuple):
     """The list entry of a model, which lacks the definition."""
 
     key: ModelKey
-    summary: bytes | None  # of the definition, written at creation; None for models of 0.1.0
+    summary: bytes | None  # of the definition, written at creation; None if it is lost
     definition_bytes: int
     created_at: float  # seconds since the epoch
     round_count: int

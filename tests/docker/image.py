@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.docker.engine import Check
 from tests.supply.licences import ROOT, canonical, pinned
 
-IMAGE = "wager:0.2.0.dev0"
+IMAGE = "wager:0.1.0"
 
 
 def risky_files(root: Path) -> Iterator[str]:

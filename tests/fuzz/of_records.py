@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Callable
 
 import numpy as np
@@ -14,21 +13,17 @@ from service.errors import NewerVersionError, StoreError
 from service.input_errors import ModelFileError, NewerFileError
 from service.lifecycle.foreign import checked_statistics
 from service.lifecycle.model_file import ExportedImport, ExportedModel, file_of, read_file
-from service.prediction_id import tokens_of
 from service.replicas.folding.snapshot_state import read_state
-from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, RoundStatistics, decode_statistics
-from service.store.records.context_codec import DenseCodec
+from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.store.records.layout import CHECK, HEAD, PREDICTION, ROUND, VERSION
 from tests.fuzz.target import Target
 from tests.service.sample_models import definition
-from tests.service.store.format_3 import encode_blocks_3
 from tests.service.store.samples import (
     FORMAT,
     as_round,
     check_bytes,
     resealed,
     sample_block,
-    sample_made,
     without_bodies,
 )
 
@@ -36,17 +31,10 @@ _ANSWER = FORMAT.answers.dtype.itemsize
 _LEARNERS = [ALL_LEARNERS[name](problem=Problem(3, 4, 1.0)) for name in ("banditron", "soba", "gaptron", "folklore")]
 
 
-_FIRST = {
-    "rounds": 5, "correct": 2, "correct_weights": 2.5, "delays": [0] * (len(DELAY_BOUNDS) + 1),
-    "propensities": [1] * (len(PROPENSITY_BOUNDS) + 1), "recent": [[1, 2]],
-}  # fmt: skip
-"""Statistics of version 1."""
-
-
 def _block(record: bytes) -> bool:
     """Read a block in every way."""
     found = 0
-    for read in (FORMAT.decode_stored, FORMAT.check_block, FORMAT.waiting):
+    for read in (FORMAT.decode_stored, FORMAT.waiting):
         try:
             read(record)
         except StoreError:
@@ -67,18 +55,14 @@ def _sealed_block(record: bytes) -> bool:
 
 
 def _entry(payload: bytes) -> bool:
-    """Read an entry of the log, of this version and of version 3."""
-    found = 0
-    for version in (3, VERSION):
-        reader = FORMAT.reader(version)
-        try:
-            reader.bounds(payload)
-            rounds = FORMAT.rounds_of(FORMAT.joined([reader.read([payload])]))
-        except StoreError:
-            continue
-        assert np.isfinite(rounds.contexts.values).all()
-        found += 1
-    return found > 0
+    """Read an entry of the log."""
+    try:
+        FORMAT.round_bounds(payload)
+        rounds = FORMAT.decode_rounds([payload])
+    except StoreError:
+        return False
+    assert np.isfinite(rounds.contexts.values).all()
+    return True
 
 
 def _sealed_entry(payload: bytes) -> bool:
@@ -125,20 +109,13 @@ def _file(data: bytes) -> bool:
     return True
 
 
-def _older(n: int) -> bytes:
-    """Return a block of version 3."""
-    made = sample_made(n)
-    return encode_blocks_3(FORMAT.answers, DenseCodec(3), made, [0, n], tokens_of([0, n], "b"), [bytes(16)])[0]
-
-
 def targets() -> list[Target]:
     """Return the targets of stored data."""
     blocks = [sample_block("b", n).record for n in (1, 3)]
-    blocks += [without_bodies(each) for each in blocks] + [_older(2)]
+    blocks += [without_bodies(each) for each in blocks]
     rounds = [as_round(blocks[1], i, (i == 1, 1.8e9 + i, i + 1), None) for i in range(3)]
     states = [bytes(encode_state(each, each.init())) for each in _LEARNERS]
     counts = [RoundStatistics(labels=3).encode(), dataclasses.replace(RoundStatistics(), rounds=5, correct=2).encode()]
-    counts += [json.dumps(_FIRST).encode(), json.dumps(_FIRST | {"version": 2, "reward": 1.0}).encode()]
     model = ExportedModel(
         name="m", definition=definition("m"), changes=[{"a": 1}], rounds=3, created_at=1.0,
         imports=[ExportedImport(source="s", position=3, at=1.0)],

@@ -11,7 +11,7 @@ import pytest
 
 from learners.base import Problem
 from learners.layouts import state_bytes
-from learners.registry import ALIASES, ALL_LEARNERS
+from learners.registry import ALL_LEARNERS
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/learners.md").read_text(encoding="utf-8")
@@ -58,8 +58,8 @@ def test_every_table_has_every_learner(heading: str) -> None:
 
 
 def test_every_name_exists() -> None:
-    """Each lower-case code span is an algorithm, an alias, a hyperparameter, a value, or a name of the API."""
-    known = set().union(ALL_LEARNERS, ALIASES, ANSWERS, API_NAMES, VALUES, *map(hyperparameters_of, ALL_LEARNERS))
+    """Each lower-case code span is an algorithm, a hyperparameter, a value, or a name of the API."""
+    known = set().union(ALL_LEARNERS, ANSWERS, API_NAMES, VALUES, *map(hyperparameters_of, ALL_LEARNERS))
     spans = set(re.findall(r"`([a-z][a-z0-9._-]*)`", GUIDE))
     assert spans <= known
 

@@ -154,13 +154,10 @@ ACCESS = (
         errors=(("bodies are not searched", "check_text", "check_pairs(body)", ""),),
     ),
     Errors(
-        concept="older statistics",
+        concept="damaged statistics",
         home="decode_statistics",
-        laws=("test_older_statistics_have_no_details", "test_damaged_statistics_have_one_error"),
-        errors=(
-            ("details of another version", "_details", "NO_CURVE", "fields.get('curve', NO_CURVE)"),
-            ("numbers overflow", "decode_statistics", "OverflowError", "KeyError"),
-        ),
+        laws=("test_damaged_statistics_have_one_error",),
+        errors=(("recursion is no damage", "decode_statistics", "RecursionError", "KeyError"),),
     ),
     Errors(
         concept="half surrogate pairs",

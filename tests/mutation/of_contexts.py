@@ -8,7 +8,6 @@ CONTEXTS = (
         laws=(
             "test_the_constant_is_one_more_feature",
             "test_context_and_constant_stay_within_the_bound",
-            "test_contexts_that_were_prepared_are_not_prepared_again",
             "test_scale_never_stretches",
         ),
         errors=(
@@ -20,7 +19,6 @@ CONTEXTS = (
             ),
             ("the constant is the bound", "Preparation.constant", "self.bound / 2.0", "self.bound"),
             ("short contexts are stretched", "preparation._fit", "largest > room / norm", "True"),
-            ("prepared contexts are prepared again", "preparation._write", "len(as_sent) == 0 or as_sent[i]", "True"),
         ),
     ),
     Errors(

@@ -265,8 +265,8 @@ SERVICE = (
             (
                 "another learner's state is read",
                 "decode_state",
-                "_is_of(learner, _metadata(data).get('learner'))",
-                "True",
+                "_metadata(data).get('learner') != identity(learner)",
+                "False",
             ),
         ),
     ),

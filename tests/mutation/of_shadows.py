@@ -68,15 +68,11 @@ SHADOWS = (
         ),
     ),
     Errors(
-        concept="release of a promotion",
-        laws=("test_rounds_of_a_release_follow_a_promotion",),
-        errors=(("its rounds have other sizes", "Model.format", "Past(self.learner_since, *self.first)", "None"),),
-    ),
-    Errors(
         concept="promotion",
         laws=("test_promotion_under_traffic", "test_rollback_across_a_promotion"),
         errors=(
             ("the evidence of the old learner is used", "Model.has_own_evidence", "self.learner_since", "0"),
+            ("evidence of another size is damage", "Model.format", "self.learner_since", "0"),
             ("the kept snapshot is not followed", "is_promotion", "model.new_state.then_folds", "False"),
         ),
     ),

@@ -1,13 +1,11 @@
 """Models of each kind, and helpers that damage their logs."""
 
-import functools
 import itertools
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
 from learners.base import Contexts
 from service.contexts.sparse import SparseContext, SparseFeatures
@@ -33,7 +31,6 @@ from tests.service.sample_models import (
     play,
     some_contexts,
 )
-from tests.service.store.format_3 import encode_blocks_3
 from tests.service.workers import START, Clock
 
 SPARSE = {"kind": "sparse", "size": 50, "norm": "unit", "intercept": False}
@@ -51,16 +48,6 @@ async def played(store: Store, name: str, kind: str, n: int, blocks: int | None)
     model = await make_model(store, name, **KINDS[kind])
     await (play_sparse if kind == "sparse" else play)(store, model, n, blocks=blocks)
     return model
-
-
-async def play_3(store: Store, model: Model, n: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add n rounds in two blocks, like `play` or `play_sparse`, in the format of release 0.1.0."""
-    form = model.format
-    encode = functools.partial(encode_blocks_3, form.answers, form._contexts)
-    with monkeypatch.context() as patched:
-        patched.setattr(form, "encode_blocks", encode)
-        sparse = isinstance(model.definition.features, SparseFeatures)
-        await (play_sparse if sparse else play)(store, model, n, seed, blocks=min(n, 2))
 
 
 async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:
@@ -88,8 +75,8 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
 async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) -> None:
     """Replace the log with these entries."""
     await store.command("DEL", keys.log(*model.key))
-    for number, block, rounds, version, changes in entries:
-        fields = ["t", "r", "v", version, "p", block, "d", rounds] if version == VERSION else ["p", block, "r", rounds]
+    for number, block, rounds, changes in entries:
+        fields = ["t", "r", "v", VERSION, "p", block, "d", rounds]
         await store.command("XADD", keys.log(*model.key), f"{number}-{changes}", *fields)
 
 

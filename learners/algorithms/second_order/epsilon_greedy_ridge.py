@@ -6,8 +6,7 @@ Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updat
 ε_t = min(1, (K/t)^(1/3)) of `theorem` is that of epoch-greedy (Langford and Zhang, NIPS 2007).
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -25,9 +24,7 @@ from learners.mathematics.inverse import (
     add_square,
     check_conditioning,
     check_regularization,
-    inverse_of,
     maintain,
-    product,
     rebuild,
     upkeep_cost,
 )
@@ -63,7 +60,6 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
     smaller = "squarecb"
     accepts_rewards: ClassVar[bool] = True
     labels_grow: ClassVar[bool] = True
-    added_arrays = frozenset({"matrices", "targets", "unchecked"})
     state_type = EpsilonGreedyRidgeState
     linear = True
 
@@ -113,14 +109,6 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
     def check_new(self) -> None:
         """Refuse, for new models, matrices whose condition number could grow beyond what float64 can invert."""
         check_conditioning(self.problem, self.regularization, 1.0)
-
-    def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the matrices, their targets and counts of zero, which a state of version 0.1.0 lacks."""
-        d, weights = self.problem.n_features, arrays["weights"]
-        matrices = np.array([inverse_of(inverse, d) for inverse in arrays["inverses"]])
-        targets = [product(A, np.ascontiguousarray(w)) for A, w in zip(matrices, weights.T, strict=True)]
-        counts = np.zeros(len(matrices), np.int64)
-        return {"matrices": matrices, "targets": np.ascontiguousarray(np.transpose(targets)), "unchecked": counts}
 
 
 class _Parameters(NamedTuple):

@@ -11,8 +11,7 @@ maintains A += c u u', which changes the blocks of two labels, and θ -= c u. Ev
 against A and θ (`learners.mathematics.inverse`).
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import pydantic
@@ -36,9 +35,7 @@ from learners.mathematics.inverse import (
     add_blocks,
     check_conditioning,
     check_regularization,
-    inverse_of,
     maintain,
-    product,
     rebuild,
     upkeep_cost,
 )
@@ -99,7 +96,6 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
     algorithm = "soba"
     smaller = "soba-low-rank"
     labels_grow: ClassVar[bool] = True
-    added_arrays = frozenset({"matrix", "theta", "unchecked"})
     state_type = SobaState
     linear = True
 
@@ -137,13 +133,6 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
         """Refuse, for new models, a matrix whose condition number could grow beyond what float64 can invert."""
         gamma = least_exploration(self.exploration, self.problem)
         check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
-
-    def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Return A, θ = A w and a count of zero, which a state of version 0.1.0 lacks."""
-        d, K = arrays["weights"].shape
-        matrix, w = inverse_of(arrays["inverse"], K * d), np.ascontiguousarray(arrays["weights"].T).ravel()
-        theta = np.ascontiguousarray(product(matrix, w).reshape(K, d).T)
-        return {"matrix": matrix, "theta": theta, "unchecked": np.zeros((), np.int64)}
 
 
 class _Room(NamedTuple):

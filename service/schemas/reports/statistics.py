@@ -132,8 +132,8 @@ class StatisticsAnswer(Answer):
     fold_lag: int
     """Rounds in the log that the following sums do not count yet."""
     since_round: int
-    """The first round of the details: `reward`, `latest`, `labels`, `curve`, `holdout`. Above 1 if an older version
-    counted the rounds before."""
+    """The first round of the details: `reward`, `latest`, `labels`, `curve`, `holdout`. Above 1 if the
+    statistics of the rounds before were damaged."""
     predictions: int
     open_predictions: int
     """Predictions in the window without feedback."""

@@ -1,7 +1,7 @@
 -- Activates a prediction, so that it takes feedback.
 -- KEYS: model, log, deadlines, the block. ARGV: incarnation, now, token.
 -- Returns nil if the model is gone, else the first letter of the status: recorded, duplicate if the prediction is
--- active already, expired, unknown, broken, newer-version, or `o` for a block of version 3, which is always active.
+-- active already, expired, unknown, broken or newer-version.
 local SINGLE = string.rep('\255', 8)
 if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
   return false

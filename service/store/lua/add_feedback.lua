@@ -8,7 +8,6 @@
 --       the truth, or the reward f8, which is neither 0 nor 1.
 -- Returns nil if the model is gone, otherwise two strings for each block: one letter per feedback item, the first of
 -- its status, and the recorded outcomes of the items that have one. Items that are not recorded are counted by status.
--- Blocks of version 3 stay unchanged: their letter is `o`, and add_feedback_format_3.lua joins them.
 -- Truths are compared with answers as bytes.
 local SAID, SAID_BYTES = '<BI4', 13 -- format between token and truth; bytes up to the truth
 local BEFORE_BLOCKS = 4

@@ -56,9 +56,6 @@ local function head_of(record)
   if #record >= HEAD_BYTES and string.byte(record) == VERSION then
     local _, n, _, answer_bytes = struct.unpack(HEAD, record)
     size = HEAD_BYTES + CHECK_BYTES + OPEN_COUNT_BYTES + n * (PREDICTION_BYTES + OUTCOME_BYTES + 2 * answer_bytes)
-  elseif #record >= HEAD_3_BYTES and string.byte(record) == VERSION_3 then
-    local _, n, _, answer_bytes = struct.unpack(HEAD_3, record)
-    size = HEAD_3_BYTES + n * (PREDICTION_3_BYTES + OUTCOME_3_BYTES + 2 * answer_bytes)
   end
   return string.sub(record, 1, math.min(#record, size))
 end

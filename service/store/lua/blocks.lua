@@ -44,7 +44,7 @@ local function parse_block(record)
   end
   local version = byte(record)
   if version ~= VERSION then
-    return nil, version > VERSION_3 and 'n' or version == VERSION_3 and 'o' or 'b'
+    return nil, version > VERSION and 'n' or 'b'
   end
   local _, n, flags, answer_bytes, _, expires_at = read(HEAD, record)
   local block = {record = record, n = n, answer_bytes = answer_bytes, expires_at = expires_at}

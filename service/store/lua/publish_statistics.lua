@@ -11,7 +11,7 @@ if model[1] ~= ARGV[1] then
 end
 local there = redis.call('HMGET', KEYS[2], 'rounds', 'version')
 local counted, slot = tonumber(there[1] or '-1'), 's:' .. ARGV[4]
-if counted < tonumber(ARGV[2]) and tonumber(there[2] or '1') <= tonumber(ARGV[6]) then
+if counted < tonumber(ARGV[2]) and tonumber(there[2] or '0') <= tonumber(ARGV[6]) then
   counted = tonumber(ARGV[2])
   redis.call('HSET', KEYS[2], 'rounds', ARGV[2], 'tally', ARGV[3], 'version', ARGV[6])
   if (model[3] or '[]') ~= ARGV[7] then

@@ -1,13 +1,11 @@
 -- Prepended to scripts that read the log. The id of an entry is <rounds>-<changes>, the totals including this entry.
 -- Layouts: service/store/records/layout.py.
--- Returns the rounds of an entry, and the version of their layout; nil if this version does not support the
--- entry's fields, or if it is not a round; the reader then reports it.
+-- Returns the rounds of an entry; nil if this version does not support the entry's fields, or if it is not a round; the
+-- reader then reports it.
 local function rounds_of(entry)
   local fields = entry and entry[2] or {}
-  if #fields == 4 and fields[1] == 'p' and fields[3] == 'r' then
-    return fields[4], VERSION_3
-  elseif #fields == 8 and fields[2] == 'r' and fields[4] == tostring(VERSION) and fields[7] == 'd' then
-    return fields[8], VERSION
+  if #fields == 8 and fields[2] == 'r' and fields[4] == tostring(VERSION) and fields[7] == 'd' then
+    return fields[8]
   end
 end
 
@@ -22,16 +20,14 @@ local function mark_of(entry)
   if #fields == 6 and fields[2] == 'c' and fields[5] == 'd' then
     return string.sub(redis.sha1hex(fields[6]), 1, 8)
   end
-  local rounds, version = rounds_of(entry)
-  local at = version == VERSION and ROUND_FEEDBACK_AT or ROUND_3_FEEDBACK_AT
-  return rounds and string.sub(rounds, at, at + 7)
+  local rounds = rounds_of(entry)
+  return rounds and string.sub(rounds, ROUND_FEEDBACK_AT, ROUND_FEEDBACK_AT + 7)
 end
 
 -- Returns the number stored in an entry's first round; the number in the entry's id if there is none.
 local function begin_of(entry)
-  local rounds, version = rounds_of(entry)
-  local at = version == VERSION and ROUND_ROUND or ROUND_3_ROUND
-  return rounds and #rounds >= at + 7 and struct.unpack('<i8', rounds, at) or round_count(entry)
+  local rounds = rounds_of(entry)
+  return rounds and #rounds >= ROUND_ROUND + 7 and struct.unpack('<i8', rounds, ROUND_ROUND) or round_count(entry)
 end
 
 local MOST_BYTES, MOST_AT_ONCE = 4194304, 64

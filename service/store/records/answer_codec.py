@@ -25,7 +25,6 @@ class AnswerCodec:
 
     Attributes:
         dtype: dtype of an answer: one number, or a row of K.
-        vanishing: whether a propensity may underflow a float64 and be stored as 0.
     """
 
     def __init__(
@@ -34,7 +33,6 @@ class AnswerCodec:
         self.kind = kind
         self.n_labels = n_labels
         self.dtype = np.dtype((number, () if kind == "label" else (n_labels,)))
-        self.vanishing = kind != "label"
         self.possible = possible
         self._number = np.dtype(number)
 

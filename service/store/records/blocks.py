@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from service.errors import NewerVersionError, StoreCorruptError
-from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.layout import (
     CHECK,
@@ -73,10 +72,10 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
     """Parse a record, with or without its bodies.
 
     Raises:
-        NewerVersionError: if a newer version wrote it, or one before this that no release had.
+        NewerVersionError: if a newer version wrote it.
         StoreCorruptError: if it is damaged.
     """
-    if len(record) < HEAD.size or record[0] <= format_3.VERSION:
+    if len(record) < HEAD.size or record[0] < VERSION:
         raise StoreCorruptError("a prediction's record has an unknown format")
     if record[0] != VERSION:
         raise NewerVersionError(f"a prediction's record has format {record[0]}; this version reads {VERSION}")

@@ -1,6 +1,6 @@
 """The structs of stored predictions and rounds, for Python and Lua: their fields, types and order.
 
-All numbers are little-endian. The frozen `format_3` defines the only other structs of records.
+All numbers are little-endian.
 
 A block stores the predictions of one batch in one string:
 
@@ -16,10 +16,9 @@ the last prediction of a block is closed, its bodies are dropped. A body is BODY
     context | the JSON of the context as the client sent it | actions
 
 E and the number of labels are those of the prediction; a model may have got more labels since then. Without SIZES, the
-context has the size of all contexts of the model, and nothing follows it. With the flag AS_SENT, the context is as the
-client sent it, or a hashed vector of it; without, a norm policy has been applied to it. A version refuses flags and
-kinds of outcome that it does not know (`NewerVersionError`), so it never ignores data that would change what a learner
-learns.
+context has the size of all contexts of the model, and nothing follows it. The context is as the client sent it, or a
+hashed vector of it; no norm policy has been applied to it. A version refuses flags and kinds of outcome that it does
+not know (`NewerVersionError`), so it never ignores data that would change what a learner learns.
 """
 
 import hashlib
@@ -31,18 +30,15 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-VERSION = 5
-"""Version of blocks and rounds. `format_3` is version 3, and no release wrote version 4. Others are refused."""
+VERSION = 1
+"""Version of blocks and rounds. Others are refused."""
 
-EVIDENCE, ELIGIBLE, HOLDOUT, AS_SENT, SIZES_GIVEN = 1, 2, 4, 32, 64
+EVIDENCE, ELIGIBLE, HOLDOUT, SIZES_GIVEN = 1, 2, 4, 8
 """Flags of a body: with evidence (always set; a learner without evidence stores none), with eligible labels, for
-evaluation only, with a context to which no norm policy has been applied, and with the sizes of its parts."""
+evaluation only, and with the sizes of its parts."""
 
-FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | AS_SENT | SIZES_GIVEN
+FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | SIZES_GIVEN
 """All flags that this version knows."""
-
-OTHER_FLAGS = {"UNUSED": 8, "ACTIVATION": 16}
-"""Flags that later versions may set."""
 
 OPEN, FEEDBACK, EXPIRED, PENDING, INACTIVE = range(5)
 """Kinds of outcome. An open outcome is all zeros. PENDING is feedback that waits for the window to close, INACTIVE a
@@ -126,7 +122,6 @@ SEEN = Layout(
 
 HEAD = Layout(
     version="u8",
-    # Same offsets as in version 3: release 0.1.0 allocates memory by these lengths before it refuses the version.
     predictions="u32",
     flags="u32",  # 0
     answer_bytes="u32",

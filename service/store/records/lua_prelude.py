@@ -1,6 +1,6 @@
 """The layouts of records, as Lua declarations for the store's scripts."""
 
-from service.store.records import format_3, layout
+from service.store.records import layout
 
 
 def lua_prelude() -> str:
@@ -10,7 +10,4 @@ def lua_prelude() -> str:
     lines += [f"local {kind} = {getattr(layout, kind)}" for kind in ("FEEDBACK", "EXPIRED", "PENDING", "INACTIVE")]
     for name in ("HEAD", "PREDICTION", "CHECK", "OPEN_COUNT", "OUTCOME", "ROUND"):
         lines += getattr(layout, name).lua(name)
-    lines.append(f"local VERSION_3 = {format_3.VERSION}")
-    for name in ("HEAD", "PREDICTION", "OUTCOME", "ROUND"):
-        lines += getattr(format_3, name).lua(f"{name}_3")
     return "\n".join([*lines, ""])

@@ -12,7 +12,6 @@ from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec
 from service.store.records.layout import (
     ANSWERED,
-    AS_SENT,
     BODY,
     ELIGIBLE,
     EVIDENCE,
@@ -29,7 +28,7 @@ class NewPredictions(NamedTuple):
     """n predictions made together and not yet stored."""
 
     outputs: npt.NDArray[Any]  # (n, ...), the answers in the stored dtype
-    propensities: FloatArray  # (n,), 0 if too small for a float64
+    propensities: FloatArray  # (n,)
     residual_uniforms: FloatArray  # (n,), of the draws
     evidence: FloatArray  # (n, E), of the decisions
     contexts: Contexts  # as sent, or a vector of what was sent
@@ -96,7 +95,7 @@ class BodyEncoder:
         answered, body, rows["evidence"] = rows["answered"], rows["body"], predictions.evidence
         answered["output"], answered["propensity"] = predictions.outputs, predictions.propensities
         answered["rounds_seen"], answered["changes_seen"] = predictions.rounds_seen, predictions.changes_seen
-        answered["labels"], body["flags"] = self._n_labels, EVIDENCE | AS_SENT
+        answered["labels"], body["flags"] = self._n_labels, EVIDENCE
         body["predicted_at"], body["residual_uniform"] = predictions.predicted_at, predictions.residual_uniforms
         if predictions.holdout is not None:
             body["flags"][predictions.holdout] |= HOLDOUT

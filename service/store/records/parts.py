@@ -25,7 +25,7 @@ class LogRows(NamedTuple):
     """n rounds of the log."""
 
     table: Table  # (n,)
-    contexts: Contexts  # n; as sent where `table["flags"]` has AS_SENT
+    contexts: Contexts  # n; as sent
     parts: Parts
 
 

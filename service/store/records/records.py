@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,11 +11,9 @@ import numpy as np
 
 from learners.base import BoolArray, Contexts, IntArray, Rounds
 from service.errors import StoreCorruptError
-from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.blocks import block_of
 from service.store.records.context_codec import ContextCodec
-from service.store.records.format_3 import Format3, Past, shape_of
 from service.store.records.layout import (
     CHECK,
     HEAD,
@@ -30,7 +27,7 @@ from service.store.records.layout import (
 )
 from service.store.records.new_predictions import BodyEncoder, NewPredictions
 from service.store.records.parts import NO_PARTS, LogRows, Parts, unpacked_masks
-from service.store.records.round_table import RawRounds, RoundReader, Table, row_faults
+from service.store.records.round_table import Table, row_faults
 from service.store.records.rounds import StoredRounds
 from service.store.records.soundness import Numbers, sound_rows
 from service.store.records.stored_prediction import StoredPrediction, stored_prediction
@@ -57,10 +54,7 @@ class RecordFormat:
         evidence_size: E, the number of evidence values per prediction.
         contexts: the codec of its contexts.
         has_actions: whether its rounds may have actions.
-        past: the changes of the model; None without changes.
-
-    Attributes:
-        shape: the shape of its version 3 records, an argument of their script.
+        since: the number of changes after which predictions hold evidence of this size; others may have any.
     """
 
     def __init__(
@@ -70,15 +64,13 @@ class RecordFormat:
         contexts: ContextCodec,
         *,
         has_actions: bool = False,
-        past: Past | None = None,
+        since: int = 0,
     ) -> None:
-        self.answers, self._past = answers, past or Past(0, evidence_size, answers.n_labels)
-        self._evidence_size, self._contexts, self._has_actions = evidence_size, contexts, has_actions
+        self.answers, self._contexts, self._has_actions = answers, contexts, has_actions
         self._prediction = PREDICTION.dtype(answers.dtype)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
         self._bodies = BodyEncoder(answers, evidence_size, contexts)
-        self._rounds = StoredRounds(answers, evidence_size, contexts, has_actions=has_actions, since=self._past.since)
-        self.shape = shape_of(answers, self._past.evidence_size, contexts)
+        self._rounds = StoredRounds(answers, evidence_size, contexts, has_actions=has_actions, since=since)
 
     @property
     def round_bytes(self) -> int:
@@ -89,11 +81,6 @@ class RecordFormat:
     def fixed_size(self) -> bool:
         """Whether all contexts have the same size."""
         return self._contexts.fixed_bytes is not None
-
-    @cached_property
-    def _format_3(self) -> Format3:
-        """The reader of version 3, created only if the model has such records."""
-        return Format3(self.answers, self._evidence_size, self._contexts, self._past)
 
     def sound(self, predictions: NewPredictions) -> BoolArray:
         """Return which of n predictions will be readable after they are stored, (n,)."""
@@ -154,31 +141,17 @@ class RecordFormat:
         outcomes["kind"] = np.where(predictions.inactive[start:stop], INACTIVE, OPEN)
         return outcomes.tobytes()
 
-    def decode_stored(self, record: bytes) -> StoredPrediction | None:
-        """Decode the predictions of one request, with or without bodies; return None if the block has several requests.
+    def decode_stored(self, record: bytes) -> StoredPrediction:
+        """Decode the predictions of a block, with or without bodies.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
             StoreCorruptError: if it is not a valid block.
         """
-        if record[:1] == bytes([format_3.VERSION]):
-            return self._format_3.decode_stored(record)
         block = block_of(record, self.answers)
         return stored_prediction(
             self.answers, block.predictions, block.fingerprint, block.expires_at, block.rounds_seen
         )
-
-    def check_block(self, record: bytes) -> None:
-        """Check that every open prediction of a block can be joined with feedback.
-
-        Raises:
-            NewerVersionError: if a newer version wrote it.
-            StoreCorruptError: if it is damaged.
-        """
-        if record[:1] == bytes([format_3.VERSION]):
-            self._format_3.check_block(record)
-        else:
-            self.waiting(record)
 
     def waiting(self, record: bytes) -> Waiting | None:
         """Return the predictions of a block that have no round yet, as rounds of wrong answers; None if all have one.
@@ -187,44 +160,30 @@ class RecordFormat:
             NewerVersionError: if a newer version wrote it.
             StoreCorruptError: if it is damaged.
         """
-        if record[:1] == bytes([format_3.VERSION]):
-            expires_at, raw = self._format_3.waiting(record)
-            return None if raw is None else Waiting(self.joined([raw]), [OPEN] * len(raw.table), expires_at)
         block = block_of(record, self.answers)
         rounds, kinds = block.waiting()
         return Waiting(self.rows(rounds), kinds, block.expires_at) if rounds else None
 
-    def reader(self, version: int) -> RoundReader:
-        """Return the reader of rounds of a version, which must be 3 or the current one."""
-        return self._format_3 if version == format_3.VERSION else self._rounds
+    def round_bounds(self, payload: bytes) -> list[int]:
+        """See `StoredRounds.bounds`."""
+        return self._rounds.bounds(payload)
 
-    def joined(self, raw: Sequence[RawRounds]) -> LogRows:
-        """Join consecutive rounds; return them in new arrays.
+    def rows(self, entries: Sequence[bytes]) -> LogRows:
+        """Read consecutive entries of the log; return their rounds in new arrays.
 
         Raises:
-            StoreCorruptError: if a number in one of them is impossible.
+            StoreCorruptError: if an entry belongs to another model or is damaged.
+            NewerVersionError: if a newer version wrote part of it.
         """
-        table = raw[0].table if len(raw) == 1 else np.concatenate([each.table for each in raw])
-        lengths = np.concatenate([np.diff(each.offsets) for each in raw])
-        contexts = self._contexts.decode(b"".join(each.contexts for each in raw), np.cumsum([0, *lengths]))
-        masks = [mask for each in raw for mask in each.masks]
+        table, encoded, offsets, masks, sent, actions = self._rounds.read(entries)
+        contexts = self._contexts.decode(encoded, offsets)
         labels = np.minimum(table["labels"], self.answers.n_labels).astype(np.int64)
         eligible = np.ones((len(table), 0), np.bool_)
         if any(masks) or not self._has_actions:
             eligible = unpacked_masks(masks, labels, self.answers.n_labels)
         if wrong := row_faults(self.answers, table, contexts, eligible):
             raise StoreCorruptError(f"a round of the log has an impossible {wrong[0]}")
-        sent, actions = [one for each in raw for one in each.sent], [one for each in raw for one in each.actions]
         return LogRows(table, contexts, Parts(eligible, sent, actions))
-
-    def rows(self, entries: Sequence[bytes]) -> LogRows:
-        """Read entries that this version wrote; return their rounds in new arrays.
-
-        Raises:
-            StoreCorruptError: if an entry belongs to another model or is damaged.
-            NewerVersionError: if a newer version wrote part of it.
-        """
-        return self.joined([self._rounds.read(entries)])
 
     def table(self, entries: Sequence[bytes]) -> Table:
         """Return a row for each round in entries of the log; raise as `rows` does."""

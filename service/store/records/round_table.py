@@ -1,7 +1,7 @@
-"""A table of log rounds, independent of the version that wrote them, and the checks of its numbers."""
+"""A table of log rounds, and the checks of its numbers."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,25 +23,6 @@ class RawRounds(NamedTuple):
     masks: Sequence[bytes]  # (n,), the encoded eligible labels, b"" for all
     sent: Sequence[bytes]  # (n,)
     actions: Sequence[bytes]  # (n,)
-
-
-class RoundReader(Protocol):
-    """Reads rounds written by one version."""
-
-    def bounds(self, payload: bytes) -> list[int]:
-        """Return the start of each round in an entry, and the end.
-
-        Raises:
-            StoreCorruptError: if the entry cannot be split.
-        """
-
-    def read(self, payloads: Sequence[bytes]) -> RawRounds:
-        """Read the rounds of consecutive entries.
-
-        Raises:
-            StoreCorruptError: if a round is damaged, or belongs to another model.
-            NewerVersionError: if a round is intact, but has parts or an outcome that this version does not support.
-        """
 
 
 def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:

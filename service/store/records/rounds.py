@@ -69,7 +69,11 @@ class StoredRounds:
         return self._fixed.itemsize + SIZES.size if self._whole is None else self._whole.itemsize
 
     def bounds(self, payload: bytes) -> list[int]:
-        """See `RoundReader.bounds`. If a round's length is damaged, its parts give the length."""
+        """Return the start of each round in an entry, and the end. If a round's length is damaged, its parts give it.
+
+        Raises:
+            StoreCorruptError: if the entry cannot be split.
+        """
         found = (
             self._alike(payload)
             or self._walk(payload, self._stored_length)
@@ -80,7 +84,12 @@ class StoredRounds:
         return found
 
     def read(self, payloads: Sequence[bytes]) -> RawRounds:
-        """See `RoundReader.read`."""
+        """Read the rounds of consecutive entries.
+
+        Raises:
+            StoreCorruptError: if a round is damaged, or belongs to another model.
+            NewerVersionError: if a round is intact, but has parts or an outcome that this version does not support.
+        """
         data = b"".join(payloads)
         if (whole := self._of_one_length(data)) is not None:
             self._verify(data, range(0, len(data) + 1, whole.itemsize), whole["core"])

@@ -17,9 +17,6 @@ LATEST = 253_402_300_800.0
 MOST_ROUNDS = 2**53
 """Maximum rounds in a log, because the store's scripts count in float64."""
 
-_LEAST = 5e-324
-"""The smallest float64 above 0."""
-
 
 class Numbers(NamedTuple):
     """The numbers of n predictions."""
@@ -45,7 +42,7 @@ def faults(form: AnswerCodec, numbers: Numbers) -> list[str]:
 def _columns(form: AnswerCodec, numbers: Numbers) -> Iterator[tuple[str, BoolArray]]:
     outputs, p, residual_uniforms, evidence, contexts, moments = numbers
     yield "output", form.possible(outputs)
-    yield "propensity", (p >= (0.0 if form.vanishing else _LEAST)) & (p <= 1.0)
+    yield "propensity", (p > 0.0) & (p <= 1.0)
     yield "residual_uniform", (residual_uniforms >= 0.0) & (residual_uniforms < 1.0)
     yield "evidence", np.logical_and.reduce(np.isfinite(evidence), axis=1)
     yield "context", _finite_rows(contexts)

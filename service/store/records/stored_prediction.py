@@ -18,14 +18,14 @@ class StoredPrediction(NamedTuple):
     fingerprint: bytes  # 16 bytes, of the context sent; zeros if the service generated the id
     expires_at: float  # seconds since the epoch
     rounds_seen: int
-    propensities: FloatArray  # (m,), 0 if too small for a float64
+    propensities: FloatArray  # (m,)
     outputs: npt.NDArray[Any]  # (m, ...), the answers
 
 
 def stored_prediction(
     answers: AnswerCodec, predictions: Table, fingerprint: bytes, expires_at: float, rounds_seen: int
-) -> StoredPrediction | None:
-    """Return the predictions of a block; None if the service generated the block's id and it has several.
+) -> StoredPrediction:
+    """Return the predictions of a block.
 
     Args:
         answers: the codec of the answers.
@@ -37,8 +37,6 @@ def stored_prediction(
     Raises:
         StoreCorruptError: if a number is invalid.
     """
-    if len(predictions) > 1 and fingerprint == bytes(16):
-        return None
     output, p, none = predictions["output"], predictions["propensity"], np.zeros((len(predictions), 0))
     numbers = Numbers(output, p, np.zeros(len(predictions)), none, Contexts.dense(none), (expires_at,))
     if wrong := faults(answers, numbers):

@@ -29,11 +29,10 @@ from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.connections.connections import Connection, connect
 from service.store.connections.readiness import read_readiness
 from service.store.connections.replication import Confirmed
-from service.store.records import format_3
 from service.store.redis.closing_commands import ClosingCommands
 from service.store.redis.codecs import feedback_codec
 from service.store.redis.codecs.entry_codec import decode_tail
-from service.store.redis.codecs.feedback_codec import EncodedFeedback, decode_results
+from service.store.redis.codecs.feedback_codec import decode_results
 from service.store.redis.codecs.model_stats import read_load, read_model_stats
 from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translated_error, translating_errors
@@ -53,7 +52,6 @@ _Connection: TypeAlias = Connection | Confirmed
 
 _ADD_PREDICTIONS = record_script("counts", "read_entries", "add_predictions")
 _ADD_FEEDBACK = record_script("counts", "blocks", "add_feedback")
-_ADD_FEEDBACK_FORMAT_3 = script("add_feedback_format_3")
 _READ_TAIL = record_script("read_entries", "read_tail")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
@@ -94,13 +92,11 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
         """See `Store.add_feedback`."""
         order, encoded = feedback_codec.by_block(feedback)
         fixed = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
-        replies = await self._join(_ADD_FEEDBACK, key, encoded, fixed)
-        results = {block: decode_results(*reply) for block, reply in zip(encoded, replies, strict=True)}
-        if older := feedback_codec.older(encoded, replies):
-            bits = feedback_codec.without_rewards(older)
-            replies = await self._join(_ADD_FEEDBACK_FORMAT_3, key, bits, [*fixed, *rules.shape])
-            for (block, items), reply in zip(older.items(), replies, strict=True):
-                results[block] = feedback_codec.with_refused_rewards(items, decode_results(*reply, format_3.VERSION))
+        named = [*keys.of_blocks(key.name, key.incarnation), *(keys.block(*key, block) for block in encoded)]
+        parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
+        reply = await self._run(_ADD_FEEDBACK, named, [*fixed, *parts], self._confirmed)
+        replies: list[tuple[bytes, bytes]] = _unless_gone(key, reply)
+        results = {block: decode_results(*each) for block, each in zip(encoded, replies, strict=True)}
         return feedback_codec.in_order(order, results)
 
     @translating_errors
@@ -152,19 +148,6 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
         """See `Store.close`."""
         await self._connection.close()
         await self._bulk.close()
-
-    async def _join(
-        self, script: Script, key: ModelKey, encoded: EncodedFeedback, fixed: Sequence[Any]
-    ) -> list[tuple[bytes, bytes]]:
-        """Run a script that joins feedback; return its reply for each block."""
-        joins_older = script is _ADD_FEEDBACK_FORMAT_3
-        common = _model_and_log(key) if joins_older else keys.of_blocks(key.name, key.incarnation)
-        named = [*common, *(keys.block(*key, block) for block in encoded)]
-        parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
-        replies: list[tuple[bytes, bytes]] = _unless_gone(
-            key, await self._run(script, named, [*fixed, *parts], self._confirmed)
-        )
-        return replies
 
     async def _run(
         self, script: Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None

@@ -14,8 +14,8 @@ from service.errors import NewerVersionError
 from service.store.base import Snapshot
 from service.store.damage import DamagedSnapshotError
 
-SNAPSHOT_VERSION = 2
-"""Version of a snapshot's hash. Version 1, which release 0.1.0 writes, has no version, no changes and no check."""
+SNAPSHOT_VERSION = 1
+"""Version of a snapshot's hash."""
 
 _FIELDS = {b"version", b"rounds", b"changes", b"tally", b"at", b"check", b"damaged"}
 """Known fields, other than the parts of the state, whose names are numbers."""
@@ -43,26 +43,25 @@ async def read_snapshot(fields: Mapping[bytes, bytes]) -> Snapshot:
 
 
 def _checked(fields: Mapping[bytes, bytes]) -> Snapshot:
-    version = _number(fields, b"version", b"1")
+    version = _number(fields, b"version")
     unknown = sorted(name for name in fields if not name.isdigit() and name not in _FIELDS)
     if version > SNAPSHOT_VERSION or unknown:
         what = f"field {unknown[0]!r}" if unknown else f"version {version}"
         raise NewerVersionError(f"the snapshot has {what}, which this version does not support")
-    rounds, changes = _number(fields, b"rounds", b""), _number(fields, b"changes", b"0")
+    rounds, changes = _number(fields, b"rounds"), _number(fields, b"changes")
     parts = [fields[name] for name in sorted(fields) if name.isdigit()]
     state = parts[0] if len(parts) == 1 else _joined(parts)
     snapshot = Snapshot(rounds, state, statistics=fields.get(b"tally", b""), change_count=changes)
-    has_check = version > 1 or b"check" in fields
-    if has_check and fields.get(b"check") != check_of(snapshot, version).encode():
+    if fields.get(b"check") != check_of(snapshot, version).encode():
         raise DamagedSnapshotError("its check is wrong", rounds)
     return snapshot
 
 
-def _number(fields: Mapping[bytes, bytes], name: bytes, absent: bytes) -> int:
-    text = fields.get(name, absent)
+def _number(fields: Mapping[bytes, bytes], name: bytes) -> int:
+    text = fields.get(name, b"")
     if text.isdigit() and len(text) <= _MOST_DIGITS:
         return int(text)
-    rounds = 0 if name == b"rounds" else _number(fields, b"rounds", b"")
+    rounds = 0 if name == b"rounds" else _number(fields, b"rounds")
     raise DamagedSnapshotError(f"its {name.decode()} is not a number", rounds)
 
 

@@ -12,9 +12,8 @@ from learners.algorithms.improper.folklore import Folklore
 from learners.algorithms.improper.random_features import random_features
 from learners.algorithms.improper.weak_learners import WEAK_LEARNERS, Name, WeakLearner
 from learners.base import Contexts, FloatArray, Problem
-from learners.codec import decode_state, encode_state, identity
 from tests.learners.arrays import assert_close, bits
-from tests.learners.worlds import expected_mistakes, join, make_world, one_round, play
+from tests.learners.worlds import expected_mistakes, make_world, one_round, play
 
 FEW: list[Name] = ["few-features", "cost-regression", "folklore"]
 
@@ -146,22 +145,3 @@ def test_more_weak_learners_of_few_features_are_better(name: Name) -> None:
     settings: dict[str, Any] = {"weak_learner": name, "features_per_learner": 2, "horizon": T}
     one, eight = (expected_mistakes(AdaBoostOlm(problem=problem, weak_learners=N, **settings), world) for N in (1, 8))
     assert eight < 0.85 * one
-
-
-# --- models of version 0.1.0
-
-
-def test_state_of_the_first_release_still_opens() -> None:
-    """A state whose identity lacks the new hyperparameters opens as that of Perceptrons on all features."""
-    learner = AdaBoostOlm(problem=Problem(3, 4), weak_learners=2)
-    state = join(list(play(learner, make_world(1, 10, learner.problem))))
-    after = learner.fold(learner.init(), state)
-    assert after.memories.shape == (2, 4, 3)
-    new = '"features_per_learner":8,"features_seed":0,'
-    assert new in identity(learner)
-    written = bytes(encode_state(learner, after))
-    escaped = new.replace('"', '\\"').encode()
-    assert escaped in written
-    size = int.from_bytes(written[:8], "little")
-    header = written[8 : 8 + size].replace(escaped, b"").ljust(size)
-    assert bits(decode_state(learner, written[:8] + header + written[8 + size :])) == bits(after)

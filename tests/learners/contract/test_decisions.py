@@ -31,7 +31,7 @@ def test_drawn_answers_are_valid(life: Life) -> None:
         case _:
             assert (labels.shape, labels.min() >= 0, labels.max() < K) == ((N,), True, True)
     assert life.rounds.propensities.min() > 0.0
-    assert life.rounds.propensities.max() <= 1.0 + 1e-12
+    assert life.rounds.propensities.max() <= 1.0
 
 
 def test_evidence_has_the_declared_size(life: Life) -> None:

@@ -1,4 +1,4 @@
-"""Maintained inverses: they do not drift, are rebuilt if they do, and are completed in states of 0.1.0."""
+"""Maintained inverses: they do not drift, and are rebuilt if they do."""
 
 import math
 from typing import Any, NamedTuple
@@ -6,14 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pydantic
 import pytest
-import safetensors.numpy
 
-from learners import codec
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge
 from learners.algorithms.second_order.soba import Soba
 from learners.algorithms.second_order.soba_low_rank import SobaLowRank
-from learners.base import AnyLearner, FloatArray, InvalidStateError, Problem, Rounds
-from learners.mathematics.inverse import CHECK_EVERY, LARGEST_GROWTH, add_blocks, add_square, inverse_of, rebuild
+from learners.base import AnyLearner, FloatArray, Problem, Rounds
+from learners.mathematics.inverse import CHECK_EVERY, LARGEST_GROWTH, add_blocks, add_square, rebuild
 from learners.new_models import check_new
 from tests.learners.arrays import assert_close, bits, copied, is_finite, matrix, pack, soba_inverse, unit_rows, unpacked
 from tests.learners.worlds import one_round, pick, random_rounds
@@ -185,47 +183,6 @@ def test_default_regularization_is_accepted() -> None:
             check_new(cls(problem=Problem(K, 3, 25.0)))
 
 
-# --- states of release 0.1.0
-
-
-def as_written_by_0_1_0(learner: Any, state: Any) -> bytes:
-    """Encode the state without the arrays added since 0.1.0."""
-    arrays = {name: array for name, array in state._asdict().items() if name not in learner.added_arrays}
-    return safetensors.numpy.save(arrays, metadata={"learner": codec.identity(learner)})
-
-
-@EACH
-def test_state_of_0_1_0_opens_and_folds(learner: AnyLearner) -> None:
-    """A state of 0.1.0 gains the arrays it lacks, and continues like a complete one past the next check."""
-    state = learner.fold(lenient(learner), accepted_rounds(learner, 7, 700, 0.1))
-    opened = codec.decode_state(learner, as_written_by_0_1_0(learner, state))
-    assert_close(tuple(kept_inverse(opened)), tuple(kept_inverse(state)), 1e-9)
-    more = accepted_rounds(learner, 8, CHECK_EVERY + 100, 0.1)
-    assert_close(tuple(kept_inverse(learner.fold(opened, more))), tuple(kept_inverse(learner.fold(state, more))), 1e-9)
-
-
-@EACH
-def test_state_with_only_some_added_arrays_is_refused(learner: Any) -> None:
-    """No release has written such a state."""
-    for name in learner.added_arrays:
-        arrays = {key: array for key, array in learner.init()._asdict().items() if key != name}
-        with pytest.raises(InvalidStateError, match=name):
-            codec.decode_state(learner, safetensors.numpy.save(arrays, metadata={"learner": codec.identity(learner)}))
-
-
-@EACH
-def test_damaged_state_of_0_1_0_opens_or_is_refused(learner: Any) -> None:
-    """An inverse that no run produces gives a finite, usable state or is refused."""
-    for value in (-1.0, 0.0, 1e300, -1e300):
-        state = damaged(learner.init(), 0.0)
-        getattr(state, "inverse" if hasattr(state, "inverse") else "inverses")[...] = value
-        try:
-            opened = codec.decode_state(learner, as_written_by_0_1_0(learner, state))
-        except InvalidStateError:
-            continue
-        assert is_finite(learner.fold(opened, random_rounds(1, 200, learner)))
-
-
 # --- the functions
 
 
@@ -239,7 +196,6 @@ def test_rebuild_computes_the_inverse(n: int) -> None:
     rebuild(pack(A), theta, 1.0, inverse, w)
     assert_close(unpacked(inverse), np.linalg.inv(A), 1e-11)
     assert_close(w, np.linalg.solve(A, theta), 1e-11)
-    assert_close(unpacked(inverse_of(inverse, n)), A, 1e-9)
 
 
 def test_rebuild_of_an_indefinite_matrix_is_positive() -> None:

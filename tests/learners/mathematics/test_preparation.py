@@ -75,17 +75,6 @@ def test_sparse_contexts_are_prepared_like_dense_ones(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_contexts_that_were_prepared_are_not_prepared_again(policy: NormPolicy) -> None:
-    """Rows that are not as sent keep their bits, wherever they are in the batch."""
-    matrix = np.random.default_rng(3).normal(size=(6, 3)) * 3.0
-    as_sent = np.array([True, False, True, True, False, False])
-    preparation = Preparation(policy, 1.0, False, 3)
-    prepared = prepare(Contexts.dense(matrix), preparation, as_sent).values.reshape(6, 3)
-    assert prepared[~as_sent].tobytes() == matrix[~as_sent].tobytes()
-    assert prepared[as_sent].tobytes() == prepare(Contexts.dense(matrix[as_sent]), preparation).values.tobytes()
-
-
-@pytest.mark.parametrize("policy", POLICIES)
 def test_a_batch_is_prepared_like_its_rows(policy: NormPolicy) -> None:
     """Each context has the same bits alone, in a batch, and where there is nothing but the constant."""
     matrix = np.random.default_rng(4).normal(size=(5, 4)) * 2.0

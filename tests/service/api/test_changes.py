@@ -1,13 +1,11 @@
 """The HTTP contract of changes: `PATCH /models/{name}`."""
 
 import asyncio
-import json
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from service.store.redis.redis_store import RedisStore
 from tests.service.api.http_api import Api, body_of, problem_of
 from tests.service.sample_models import LABELS, definition
 from tests.service.workers import START
@@ -52,16 +50,6 @@ async def test_a_policy_changes(api: Api, policy: str) -> None:
         tags.append(response.headers["etag"])
         assert tags[-1] == await api.tag()
     assert len(set(tags)) == len(tags)
-
-
-@pytest.mark.parametrize("lag", [0.0, 0.1])
-async def test_releases_without_freshness_read_models_that_do_not_lag(api: Api, store: RedisStore, lag: float) -> None:
-    """The stored definition names the policy only if it has another value than the default."""
-    await api.create(freshness={"max_lag_seconds": lag})
-    stored = await store.get_model(api.name)
-    assert stored is not None
-    assert ("freshness" in json.loads(stored.definition)) is (lag > 0.0)
-    assert (await api.model())["freshness"] == {"max_lag_seconds": lag}
 
 
 async def test_counts_do_not_change_the_tag(api: Api) -> None:

@@ -1,4 +1,4 @@
-"""Checks for new models only: a definition stored by an older version still opens."""
+"""Checks for new models only: a stored definition opens without them."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from service.models.reading import stored_model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey, StoredModel
 
-FORMERLY_ALLOWED: list[tuple[dict[str, Any], float]] = [
+TOO_LITTLE: list[tuple[dict[str, Any], float]] = [
     ({"algorithm": "soba", "regularization": 1e-6, "exploration": 0.02}, 30.0),
     ({"algorithm": "soba-low-rank", "regularization": 1e-6, "exploration": 0.02}, 30.0),
     ({"algorithm": "epsilon-greedy-ridge", "regularization": 1.0}, 1e4),
@@ -29,7 +29,7 @@ def opened(definition: dict[str, Any]) -> Model:
     return stored_model(StoredModel(ModelKey("m", "one"), json.dumps(definition), 0.0, 0, 0, 0))
 
 
-@pytest.mark.parametrize(("learner", "norm_bound"), FORMERLY_ALLOWED, ids=str)
+@pytest.mark.parametrize(("learner", "norm_bound"), TOO_LITTLE, ids=str)
 def test_a_new_model_refuses_too_little_regularization(learner: dict[str, Any], norm_bound: float) -> None:
     """A new model with too little regularization is refused by that name; a stored definition opens unchanged."""
     definition = definition_of(learner, norm_bound)
@@ -43,7 +43,7 @@ def test_a_new_model_refuses_too_little_regularization(learner: dict[str, Any], 
 
 def test_default_regularization_is_accepted() -> None:
     """The same learners are accepted with a norm bound of 1 and the default regularization."""
-    for learner, _ in FORMERLY_ALLOWED:
+    for learner, _ in TOO_LITTLE:
         model = new_model(
             ModelDefinition.model_validate(definition_of({"algorithm": learner["algorithm"]}, 1.0)),
             "1",

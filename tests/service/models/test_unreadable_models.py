@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -14,12 +13,10 @@ from service.store import keys
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from tests.releases import FOLDER, restore
 from tests.servers import raw
-from tests.service.keyed import bearer
 from tests.service.metrics import scrape, value
 from tests.service.sample_models import GAPTRON, LABELS, definition
-from tests.service.workers import Clock, worker
+from tests.service.workers import worker
 
 Damage = Callable[[redis.Redis, str], Any]
 
@@ -234,25 +231,6 @@ async def test_a_list_reads_no_definition(empty: str) -> None:
                 assert after["total_net_output_bytes"] - before["total_net_output_bytes"] < 50_000
         assert len((await client.get("/models")).content) < 2_000
         assert (await client.get("/models/a")).json()["labels"] == labels
-
-
-async def test_a_list_stores_the_summaries_of_older_models(tmp_path: Path) -> None:
-    """Models of release 0.1.0 are listed as they are read; the first list stores their summaries."""
-    left = json.loads((FOLDER / "0.1.0.json").read_text())
-    with EmbeddedServer(tmp_path) as server:
-        restore(server.url, left["store"])
-        async with worker(server.url, Clock(left["start"]), auth="required") as client:
-            client.headers.update(bearer(left["told"]["key"]))
-            items = await listed(client)
-            assert {item["name"] for item in items} == set(left["told"]["models"])
-            for item in items:
-                model = (await client.get(f"/models/{item['name']}")).json()
-                assert item == {k: v for k, v in model.items() if k not in DETAIL_ONLY} | {
-                    "label_count": len(model["labels"])
-                }
-            with raw(server.url) as store:
-                assert all(store.hexists(keys.model(item["name"]), "summary") for item in items)
-            assert await listed(client) == items
 
 
 async def test_a_full_store_can_be_listed(empty: str) -> None:

@@ -9,13 +9,13 @@ from pydantic import Field
 from service.models import changes
 from service.models.changes import StoredLabels
 from service.strict_body import Body
-from tests.releases import dump
+from tests.servers import dump
 from tests.service.api.http_api import Api, body_of, problem_of
 from tests.service.workers import worker
 
 
 class OlderChange(Body):
-    """A change as the release before these kinds reads it."""
+    """A change as a version reads it that knows labels and policies only."""
 
     labels: StoredLabels | None = None
     policies: dict[str, Any] = Field(default_factory=dict)

@@ -54,13 +54,6 @@ async def key_of(store: RedisStore, name: str) -> ModelKey:
     return stored.key
 
 
-async def as_in_0_1_0(store: RedisStore, name: str, block: str) -> str:
-    """Rename a block as release 0.1.0 named it; return the name."""
-    key = await key_of(store, name)
-    await store.command("RENAME", keys.block(*key, block), keys.block(*key, block.removeprefix("~")))
-    return block.removeprefix("~")
-
-
 # --- ids
 
 
@@ -81,23 +74,6 @@ async def test_only_the_services_ids_begin_with_a_tilde(client: httpx2.AsyncClie
         assert items[1]["field"] == "prediction_id"
     for own in (alone, *ids):
         assert (await client.post("/feedback", json={"prediction_id": own, "correct": True})).status_code == 200
-
-
-async def test_a_clients_id_that_names_a_block_is_a_conflict(
-    client: httpx2.AsyncClient, store: RedisStore, name: str
-) -> None:
-    """Release 0.1.0 named blocks as a client might: the item gets a 409, and the block's ids still work."""
-    await client.post("/models", json=definition(name, learner=UNIFORM))
-    block, ids = await predict_block(client, name)
-    old = await as_in_0_1_0(store, name, block)
-    batch = {"model": name, "contexts": [X, X, X], "prediction_ids": ["a", old, "b"]}
-    items = (await client.post("/predict/batch", json=batch)).json()["predictions"]
-    assert [slug(item) for item in items] == ["", "prediction-conflict", ""]
-    body = {"model": name, "context": X, "prediction_id": old}
-    assert (await client.post("/predict", json=body)).status_code == 409
-    for own in ids:
-        given = {"prediction_id": own.replace(":~", ":"), "correct": True}
-        assert (await client.post("/feedback", json=given)).json()["status"] == "recorded"
 
 
 @pytest.mark.parametrize("token", ["999999999999999", "0", "65535", "1_0", "\u0663", "9" * 30, "-1", ""])

@@ -1,4 +1,4 @@
-"""Predictions of every kind of answer and context, in blocks of either version, with feedback on them."""
+"""Predictions of every kind of answer and context, with feedback on them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,15 +9,12 @@ from learners.base import Contexts
 from service.prediction_id import tokens_of
 from service.store import keys
 from service.store.base import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
-from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
-from service.store.records.layout import VERSION
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from tests.service.store.format_3 import encode_blocks_3
 from tests.service.store.samples import NOW, WINDOW, ids_in
 
 
@@ -38,7 +35,7 @@ class Kind(NamedTuple):
     @property
     def rules(self) -> FeedbackRules:
         """The feedback rules of the predictions' model."""
-        return FeedbackRules(accept_late=False, label_needed=False, shape=self.format.shape)
+        return FeedbackRules(accept_late=False, label_needed=False)
 
 
 DENSE = Contexts.dense(np.linspace(-1.0, 1.0, 9).reshape(3, 3))
@@ -59,14 +56,11 @@ def made_of(kind: Kind) -> NewPredictions:
     return NewPredictions(outputs, np.full(n, 1 / 3), np.full(n, 0.25), evidence, kind.contexts, NOW, NOW + WINDOW, 7)
 
 
-def record_of(kind: Kind, alone: bool, version: int = VERSION) -> tuple[bytes, list[int]]:
+def record_of(kind: Kind, alone: bool) -> tuple[bytes, list[int]]:
     """Return a block of three predictions, or of the first alone, and its tokens."""
     bounds = [0, 1, 2, 3] if alone else [0, 3]
     tokens, made, fingerprints = tokens_of(bounds, "secret"), made_of(kind), [bytes(16)] * (3 if alone else 1)
-    if version == format_3.VERSION:
-        blocks = encode_blocks_3(kind.form, kind.codec, made, bounds, tokens, fingerprints)
-    else:
-        blocks = kind.format.encode_blocks(made, bounds, tokens, fingerprints)
+    blocks = kind.format.encode_blocks(made, bounds, tokens, fingerprints)
     return blocks[0], (tokens[:1] if alone else tokens).tolist()
 
 
@@ -83,15 +77,10 @@ async def new_model(store: RedisStore, name: str) -> ModelKey:
 
 
 async def judged(
-    store: RedisStore,
-    key: ModelKey,
-    kind: Kind,
-    records: Sequence[bytes],
-    tokens: Sequence[int],
-    version: int = VERSION,
+    store: RedisStore, key: ModelKey, kind: Kind, records: Sequence[bytes], tokens: Sequence[int]
 ) -> list[list[FeedbackResult]]:
     """Store these blocks between two intact ones; return the results of one feedback call, by block and prediction."""
-    whole, _ = record_of(kind, False, version)
+    whole, _ = record_of(kind, False)
     names = [f"b{i}" for i in range(len(records))]
     for name, record in zip(["before", *names, "after"], [whole, *records, whole], strict=True):
         await store.command("SET", keys.block(*key, name), record)

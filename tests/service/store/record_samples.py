@@ -58,7 +58,7 @@ def samples(draw: st.DrawFn) -> Sample:
     numbers = np.array(draw(st.lists(FLOATS, min_size=n * (d + E), max_size=n * (d + E)))).reshape(n, d + E)
     form, answer = draw(st.sampled_from(FORMS))
     answers, truth = draw(st.lists(answer, min_size=n, max_size=n)), draw(answer | st.just(UNKNOWN))
-    chance = st.floats(0.0, 1.0, exclude_min=not form.vanishing)
+    chance = st.floats(0.0, 1.0, exclude_min=True)
     probabilities, residual_uniforms = (
         np.array(draw(st.lists(chance, min_size=n, max_size=n))),
         np.linspace(0.0, 0.9, n),

@@ -30,7 +30,7 @@ from service.store.records.records import RecordFormat
 NOW = 1_800_000_000.0
 WINDOW = 600.0
 FORMAT = RecordFormat(label_codec(4), evidence_size=2, contexts=DenseCodec(3))
-STRICT = FeedbackRules(accept_late=False, label_needed=False, shape=FORMAT.shape)
+STRICT = FeedbackRules(accept_late=False, label_needed=False)
 MOMENT = struct.pack("<d", NOW)
 
 

@@ -199,5 +199,5 @@ async def test_predictions_that_wait_are_whole(scenario: Scenario) -> None:
         blocks = await model.blocks()
         assert len(blocks) == 3
         for block in blocks:
-            FORMAT.check_block(block.record)
+            FORMAT.waiting(block.record)
         await close(model)

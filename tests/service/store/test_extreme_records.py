@@ -90,7 +90,7 @@ async def test_records_of_extreme_sizes_survive(store: RedisStore, name: str, ca
     n, form = case.contexts.n, RecordFormat(case.form, case.evidence_size, case.codec, has_actions=True)
     made, tokens = made_of(case), tokens_of([0, n], "secret")
     (record,) = form.encode_blocks(made, [0, n], tokens, [bytes(16)])
-    key, rules = await new_model(store, name), FeedbackRules(accept_late=True, label_needed=False, shape=form.shape)
+    key, rules = await new_model(store, name), FeedbackRules(accept_late=True, label_needed=False)
     assert await store.add_predictions(key, [Block("b", record)], WINDOW, None) == [None]
     waiting = form.waiting(await store.command("GET", keys.block(*key, "b")))
     assert waiting is not None

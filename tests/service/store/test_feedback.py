@@ -141,13 +141,13 @@ async def test_answers_of_any_length_are_compared_as_bytes(scenario: Scenario, f
     """An answer of any length round-trips, and is right if and only if the truth equals it."""
     answer, other, third = form.encode(np.array(rows))
     shape = RecordFormat(form, 1, DenseCodec(1))
-    numbers, none, outputs = np.ones((3, 1)), np.zeros(3), form.rows(np.array(rows[:1] * 3))
-    made = NewPredictions(outputs, none, none, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
+    numbers, half, outputs = np.ones((3, 1)), np.full(3, 0.5), form.rows(np.array(rows[:1] * 3))
+    made = NewPredictions(outputs, half, half, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
     records = shape.encode_blocks(made, range(4), np.full(3, SINGLE), [bytes(16)] * 3)
     for expected in (None, without_bodies(records[0])):
         heads = await scenario.store.add_predictions(scenario.key, list(map(Block, "abc", records)), WINDOW, None)
         assert heads == [expected] * 3
-    rules = FeedbackRules(accept_late=False, label_needed=True, shape=shape.shape)
+    rules = FeedbackRules(accept_late=False, label_needed=True)
     a, b, c = map(id_of, "abc")
     items = [Feedback(a, None, answer), Feedback(a, True, None), Feedback(b, None, other), Feedback(b, False, other)]
     items += [Feedback(b, None, third), Feedback(a, False, answer), Feedback(c, False, None), Feedback(c, True, None)]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.store.records import format_3, layout
+from service.store.records import layout
 from service.store.records.layout import Layout, check_of, digits_of
 from service.store.records.lua_prelude import lua_prelude
 from service.store.redis.redis_store import RedisStore
@@ -15,7 +15,7 @@ from tests.servers import raw
 
 STRUCTS: dict[str, Layout] = {
     name: getattr(layout, name) for name in ("HEAD", "PREDICTION", "CHECK", "OPEN_COUNT", "OUTCOME", "ROUND")
-} | {f"{name}_3": getattr(format_3, name) for name in ("HEAD", "PREDICTION", "OUTCOME", "ROUND")}
+}
 VALUES: dict[str, Callable[[int], Any]] = {
     "u8": lambda i: 200 + i,
     "u16": lambda i: 60_000 + i,
@@ -68,9 +68,7 @@ async def test_checksums_agree_between_python_and_scripts(store: RedisStore) -> 
 
 def test_versions_and_kinds_are_stable() -> None:
     """Stored data stays valid, as no version, kind or flag changes its number."""
-    assert (layout.VERSION, format_3.VERSION, layout.CHECK.size) == (5, 3, 4)
+    assert (layout.VERSION, layout.CHECK.size) == (1, 4)
     kinds = (layout.OPEN, layout.FEEDBACK, layout.EXPIRED, layout.PENDING, layout.INACTIVE)
     assert kinds == (0, 1, 2, 3, 4)
-    assert (layout.EVIDENCE, layout.ELIGIBLE, layout.HOLDOUT, layout.AS_SENT) == (1, 2, 4, 32)
-    assert layout.SIZES_GIVEN == 64
-    assert layout.OTHER_FLAGS == {"UNUSED": 8, "ACTIVATION": 16}
+    assert (layout.EVIDENCE, layout.ELIGIBLE, layout.HOLDOUT, layout.SIZES_GIVEN) == (1, 2, 4, 8)

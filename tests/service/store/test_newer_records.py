@@ -36,11 +36,11 @@ async def test_a_block_with_unknown_flags_is_newer(store: RedisStore, name: str,
     heads = await store.add_predictions(key, [Block("b", record)], WINDOW, None)
     assert isinstance(heads, list)
     assert heads[0] is not None
-    for refuse in (kind.format.decode_stored, kind.format.check_block):
+    for refuse in (kind.format.decode_stored, kind.format.waiting):
         with pytest.raises(NewerVersionError):
             refuse(heads[0])
     assert await store.command("GET", keys.block(*key, "b")) == flagged
-    kind.format.check_block(with_flags(flagged, 0))
+    kind.format.waiting(with_flags(flagged, 0))
 
 
 @ALL_KINDS

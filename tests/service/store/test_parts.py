@@ -10,7 +10,7 @@ from service.errors import NewerVersionError, StoreCorruptError
 from service.prediction_id import tokens_of
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
-from service.store.records.layout import AS_SENT, HOLDOUT
+from service.store.records.layout import HOLDOUT
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.parts import NO_PARTS, LogRows, Parts
 from service.store.records.records import RecordFormat
@@ -57,7 +57,6 @@ def test_parts_survive(codec: ContextCodec, parts: Parts) -> None:
     assert list(rows.parts.actions) == (list(parts.actions) or [b""] * 3)
     assert rows.contexts.values.tobytes() == predictions.contexts.values.tobytes()
     assert rows.table["evidence"].tolist() == predictions.evidence.tolist()
-    assert (rows.table["flags"] & AS_SENT).all()
 
 
 def test_a_holdout_is_marked() -> None:

@@ -5,6 +5,7 @@ import pytest
 from service.store import keys
 from service.store.base import Feedback, Snapshot
 from service.store.log_entries import mark_of
+from service.store.records.layout import VERSION
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey, StoredPolicies
 from tests.service.store.expiries import until
@@ -112,7 +113,7 @@ async def test_a_damaged_moment_counts_as_old(scenario: Scenario) -> None:
     await store.command("DEL", keys.log(*model.key))
     for i, entry in enumerate(entries):
         payload = b"noise" if i == 0 else entry.payload
-        fields = ("t", "r", "v", entry.version, "p", entry.block, "d", payload)
+        fields = ("t", "r", "v", VERSION, "p", entry.block, "d", payload)
         await store.command("XADD", keys.log(*model.key), f"{entry.last_round}-0", *fields)
     assert not await model.store.forget_old(model.key, until(NOW + 1.0))
     assert [entry.last_round for entry in (await model.store.read_tail(model.key, 1, 10)).entries] == [2, 3]

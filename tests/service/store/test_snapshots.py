@@ -9,6 +9,7 @@ from service.errors import NewerVersionError
 from service.store import keys
 from service.store.base import PublishedStatistics, Snapshot
 from service.store.damage import DamagedSnapshotError
+from service.store.records.layout import ROUND, VERSION
 from service.store.redis import snapshot_commands
 from service.store.redis.redis_store import RedisStore
 from service.store.snapshots import parts
@@ -51,13 +52,6 @@ async def test_any_damaged_byte_of_a_snapshot_is_found(
         await store.load_snapshot(key)
 
 
-async def test_a_snapshot_that_lost_its_version_is_damaged(store: RedisStore, key: ModelKey) -> None:
-    """A snapshot without its version is not read as one of release 0.1.0, which had no checksum."""
-    await store.command("HDEL", keys.snapshot(*key), "version")
-    with pytest.raises(DamagedSnapshotError):
-        await store.load_snapshot(key)
-
-
 async def test_parts_of_another_snapshot_are_damage(store: RedisStore, key: ModelKey) -> None:
     """Intact parts in the wrong order are damage."""
     await store.command("HSET", keys.snapshot(*key), "000000", "4567", "000001", "0123")
@@ -75,10 +69,12 @@ async def test_a_snapshot_of_a_newer_version_is_not_read(
         await store.load_snapshot(key)
 
 
-async def test_a_snapshot_of_the_first_release_is_read(store: RedisStore, key: ModelKey) -> None:
-    """A snapshot of release 0.1.0 is read without a version, changes or a checksum."""
-    await store.command("HDEL", keys.snapshot(*key), "version", "changes", "check")
-    assert await store.load_snapshot(key) == KEPT._replace(change_count=0)
+@pytest.mark.parametrize("field", ["version", "rounds", "changes", "check"])
+async def test_a_snapshot_without_one_of_its_fields_is_damaged(store: RedisStore, key: ModelKey, field: str) -> None:
+    """Each number and the check are needed."""
+    await store.command("HDEL", keys.snapshot(*key), field)
+    with pytest.raises(DamagedSnapshotError):
+        await store.load_snapshot(key)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +133,7 @@ async def test_a_log_with_changes_is_trimmed(store: RedisStore, store_url: str, 
     ids = [*(f"{n}-0" for n in range(1, 501)), "500-1", "500-2"]
     with raw(store_url) as client:
         for id_ in ids:
-            client.xadd(keys.log(*key), {"p": "x", "r": "y"}, id=id_)
+            client.xadd(keys.log(*key), {"t": "r", "v": VERSION, "p": "x", "d": "y"}, id=id_)
         assert await store.save_snapshot(key, Snapshot(500, b"state", change_count=1), 2) == 500
         entries: Any = client.xrange(keys.log(*key))
     left = [id_.decode() for id_, _ in entries]
@@ -156,7 +152,8 @@ async def test_a_snapshot_is_matched_with_its_last_entry(
     key = ModelKey(name, "first")
     assert await store.create_model(key, "{}", NOW)
     with raw(store_url) as client:
-        client.xadd(keys.log(*key), {"p": "x", "r": bytes(5) + MOMENT + bytes(8)}, id="3-1")
+        rounds = bytes(ROUND.place("feedback_at")) + MOMENT
+        client.xadd(keys.log(*key), {"t": "r", "v": VERSION, "p": "x", "d": rounds}, id="3-1")
     assert await store.save_snapshot(key, Snapshot(3, b"state", moment, change_count=changes), 10) == kept
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from service.errors import NewerVersionError
 from service.store.base import ChangeEntry, LogEntry, Tail
-from service.store.records import format_3, layout
+from service.store.records import layout
 
 CHANGE_VERSION = 1
 """Version of the format of changes."""
@@ -28,7 +28,6 @@ def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry | ChangeEnt
     """Decode an entry from its id, `<rounds>-<changes>`, and its fields.
 
     Fields are `t` the type, `v` the version of its format, and `d`: the rounds, after `p` their block, or the change.
-    Before version 4 they were `p` and `r`, the rounds.
 
     Raises:
         NewerVersionError: if this version does not support its type, its version or one of its fields.
@@ -36,11 +35,7 @@ def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry | ChangeEnt
     rounds_to, _, changes_to = number.partition(b"-")
     match list(fields):
         case [b"t", t, b"v", v, b"p", block, b"d", rounds] if (t, v) == (_ROUND, _VERSION):
-            version = layout.VERSION
+            return LogEntry(int(rounds_to), block.decode(errors="replace"), rounds, int(changes_to))
         case [b"t", t, b"v", v, b"d", change] if (t, v) == (_CHANGE, str(CHANGE_VERSION).encode()):
             return ChangeEntry(int(rounds_to), int(changes_to), change)
-        case [b"p", block, b"r", rounds]:
-            version = format_3.VERSION
-        case _:
-            raise NewerVersionError(f"entry {number.decode()} of the log has a format this version does not support")
-    return LogEntry(int(rounds_to), block.decode(errors="replace"), rounds, version, int(changes_to))
+    raise NewerVersionError(f"entry {number.decode()} of the log has a format this version does not support")

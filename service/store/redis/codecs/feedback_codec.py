@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 from service.errors import StoreCorruptError
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
-from service.store.records.layout import VERSION
 from service.store.records.outcomes import decode_outcomes
 from service.tuples import named_tuples
 
@@ -18,13 +17,10 @@ _FEEDBACK, _TOKEN, _REWARD = struct.Struct("<qBI"), struct.Struct("<q"), struct.
 
 _ONLY_TRUTH, _ONLY_REWARD = 2, 3
 
-_STATUSES = {ord(status.value[0]): status for status in FeedbackStatus if status is not FeedbackStatus.TOO_OLD}
+_STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}
 
 _WITH_OUTCOME = b"rdc"
 """The letters of the statuses recorded, duplicate and conflict."""
-
-_OLDER = b"o"
-"""The letter of a prediction in a block of version 3."""
 
 
 def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[bytes]]]:
@@ -51,29 +47,14 @@ def _said(correct: bool | None, truth: bytes | None, reward: float | None) -> tu
     return _ONLY_REWARD, _REWARD.pack(reward)
 
 
-def without_rewards(encoded: EncodedFeedback) -> EncodedFeedback:
-    """Return the feedback without rewards between 0 and 1, which version 3 has no place for."""
-    return {block: [each for each in items if not _has_reward(each)] for block, items in encoded.items()}
-
-
-def with_refused_rewards(items: Sequence[bytes], results: Sequence[FeedbackResult]) -> list[FeedbackResult]:
-    """Return a result for each feedback of a block of version 3, given those of the feedback without rewards."""
-    others, too_old = iter(results), FeedbackResult(FeedbackStatus.TOO_OLD, None)
-    return [too_old if _has_reward(each) else next(others) for each in items]
-
-
-def _has_reward(packed: bytes) -> bool:
-    return packed[_TOKEN.size] == _ONLY_REWARD
-
-
 def encoded_token(token: int) -> bytes:
     """Encode a token as an argument of a script."""
     return _TOKEN.pack(token)
 
 
 def activation_status(letter: bytes) -> FeedbackStatus:
-    """Return the status of an activation; a prediction of version 3 is always active."""
-    return FeedbackStatus.DUPLICATE if letter == _OLDER else _STATUSES[ord(letter)]
+    """Return the status of an activation."""
+    return _STATUSES[ord(letter)]
 
 
 def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult]]) -> list[FeedbackResult]:
@@ -82,22 +63,11 @@ def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult
     return [next(of_block[block]) for block in order]
 
 
-def older(encoded: EncodedFeedback, replies: Iterable[tuple[bytes, bytes]]) -> EncodedFeedback:
-    """Return the feedback of the blocks that a reply reports as untouched blocks of version 3."""
-    return {block: encoded[block] for block, reply in zip(encoded, replies, strict=True) if _is_older(reply[0])}
-
-
-def _is_older(letters: bytes) -> bool:
-    return letters.startswith(_OLDER)
-
-
-def decode_results(letters: bytes, outcomes: bytes, version: int = VERSION) -> list[FeedbackResult]:
-    """Decode the results of one block from its reply; return an empty list for an untouched block of version 3."""
-    if _is_older(letters):
-        return []
+def decode_results(letters: bytes, outcomes: bytes) -> list[FeedbackResult]:
+    """Decode the results of one block from its reply."""
     try:
         n = len(letters) - len(letters.translate(None, _WITH_OUTCOME))
-        found = decode_outcomes(outcomes, n, version)
+        found = decode_outcomes(outcomes, n)
     except StoreCorruptError:
         return [FeedbackResult(FeedbackStatus.BROKEN, None)] * len(letters)
     if n == len(letters):
