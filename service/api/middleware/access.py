@@ -9,13 +9,19 @@ import logging
 from contextvars import ContextVar
 from typing import NamedTuple
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service import request_context
 from service.access import keys
 from service.access.access_control import AccessControl
 from service.access.keys import Caller, Names
-from service.api.middleware.exchange import Exchange, Header
+from service.api.responses.problems import answer_to
 from service.errors import (
+    AccessError,
+    ModelNotFoundError,
     RateLimitedError,
     StoreCorruptError,
+    StoreError,
     StoreUnavailableError,
     UnauthenticatedError,
     WrongKeysError,
@@ -104,16 +110,37 @@ def own_names() -> Names:
 
 
 class Access:
-    """Admits requests with a sufficient API key.
+    """Middleware that admits requests with a sufficient API key.
+
+    A service without API keys refuses malformed ones only: a client that sends them is misconfigured, and its requests
+    would fail wherever keys are required. It accepts a well-formed key without reading the store.
 
     Args:
-        control: checks the keys and counts their requests.
+        app: answers the requests.
+        control: checks the keys and counts their requests; None if no keys are required.
     """
 
-    def __init__(self, control: AccessControl) -> None:
-        self._gatekeeper, self._counter, self._wrong_keys = control
+    def __init__(self, app: ASGIApp, control: AccessControl | None) -> None:
+        self._app = app
+        self._control = control
 
-    async def admit(self, exchange: Exchange, need: Need) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See `ASGIApp`."""
+        need = need_of(scope["method"], scope["path"]) if scope["type"] == "http" else None
+        limit_headers: list[tuple[bytes, bytes]] = []
+        if need is not None:
+            try:
+                if self._control is None:
+                    _check_syntax(presented_key(scope))
+                else:
+                    await self._admit(self._control, scope, need, limit_headers)
+            except (AccessError, ModelNotFoundError, StoreError) as error:
+                return await answer_to(error)(scope, receive, _with_headers(send, limit_headers))
+        return await self._app(scope, receive, _with_headers(send, limit_headers) if limit_headers else send)
+
+    async def _admit(
+        self, control: AccessControl, scope: Scope, need: Need, limit_headers: list[tuple[bytes, bytes]]
+    ) -> None:
         """Check the key of a request, and note it for the functions above.
 
         Raises:
@@ -122,37 +149,40 @@ class Access:
             StoreError: if the key cannot be looked up or counted; never `StoreCorruptError`.
         """
         try:
-            caller = await self._identify(exchange)
-            await self._count(caller, exchange)
+            caller = await _identify(control, scope)
+            if caller.limit is not None:
+                counted = await control.request_counter.count(caller.key_id, caller.limit)
+                limit_headers += _limit_headers(counted)
+                _check_count(counted)
         except StoreCorruptError as error:
             _log.error("the API keys in the store cannot be read: %s", error.detail)
             raise StoreUnavailableError("the API keys cannot be read; the log of the service has the cause") from None
-        exchange.notes.key_id = caller.key_id
-        _check(caller, need, exchange.scope["path"])
+        request_context.note_key(caller.key_id)
+        _check(caller, need, scope["path"])
         _caller.set(caller)
 
-    async def _count(self, caller: Caller, exchange: Exchange) -> None:
-        if caller.limit is not None:
-            counted = await self._counter.count(caller.key_id, caller.limit)
-            exchange.more_headers += _limit_headers(counted)
-            _check_count(counted)
 
-    async def _identify(self, exchange: Exchange) -> Caller:
-        key = presented_key(exchange)
-        if key is None:
-            raise UnauthenticatedError(_HOW)
-        try:
-            return await self._gatekeeper.identify(key)
-        except UnauthenticatedError:
-            client = exchange.scope.get("client")
-            seconds = self._wrong_keys.count(client[0] if client else "")
-            if seconds is None:
-                raise
-            detail = "this address has sent too many wrong API keys; valid keys still work"
-            raise WrongKeysError(detail, retry_after=seconds) from None
+async def _identify(control: AccessControl, scope: Scope) -> Caller:
+    key = presented_key(scope)
+    if key is None:
+        raise UnauthenticatedError(_HOW)
+    try:
+        return await control.gatekeeper.identify(key)
+    except UnauthenticatedError:
+        client = scope.get("client")
+        seconds = control.wrong_keys.count(client[0] if client else "")
+        if seconds is None:
+            raise
+        detail = "this address has sent too many wrong API keys; valid keys still work"
+        raise WrongKeysError(detail, retry_after=seconds) from None
 
 
-def presented_key(exchange: Exchange) -> str | None:
+def _check_syntax(key: str | None) -> None:
+    if key is not None and not keys.is_well_formed(key):
+        raise UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
+
+
+def presented_key(scope: Scope) -> str | None:
     """Return the key of a request, from `Authorization: Bearer` or `X-API-Key`; None without these headers.
 
     `Authorization` with another scheme is not a key: a proxy may require it, and pass it on.
@@ -160,10 +190,8 @@ def presented_key(exchange: Exchange) -> str | None:
     Raises:
         UnauthenticatedError: if the headers have different keys, or `Authorization` has no scheme.
     """
-    if b"x-api-key" not in exchange.headers and b"authorization" not in exchange.headers:
-        return None
     keys = set()
-    for name, value in exchange.scope["headers"]:
+    for name, value in scope["headers"]:
         if name == b"x-api-key":
             keys.add(value)
         elif name == b"authorization":
@@ -192,7 +220,18 @@ def _check_count(counted: RequestCount) -> None:
         raise RateLimitedError(detail, retry_after=counted.resets_in or counted.window)
 
 
-def _limit_headers(counted: RequestCount) -> list[Header]:
+def _with_headers(send: Send, more: list[tuple[bytes, bytes]]) -> Send:
+    """Return a function that sends a response with further headers."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *more]}
+        await send(message)
+
+    return sent
+
+
+def _limit_headers(counted: RequestCount) -> list[tuple[bytes, bytes]]:
     """Return the key's limit and its remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
     return [

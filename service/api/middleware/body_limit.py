@@ -6,16 +6,16 @@ FastAPI's own size limit answers in plain text, bypassing the application's erro
 import asyncio
 from typing import NamedTuple
 
-from fastapi import Response
 from starlette.exceptions import HTTPException
-from starlette.types import Message, Receive, Scope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.api.middleware.exchange import Exchange
-from service.api.middleware.in_flight import Arrival
-from service.api.responses.problems import too_large
+from service.api.middleware.in_flight import PLACE, Place
+from service.api.responses.bodies import client_left, read_whole
+from service.api.responses.problems import answer_to_http, too_large
 
-CLIENT_GONE = 499
-"""The status in metrics and logs if the client disconnects before its body is complete."""
+_READ_NO_BODY = frozenset({"GET", "DELETE"})
+"""Methods whose operations read no body. It is awaited all the same: a request that loses its place, because its body
+is slow, must have had no effect. Other operations read theirs before they begin."""
 
 
 class Pace(NamedTuple):
@@ -52,57 +52,59 @@ _IMPORT_FACTOR = 20
 
 
 class BodyLimit:
-    """Checks a declared length immediately, and counts the bytes of every body.
+    """Middleware that checks a declared length immediately, and counts the bytes of every body.
 
     Args:
+        app: answers the requests.
         most: maximum bytes of a body.
         pace: the slowest body that is accepted.
     """
 
-    def __init__(self, most: MostBytes, pace: Pace) -> None:
+    def __init__(self, app: ASGIApp, most: MostBytes, pace: Pace) -> None:
+        self._app = app
         self._most = most
         self._pace = pace
         longest, least = _IMPORT_FACTOR * pace.max_seconds, _IMPORT_FACTOR * pace.min_rate
         self._import_pace = pace._replace(max_seconds=longest, min_rate=least)
 
-    def refusal(self, exchange: Exchange) -> Response | None:
-        """Return the refusal of a request if the declared length of its body is too large."""
-        declared, most = int(exchange.headers.get(b"content-length", b"0")), self._most.of(exchange.scope)
-        return too_large(most) if declared > most else None
-
-    def limit(self, exchange: Exchange) -> None:
-        """Limit the size and the time of a body while it arrives."""
-        if exchange.has_body:  # without a body, a disconnect interrupts nothing
-            pace = self._import_pace if _is_import(exchange.scope) else self._pace
-            exchange.receive = _Body(exchange.receive, exchange.arrival, self._most.of(exchange.scope), pace).receive
-
-
-async def read_whole(exchange: Exchange) -> bytes:
-    """Return the whole body of a request.
-
-    Raises:
-        HTTPException: if the body is too large or too slow, or the client disconnects.
-    """
-    parts, more = list[bytes](), True
-    while more:
-        message = await exchange.receive()
-        if message["type"] == "http.disconnect":
-            raise _client_left()
-        parts.append(message.get("body", b""))
-        more = message.get("more_body", False)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See `ASGIApp`."""
+        declared = _declared_length(scope) if scope["type"] == "http" else 0
+        if declared == 0:  # without a body, a disconnect interrupts nothing
+            return await self._app(scope, receive, send)
+        most = self._most.of(scope)
+        if declared is not None and declared > most:
+            return await too_large(most)(scope, receive, send)
+        pace = self._import_pace if _is_import(scope) else self._pace
+        place = scope.get(PLACE)
+        receive = _Body(receive, place, most, pace).receive
+        if place is not None and scope["method"] in _READ_NO_BODY:
+            try:
+                await read_whole(receive)
+            except HTTPException as error:
+                return await answer_to_http(error)(scope, receive, send)
+        return await self._app(scope, receive, send)
 
 
-def _client_left() -> HTTPException:
-    return HTTPException(CLIENT_GONE, "the client disconnected before the body was complete")
+def _declared_length(scope: Scope) -> int | None:
+    """Return the declared length of a body, 0 without a body, or None for a body in chunks."""
+    length = 0
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            length = int(value)
+        elif name == b"transfer-encoding":
+            return None
+    return length
 
 
 class _Body:
     """One arriving body."""
 
-    def __init__(self, receive: Receive, arrival: Arrival | None, max_bytes: int, pace: Pace) -> None:
+    __slots__ = ("_asked_at", "_complete", "_max_bytes", "_pace", "_place", "_receive", "_received")
+
+    def __init__(self, receive: Receive, place: Place | None, max_bytes: int, pace: Pace) -> None:
         self._receive = receive
-        self._arrival = arrival
+        self._place = place
         self._max_bytes = max_bytes
         self._pace = pace
         self._asked_at: float | None = None
@@ -115,19 +117,19 @@ class _Body:
             return await self._receive()
         message = await self._in_time()
         if message["type"] == "http.disconnect":
-            raise _client_left()
+            raise client_left()
         self._received += len(message.get("body", b""))
         if self._received > self._max_bytes:
             raise HTTPException(413, f"the body is larger than the limit of {self._max_bytes:,} bytes")
         if not message.get("more_body", False):
             self._complete = True
-            if self._arrival is not None:
-                self._arrival.end()
+            if self._place is not None:
+                self._place.keep()
         return message
 
     async def _in_time(self) -> Message:
-        if self._arrival is None:  # the body has arrived, and a timer would cost as much as the rest
-            return await self._receive()
+        if self._place is not None:
+            self._place.wait()
         if self._asked_at is None:
             self._asked_at = asyncio.get_running_loop().time()
         patience = self._pace.patience(self._received)
