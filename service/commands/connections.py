@@ -57,7 +57,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
-        super().connection_made(transport)
+        joined: Any = _JoinedWrites(transport, self.loop)
+        super().connection_made(joined)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -162,6 +163,38 @@ class LimitedProtocol(HttpToolsProtocol):
         connection = self.transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
+
+
+class _JoinedWrites:
+    """The transport of a connection, which writes the head of a response together with what follows at once."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._head = transport, loop, b""
+        self.is_closing, self.get_extra_info = transport.is_closing, transport.get_extra_info
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """See `asyncio.Transport`."""
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._loop.call_soon(self._flush)
+            return
+        self._transport.write(data)
+
+    def _flush(self) -> None:
+        """Write a head that nothing has followed yet."""
+        head, self._head = self._head, b""
+        if head and not self.is_closing():
+            self._transport.write(head)
+
+    def close(self) -> None:
+        """See `asyncio.Transport`."""
+        self._flush()
+        self._transport.close()
 
 
 def _without_upgrade(data: bytes) -> bytes:

@@ -54,7 +54,7 @@ ACCESS = (
         laws=("test_a_damaged_record_stops_its_key_only", "test_keys_in_a_value_of_another_type_are_unavailable"),
         errors=(
             ("the log shows the record", "read_record", "_reason(error)", "error"),
-            ("damage is answered with 500", "Access._admit", "StoreCorruptError", "ZeroDivisionError"),
+            ("damage is answered with 500", "Access.admit", "StoreCorruptError", "ZeroDivisionError"),
         ),
     ),
     Errors(
@@ -125,7 +125,7 @@ ACCESS = (
         concept="key syntax",
         home="Access",
         laws=("test_a_malformed_key_is_refused",),
-        errors=(("any text is a key", "_check_syntax", "not keys.is_well_formed(key)", "False"),),
+        errors=(("any text is a key", "admit", "not keys.is_well_formed(key)", "False"),),
     ),
     Errors(
         concept="query parameters",
@@ -204,7 +204,7 @@ ACCESS = (
         concept="body limit",
         home="BodyLimit",
         laws=("test_a_disconnect_interrupts_no_request_without_a_body",),
-        errors=(("a disconnect fails a download", "__call__", "declared == 0", "False"),),
+        errors=(("a disconnect fails a download", "limit", "declared == 0", "False"),),
     ),
     Errors(
         concept="wrong keys",

@@ -27,8 +27,8 @@ GATE = (
         errors=(
             (
                 "one kind of place",
-                "InFlight.__call__",
-                "self._open if need_of(scope['method'], scope['path']) is None else self._keyed",
+                "InFlight.take",
+                "self._open if open_path else self._keyed",
                 "self._keyed",
             ),
         ),

@@ -9,19 +9,15 @@ import logging
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from service import request_context
 from service.access import keys
 from service.access.access_control import AccessControl
 from service.access.keys import Caller, Names
-from service.api.responses.problems import answer_to
 from service.errors import (
-    AccessError,
-    ModelNotFoundError,
     RateLimitedError,
     StoreCorruptError,
-    StoreError,
     StoreUnavailableError,
     UnauthenticatedError,
     WrongKeysError,
@@ -29,6 +25,9 @@ from service.errors import (
 from service.store.access.tables import RequestCount
 
 _log = logging.getLogger(__name__)
+
+
+Header = tuple[bytes, bytes]
 
 
 class Need(NamedTuple):
@@ -110,49 +109,41 @@ def own_names() -> Names:
 
 
 class Access:
-    """Middleware that admits requests with a sufficient API key.
+    """Admits requests with a sufficient API key.
 
     A service without API keys refuses malformed ones only: a client that sends them is misconfigured, and its requests
     would fail wherever keys are required. It accepts a well-formed key without reading the store.
 
     Args:
-        app: answers the requests.
         control: checks the keys and counts their requests; None if no keys are required.
     """
 
-    def __init__(self, app: ASGIApp, control: AccessControl | None) -> None:
-        self._app = app
+    def __init__(self, control: AccessControl | None) -> None:
         self._control = control
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `ASGIApp`."""
-        need = need_of(scope["method"], scope["path"]) if scope["type"] == "http" else None
-        limit_headers: list[tuple[bytes, bytes]] = []
-        if need is not None:
-            try:
-                if self._control is None:
-                    _check_syntax(presented_key(scope))
-                else:
-                    await self._admit(self._control, scope, need, limit_headers)
-            except (AccessError, ModelNotFoundError, StoreError) as error:
-                return await answer_to(error)(scope, receive, _with_headers(send, limit_headers))
-        return await self._app(scope, receive, _with_headers(send, limit_headers) if limit_headers else send)
-
-    async def _admit(
-        self, control: AccessControl, scope: Scope, need: Need, limit_headers: list[tuple[bytes, bytes]]
-    ) -> None:
+    async def admit(self, scope: Scope, need: Need, limit: list[Header]) -> None:
         """Check the key of a request, and note it for the functions above.
+
+        Args:
+            scope: the request.
+            need: what it needs.
+            limit: gets the headers about the limit of the key, if it has one.
 
         Raises:
             AccessError: if the key is missing, wrong, insufficient, or has made too many requests.
             ModelNotFoundError: if it does not allow the model in the path.
             StoreError: if the key cannot be looked up or counted; never `StoreCorruptError`.
         """
+        key, control = presented_key(scope), self._control
+        if control is None:
+            if key is not None and not keys.is_well_formed(key):
+                raise UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
+            return
         try:
-            caller = await _identify(control, scope)
+            caller = await _identify(control, key, scope)
             if caller.limit is not None:
                 counted = await control.request_counter.count(caller.key_id, caller.limit)
-                limit_headers += _limit_headers(counted)
+                limit += _limit_headers(counted)
                 _check_count(counted)
         except StoreCorruptError as error:
             _log.error("the API keys in the store cannot be read: %s", error.detail)
@@ -162,8 +153,7 @@ class Access:
         _caller.set(caller)
 
 
-async def _identify(control: AccessControl, scope: Scope) -> Caller:
-    key = presented_key(scope)
+async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Caller:
     if key is None:
         raise UnauthenticatedError(_HOW)
     try:
@@ -175,11 +165,6 @@ async def _identify(control: AccessControl, scope: Scope) -> Caller:
             raise
         detail = "this address has sent too many wrong API keys; valid keys still work"
         raise WrongKeysError(detail, retry_after=seconds) from None
-
-
-def _check_syntax(key: str | None) -> None:
-    if key is not None and not keys.is_well_formed(key):
-        raise UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
 
 
 def presented_key(scope: Scope) -> str | None:
@@ -220,18 +205,7 @@ def _check_count(counted: RequestCount) -> None:
         raise RateLimitedError(detail, retry_after=counted.resets_in or counted.window)
 
 
-def _with_headers(send: Send, more: list[tuple[bytes, bytes]]) -> Send:
-    """Return a function that sends a response with further headers."""
-
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *more]}
-        await send(message)
-
-    return sent
-
-
-def _limit_headers(counted: RequestCount) -> list[tuple[bytes, bytes]]:
+def _limit_headers(counted: RequestCount) -> list[Header]:
     """Return the key's limit and its remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
     return [

@@ -4,14 +4,14 @@ FastAPI's own size limit answers in plain text, bypassing the application's erro
 """
 
 import asyncio
-from typing import NamedTuple
+from collections.abc import Awaitable, Generator
+from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope
 
-from service.api.middleware.in_flight import PLACE, Place
+from service.api.middleware.in_flight import Place
 from service.api.responses.bodies import client_left, read_whole
-from service.api.responses.problems import answer_to_http, too_large
 
 _READ_NO_BODY = frozenset({"GET", "DELETE"})
 """Methods whose operations read no body. It is awaited all the same: a request that loses its place, because its body
@@ -38,10 +38,6 @@ class MostBytes(NamedTuple):
     of_request: int
     of_import: int  # of the file of a model
 
-    def of(self, scope: Scope) -> int:
-        """Return the maximum bytes of the body of a request."""
-        return self.of_import if _is_import(scope) else self.of_request
-
 
 def _is_import(scope: Scope) -> bool:
     return bool(scope["method"] == "POST" and scope["path"].endswith("/import"))
@@ -52,38 +48,46 @@ _IMPORT_FACTOR = 20
 
 
 class BodyLimit:
-    """Middleware that checks a declared length immediately, and counts the bytes of every body.
+    """Checks a declared length immediately, and counts the bytes of every body.
 
     Args:
-        app: answers the requests.
         most: maximum bytes of a body.
         pace: the slowest body that is accepted.
     """
 
-    def __init__(self, app: ASGIApp, most: MostBytes, pace: Pace) -> None:
-        self._app = app
+    def __init__(self, most: MostBytes, pace: Pace) -> None:
         self._most = most
         self._pace = pace
         longest, least = _IMPORT_FACTOR * pace.max_seconds, _IMPORT_FACTOR * pace.min_rate
         self._import_pace = pace._replace(max_seconds=longest, min_rate=least)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `ASGIApp`."""
-        declared = _declared_length(scope) if scope["type"] == "http" else 0
+    async def limit(self, scope: Scope, receive: Receive, place: Place | None) -> Receive:
+        """Return a function that receives a body within the limits.
+
+        Args:
+            scope: the request.
+            receive: receives its body.
+            place: its place among those in flight.
+
+        Raises:
+            HTTPException: if the declared length is too large, or a body that the operation does not read is refused.
+        """
+        declared = _declared_length(scope)
         if declared == 0:  # without a body, a disconnect interrupts nothing
-            return await self._app(scope, receive, send)
-        most = self._most.of(scope)
+            return receive
+        most, pace = self._most.of_request, self._pace
+        if _is_import(scope):
+            most, pace = self._most.of_import, self._import_pace
         if declared is not None and declared > most:
-            return await too_large(most)(scope, receive, send)
-        pace = self._import_pace if _is_import(scope) else self._pace
-        place = scope.get(PLACE)
-        receive = _Body(receive, place, most, pace).receive
+            raise _too_large(most)
+        limited = _Body(receive, place, most, pace).receive
         if place is not None and scope["method"] in _READ_NO_BODY:
-            try:
-                await read_whole(receive)
-            except HTTPException as error:
-                return await answer_to_http(error)(scope, receive, send)
-        return await self._app(scope, receive, send)
+            await read_whole(limited)
+        return limited
+
+
+def _too_large(most: int) -> HTTPException:
+    return HTTPException(413, f"the body is larger than the limit of {most:,} bytes")
 
 
 def _declared_length(scope: Scope) -> int | None:
@@ -115,19 +119,26 @@ class _Body:
         """Return the next message. After the body is complete, wait for the client to disconnect."""
         if self._complete:
             return await self._receive()
-        message = await self._in_time()
+        waiting = self._receive().__await__()
+        try:
+            awaited = next(waiting)
+        except StopIteration as arrived:  # usually; a timer would cost as much as the other checks together
+            message: Message = arrived.value
+        else:
+            message = await self._in_time(_Rest(waiting, awaited))
         if message["type"] == "http.disconnect":
             raise client_left()
         self._received += len(message.get("body", b""))
         if self._received > self._max_bytes:
-            raise HTTPException(413, f"the body is larger than the limit of {self._max_bytes:,} bytes")
+            raise _too_large(self._max_bytes)
         if not message.get("more_body", False):
             self._complete = True
             if self._place is not None:
                 self._place.keep()
         return message
 
-    async def _in_time(self) -> Message:
+    async def _in_time(self, rest: Awaitable[Message]) -> Message:
+        """Wait for a message. Until the body is complete, a newer request may take the place of this one."""
         if self._place is not None:
             self._place.wait()
         if self._asked_at is None:
@@ -135,7 +146,27 @@ class _Body:
         patience = self._pace.patience(self._received)
         try:
             async with asyncio.timeout_at(self._asked_at + patience):
-                return await self._receive()
+                return await rest
         except TimeoutError:
             detail = f"the body was incomplete after {patience:.3g} s: {self._received:,} bytes had arrived"
             raise HTTPException(408, detail, {"Connection": "close"}) from None
+
+
+class _Rest:
+    """What remains of an awaitable after its first step.
+
+    Args:
+        waiting: its iterator.
+        awaited: what the first step waits for.
+    """
+
+    def __init__(self, waiting: Generator[Any, Any, Message], awaited: Any) -> None:
+        self._waiting, self._awaited = waiting, awaited
+
+    def __await__(self) -> Generator[Any, Any, Message]:
+        """See `Awaitable`."""
+        try:
+            yield self._awaited
+            return (yield from self._waiting)
+        finally:
+            self._waiting.close()

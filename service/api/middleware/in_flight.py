@@ -7,16 +7,10 @@ others. At the limit, a new request replaces the oldest one that waits for its b
 import asyncio
 
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.middleware.access import need_of
-from service.api.responses.problems import answer_to, answer_to_http
 from service.errors import OverloadedError
 
-PLACE = "wager.place"
-"""The key of the ASGI scope with the place of a request."""
-
-_LOST = HTTPException(
+LOST = HTTPException(
     408, "the body was still arriving when the worker reached its limit of requests in flight", {"Connection": "close"}
 )
 
@@ -25,39 +19,32 @@ _OPEN_SHARE = 10
 
 
 class InFlight:
-    """Middleware that gives each request one of the places of a worker.
-
-    Health checks need none: a busy worker is alive.
+    """The places of one worker. Health checks need none: a busy worker is alive.
 
     Args:
-        app: answers the requests.
         most: maximum requests in flight. Requests that need no key have an additional tenth, at least one.
     """
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
-        self._app = app
+    def __init__(self, most: int) -> None:
         self._keyed = Places(most)
         self._open = Places(max(1, most // _OPEN_SHARE))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `ASGIApp`."""
-        if scope["type"] != "http" or scope["path"] in _ALWAYS:
-            return await self._app(scope, receive, send)
-        places = self._open if need_of(scope["method"], scope["path"]) is None else self._keyed
+    def take(self, path: str, *, open_path: bool) -> "Place | None":
+        """Take a place for a request; None if it needs none.
+
+        Args:
+            path: the path of the request.
+            open_path: whether it needs no key.
+
+        Raises:
+            OverloadedError: if no place is free.
+        """
+        if path in _ALWAYS:
+            return None
+        places = self._open if open_path else self._keyed
         if not places.have_room():
-            busy = OverloadedError(f"this worker has reached its limit of {places.most:,} such requests in flight")
-            return await answer_to(busy)(scope, receive, send)
-        place = scope[PLACE] = Place(places)
-        places.taken += 1
-        try:
-            await self._app(scope, receive, send)
-        except asyncio.CancelledError:
-            if not place.is_lost:
-                raise
-            await answer_to_http(_LOST)(scope, receive, send)
-        finally:
-            places.taken -= 1
-            place.keep()
+            raise OverloadedError(f"this worker has reached its limit of {places.most:,} such requests in flight")
+        return Place(places)
 
 
 class Places:
@@ -91,6 +78,7 @@ class Place:
 
     def __init__(self, places: Places) -> None:
         self._places = places
+        places.taken += 1
         self._task: asyncio.Task[None] | None = None
         self.is_lost = False
 
@@ -102,6 +90,11 @@ class Place:
     def keep(self) -> None:
         """Keep the place: the body is complete."""
         self._places.waiting.pop(self, None)
+
+    def free(self) -> None:
+        """Leave the place to another request."""
+        self._places.taken -= 1
+        self.keep()
 
     def lose(self) -> None:
         """Stop waiting for the body."""

@@ -18,10 +18,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
-from service.api.responses.problems import answer_to
-from service.errors import AccessError, ForeignOriginError, UnknownHostError
+from service.errors import ForeignOriginError, UnknownHostError
 from service.wording.values import quoted
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+?)\.?)(?::([0-9]{0,5}))?", re.IGNORECASE)
@@ -38,29 +35,18 @@ class _Authority(NamedTuple):
 
 
 class OwnPages:
-    """Middleware that knows the hosts and the origins of the pages that may use the service without a key.
+    """The hosts and the origins of the pages that may use the service without a key.
 
     Every IP address is an own host: a page of another site has a name.
 
     Args:
-        app: answers the requests.
         hosts: names of the service, in addition to `localhost`.
         origins: the origins that CORS allows.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str], origins: Collection[str]) -> None:
-        self._app = app
+    def __init__(self, hosts: Collection[str], origins: Collection[str]) -> None:
         self._hosts = frozenset({"localhost", *(host.lower().removesuffix(".") for host in hosts)})
         self._origins = frozenset(origin.encode("ascii") for origin in origins)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `ASGIApp`."""
-        if scope["type"] == "http":
-            try:
-                self.check(scope["method"], scope["headers"])
-            except AccessError as error:
-                return await answer_to(error)(scope, receive, send)
-        return await self._app(scope, receive, send)
 
     def check(self, method: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Check the headers of a request. A request without them is not from a browser.

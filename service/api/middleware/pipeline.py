@@ -2,11 +2,8 @@
 
 1. The observer gives the request an id, completes the headers of its response, and counts and logs it at the end.
 2. CORS answers a preflight request, and lets pages of listed origins read the response.
-3. An unexpected error, or the end of the worker, becomes a problem.
-4. Without API keys, the page of another site is refused.
-5. The request takes a place among those in flight.
-6. Its API key must allow it.
-7. Its body must not be too large or too slow.
+3. Admission refuses requests: of pages of other sites, above a limit, without a sufficient key, with a body that is too
+   large or too slow.
 
 Middleware that is added to the application surrounds all of them.
 """
@@ -18,9 +15,9 @@ from fastapi.middleware import Middleware
 
 from service.access.access_control import AccessControl
 from service.api.middleware.access import Access
+from service.api.middleware.admission import Admission
 from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
 from service.api.middleware.cors import Cors
-from service.api.middleware.failures import Failures
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.observer import Observer
 from service.api.middleware.own_pages import OwnPages
@@ -55,13 +52,14 @@ def pipeline(policy: RequestPolicy, now: Callable[[], float]) -> list[Middleware
         now: returns seconds of a monotonic clock.
     """
     limits, origins = policy.limits, policy.origins
-    most = MostBytes(limits.body_bytes, limits.import_bytes)
     return [
         Middleware(Observer, policy.telemetry, now),
         *([Middleware(Cors, origins)] if origins else []),
-        Middleware(Failures),
-        *([Middleware(OwnPages, policy.hosts, origins)] if policy.access is None else []),
-        Middleware(InFlight, limits.in_flight),
-        Middleware(Access, policy.access),
-        Middleware(BodyLimit, most, limits.pace),
+        Middleware(
+            Admission,
+            OwnPages(policy.hosts, origins) if policy.access is None else None,
+            InFlight(limits.in_flight),
+            Access(policy.access),
+            BodyLimit(MostBytes(limits.body_bytes, limits.import_bytes), limits.pace),
+        ),
     ]

@@ -133,9 +133,9 @@ async def read_json(compute: Compute, body: bytes, model: pydantic.TypeAdapter[A
         return _read_as_fastapi(body, model)
 
 
-def compute_of(request: Request) -> Compute:
+def compute_of(scope: Scope) -> Compute:
     """Return the threads of a request's application."""
-    compute: Compute = request.app.state.compute
+    compute: Compute = scope["app"].state.compute
     return compute
 
 
@@ -219,7 +219,7 @@ async def answer_with(
         status: the HTTP status.
         headers: further headers.
     """
-    body = await encode(answer, compute_of(request))
+    body = await encode(answer, compute_of(request.scope))
     return _JsonResponse(body, status, dict(headers or {}), "application/json")
 
 

@@ -9,10 +9,9 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter
 from starlette.types import Receive, Scope, Send
 
-from service.api.responses.bodies import check_charset, encode, is_json, read_json, read_whole, send_body
+from service.api.responses.bodies import check_charset, compute_of, encode, is_json, read_json, read_whole, send_body
 from service.api.responses.problems import wrong_media_type
 from service.api.responses.strict_route import StrictRoute, check_query
-from service.compute import Compute
 from service.schemas.plain_bodies import MOST_PLAIN, plain_reader
 
 
@@ -36,7 +35,7 @@ class JsonRoute(StrictRoute):
         if scope["method"] != "POST":
             return await super().handle(scope, receive, send)  # refuses it
         content, headers = self.represent(await self.endpoint(**await self._read(scope, receive)))
-        body = await encode(content, scope["app"].state.compute)
+        body = await encode(content, compute_of(scope))
         own = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         own += [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
         await send({"type": "http.response.start", "status": self.status_code or 200, "headers": own})
@@ -64,7 +63,7 @@ class JsonRoute(StrictRoute):
             raise wrong_media_type(Request(scope), "JSON with Content-Type application/json")
         given, wrong = self._read_path(scope) if self._paths else ({}, [])
         try:
-            given[self._body_name] = await self._read_body(body, scope["app"].state.compute)
+            given[self._body_name] = self._plain(body) or await read_json(compute_of(scope), body, self._reader)
         except RequestValidationError as error:
             if error.errors()[0]["type"] == "json_invalid":
                 raise
@@ -73,10 +72,9 @@ class JsonRoute(StrictRoute):
             raise RequestValidationError(wrong)
         return given
 
-    async def _read_body(self, body: bytes, compute: Compute) -> Any:
-        if self._read_plain is not None and len(body) < MOST_PLAIN and (plain := self._read_plain(body)) is not None:
-            return plain
-        return await read_json(compute, body, self._reader)
+    def _plain(self, body: bytes) -> Any:
+        """Return a body that msgspec can read, or None."""
+        return None if self._read_plain is None or len(body) >= MOST_PLAIN else self._read_plain(body)
 
     def _read_path(self, scope: Scope) -> tuple[dict[str, Any], list[Any]]:
         """Return the parameters in the path, and their errors."""

@@ -79,13 +79,6 @@ def answer_to_http(error: HTTPException) -> JSONResponse:
     return _response(_problem(kind, detail), error.headers)
 
 
-def too_large(max_bytes: int) -> JSONResponse:
-    """Return the response to a body over the limit."""
-    return _response(
-        _problem(problem_types.BODY_TOO_LARGE, f"the body is larger than the limit of {max_bytes:,} bytes")
-    )
-
-
 def internal_error() -> JSONResponse:
     """Return the response to an unexpected error. It says that the server closes the connection afterwards."""
     problem = _problem(problem_types.INTERNAL_ERROR, "the log of the service has the cause, under this request_id")

@@ -30,7 +30,7 @@ class Marked:
 
 @pytest.mark.parametrize("tracing", [False, True])
 async def test_added_middleware_surrounds_every_route(tracing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does so whatever the body is, whoever reads it, and whether or not requests are traced."""
+    """It does so for every body, whichever parser reads it, and whether or not requests are traced."""
     if tracing:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     app = create_app(Settings(store_url="unix:///nowhere/valkey.sock", host="127.0.0.1"))
