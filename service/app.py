@@ -14,7 +14,7 @@ from learners.warming import warm_up
 from service.access.access_control import access_control
 from service.api.application import UseCases, build_application
 from service.api.middleware.body_limit import Pace
-from service.api.middleware.gate import Guard, RequestLimits
+from service.api.middleware.pipeline import RequestLimits, RequestPolicy
 from service.catalogue.catalogue import Catalogue
 from service.catalogue.shadows import Shadows
 from service.compute import Compute
@@ -66,7 +66,7 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
     return build_application(
         environment,
         _use_cases(settings, environment, sessions, draining),
-        _guard(settings, environment, opened, watch),
+        _policy(settings, environment, opened, watch),
         lambda _: _running(environment, sessions, watch, draining),
     )
 
@@ -101,14 +101,15 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
     )
 
 
-def _guard(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> Guard:
-    """Build the checks that every request passes before it reaches a route."""
+def _policy(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> RequestPolicy:
+    """Return what requests must comply with before they reach a route."""
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
     most = settings.max_body_bytes, settings.max_import_bytes
     limits = RequestLimits(settings.max_batch_items, *most, pace, settings.max_requests_in_flight)
     access = access_control(opened.api_keys, opened.request_counter, environment, settings.key_cache_seconds)
     checked = access if settings.keys_required else None
-    return Guard(watch, limits, checked, settings.cors_origin_list, [settings.host, *settings.allowed_host_list])
+    hosts = [settings.host, *settings.allowed_host_list]
+    return RequestPolicy(watch, limits, checked, settings.cors_origin_list, hosts)
 
 
 @contextlib.asynccontextmanager

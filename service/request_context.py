@@ -9,11 +9,12 @@ from contextvars import ContextVar
 class RequestContext:
     """The notes on one request. They contain no secrets and no contexts."""
 
-    __slots__ = ("key_id", "model", "request_id", "trace_id")
+    __slots__ = ("key_id", "model", "request_id", "status", "trace_id")
 
     def __init__(self, request_id: str, trace_id: str | None = None) -> None:
         self.request_id = request_id
         self.trace_id = trace_id  # W3C trace id, 32 hexadecimal digits: the current span's if traced, else the client's
+        self.status = 0  # of the response; 0 before it begins
         self.model: str | None = None
         self.key_id: str | None = None  # the public id of the API key
 

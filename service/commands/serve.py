@@ -142,12 +142,12 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
 
 def connection_settings(settings: "Settings") -> dict[str, Any]:
     """Return uvicorn's settings of connections."""
-    from service.commands.connections.http_protocol import Deadlines, TimedProtocol
+    from service.commands.connections import Deadlines, LimitedProtocol
 
-    rate = settings.body_min_bytes_per_second
-    deadlines = Deadlines(settings.head_timeout_seconds, settings.body_timeout_seconds, rate)
+    deadlines = Deadlines(settings.head_timeout_seconds, settings.body_min_bytes_per_second)
     return {
-        "http": partial(TimedProtocol, deadlines=deadlines),
+        "http": partial(LimitedProtocol, deadlines=deadlines),
+        "ws": "none",  # an upgrade to it is ignored
         "timeout_keep_alive": 75,  # must exceed the load balancer's, so that the balancer closes first
         "server_header": False,
     }

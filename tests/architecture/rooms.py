@@ -194,7 +194,7 @@ LIBRARIES: dict[str, str] = {
     "opentelemetry": "service.observability.tracing service.store.redis.traced",
     "pydantic_settings": "service.settings",
     "uvicorn": "service.commands.serve service.commands.supervision service.commands.connections",
-    "httptools": "service.commands.connections.parsing service.load.http",
+    "httptools": "service.load.http",
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",
     "rich": "service.commands service.load",

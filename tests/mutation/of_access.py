@@ -69,7 +69,12 @@ ACCESS = (
             ("control characters are written", "_printable", "text.isprintable()", "True"),
             ("long texts are written", "_printable", "len(text) > _MOST_CHARACTERS", "False"),
             ("tracebacks are not indented", "_write_traceback", "'\\n  '", "'\\n'"),
-            ("any name in a path is written", "Observer.end", "_is_name(scope['path_params'].get('name', ''))", "True"),
+            (
+                "any name in a path is written",
+                "Observer._end",
+                "_is_name(scope['path_params'].get('name', ''))",
+                "True",
+            ),
             ("any method is written", "RequestLog.write", "method if method in METHODS else 'other'", "method"),
         ),
     ),
@@ -118,9 +123,9 @@ ACCESS = (
     ),
     Errors(
         concept="key syntax",
-        home="KeySyntax",
+        home="Access",
         laws=("test_a_malformed_key_is_refused",),
-        errors=(("any text is a key", "KeySyntax.admit", "not is_well_formed(key)", "False"),),
+        errors=(("any text is a key", "admit", "not keys.is_well_formed(key)", "False"),),
     ),
     Errors(
         concept="query parameters",
@@ -196,7 +201,7 @@ ACCESS = (
         concept="body limit",
         home="BodyLimit",
         laws=("test_a_disconnect_interrupts_no_request_without_a_body",),
-        errors=(("a disconnect fails a download", "limit", "exchange.has_body", "True"),),
+        errors=(("a disconnect fails a download", "limit", "declared == 0", "False"),),
     ),
     Errors(
         concept="wrong keys",

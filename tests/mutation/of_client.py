@@ -105,6 +105,13 @@ CLIENT = (
         concept="cors",
         home="Cors",
         laws=("test_other_origins_are_answered_as_without_cors",),
-        errors=(("every origin is allowed", "applies_to", "exchange.headers.get(b'origin') in self._origins", "True"),),
+        errors=(
+            (
+                "every origin is allowed",
+                "Cors.__call__",
+                "Headers(scope=scope).get('origin') in self.allow_origins",
+                "True",
+            ),
+        ),
     ),
 )

@@ -9,10 +9,12 @@ import logging
 from contextvars import ContextVar
 from typing import NamedTuple
 
+from starlette.types import Scope
+
+from service import request_context
 from service.access import keys
 from service.access.access_control import AccessControl
 from service.access.keys import Caller, Names
-from service.api.middleware.exchange import Exchange, Header
 from service.errors import (
     RateLimitedError,
     StoreCorruptError,
@@ -23,6 +25,9 @@ from service.errors import (
 from service.store.access.tables import RequestCount
 
 _log = logging.getLogger(__name__)
+
+
+Header = tuple[bytes, bytes]
 
 
 class Need(NamedTuple):
@@ -106,53 +111,63 @@ def own_names() -> Names:
 class Access:
     """Admits requests with a sufficient API key.
 
+    A service without API keys refuses malformed ones only: a client that sends them is misconfigured, and its requests
+    would fail wherever keys are required. It accepts a well-formed key without reading the store.
+
     Args:
-        control: checks the keys and counts their requests.
+        control: checks the keys and counts their requests; None if no keys are required.
     """
 
-    def __init__(self, control: AccessControl) -> None:
-        self._gatekeeper, self._counter, self._wrong_keys = control
+    def __init__(self, control: AccessControl | None) -> None:
+        self._control = control
 
-    async def admit(self, exchange: Exchange, need: Need) -> None:
+    async def admit(self, scope: Scope, need: Need, limit: list[Header]) -> None:
         """Check the key of a request, and note it for the functions above.
+
+        Args:
+            scope: the request.
+            need: what it needs.
+            limit: gets the headers about the limit of the key, if it has one.
 
         Raises:
             AccessError: if the key is missing, wrong, insufficient, or has made too many requests.
             ModelNotFoundError: if it does not allow the model in the path.
             StoreError: if the key cannot be looked up or counted; never `StoreCorruptError`.
         """
+        key, control = presented_key(scope), self._control
+        if control is None:
+            if key is not None and not keys.is_well_formed(key):
+                raise UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
+            return
         try:
-            caller = await self._identify(exchange)
-            await self._count(caller, exchange)
+            caller = await _identify(control, key, scope)
+            if caller.limit is not None:
+                counted = await control.request_counter.count(caller.key_id, caller.limit)
+                limit += _limit_headers(counted)
+                _check_count(counted)
         except StoreCorruptError as error:
             _log.error("the API keys in the store cannot be read: %s", error.detail)
             raise StoreUnavailableError("the API keys cannot be read; the log of the service has the cause") from None
-        exchange.notes.key_id = caller.key_id
-        _check(caller, need, exchange.scope["path"])
+        request_context.note_key(caller.key_id)
+        _check(caller, need, scope["path"])
         _caller.set(caller)
 
-    async def _count(self, caller: Caller, exchange: Exchange) -> None:
-        if caller.limit is not None:
-            counted = await self._counter.count(caller.key_id, caller.limit)
-            exchange.more_headers += _limit_headers(counted)
-            _check_count(counted)
 
-    async def _identify(self, exchange: Exchange) -> Caller:
-        key = presented_key(exchange)
-        if key is None:
-            raise UnauthenticatedError(_HOW)
-        try:
-            return await self._gatekeeper.identify(key)
-        except UnauthenticatedError:
-            client = exchange.scope.get("client")
-            seconds = self._wrong_keys.count(client[0] if client else "")
-            if seconds is None:
-                raise
-            detail = "this address has sent too many wrong API keys; valid keys still work"
-            raise WrongKeysError(detail, retry_after=seconds) from None
+async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Caller:
+    if key is None:
+        raise UnauthenticatedError(_HOW)
+    try:
+        return await control.gatekeeper.identify(key)
+    except UnauthenticatedError:
+        client = scope.get("client")
+        seconds = control.wrong_keys.count(client[0] if client else "")
+        if seconds is None:
+            raise
+        detail = "this address has sent too many wrong API keys; valid keys still work"
+        raise WrongKeysError(detail, retry_after=seconds) from None
 
 
-def presented_key(exchange: Exchange) -> str | None:
+def presented_key(scope: Scope) -> str | None:
     """Return the key of a request, from `Authorization: Bearer` or `X-API-Key`; None without these headers.
 
     `Authorization` with another scheme is not a key: a proxy may require it, and pass it on.
@@ -160,10 +175,8 @@ def presented_key(exchange: Exchange) -> str | None:
     Raises:
         UnauthenticatedError: if the headers have different keys, or `Authorization` has no scheme.
     """
-    if b"x-api-key" not in exchange.headers and b"authorization" not in exchange.headers:
-        return None
     keys = set()
-    for name, value in exchange.scope["headers"]:
+    for name, value in scope["headers"]:
         if name == b"x-api-key":
             keys.add(value)
         elif name == b"authorization":

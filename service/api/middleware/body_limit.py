@@ -4,18 +4,18 @@ FastAPI's own size limit answers in plain text, bypassing the application's erro
 """
 
 import asyncio
-from typing import NamedTuple
+from collections.abc import Awaitable, Generator
+from typing import Any, NamedTuple
 
-from fastapi import Response
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope
 
-from service.api.middleware.exchange import Exchange
-from service.api.middleware.in_flight import Arrival
-from service.api.responses.problems import too_large
+from service.api.middleware.in_flight import Place
+from service.api.responses.bodies import client_left, read_whole
 
-CLIENT_GONE = 499
-"""The status in metrics and logs if the client disconnects before its body is complete."""
+_READ_NO_BODY = frozenset({"GET", "DELETE"})
+"""Methods whose operations read no body. It is awaited all the same: a request that loses its place, because its body
+is slow, must have had no effect. Other operations read theirs before they begin."""
 
 
 class Pace(NamedTuple):
@@ -37,10 +37,6 @@ class MostBytes(NamedTuple):
 
     of_request: int
     of_import: int  # of the file of a model
-
-    def of(self, scope: Scope) -> int:
-        """Return the maximum bytes of the body of a request."""
-        return self.of_import if _is_import(scope) else self.of_request
 
 
 def _is_import(scope: Scope) -> bool:
@@ -65,44 +61,54 @@ class BodyLimit:
         longest, least = _IMPORT_FACTOR * pace.max_seconds, _IMPORT_FACTOR * pace.min_rate
         self._import_pace = pace._replace(max_seconds=longest, min_rate=least)
 
-    def refusal(self, exchange: Exchange) -> Response | None:
-        """Return the refusal of a request if the declared length of its body is too large."""
-        declared, most = int(exchange.headers.get(b"content-length", b"0")), self._most.of(exchange.scope)
-        return too_large(most) if declared > most else None
+    async def limit(self, scope: Scope, receive: Receive, place: Place | None) -> Receive:
+        """Return a function that receives a body within the limits.
 
-    def limit(self, exchange: Exchange) -> None:
-        """Limit the size and the time of a body while it arrives."""
-        if exchange.has_body:  # without a body, a disconnect interrupts nothing
-            pace = self._import_pace if _is_import(exchange.scope) else self._pace
-            exchange.receive = _Body(exchange.receive, exchange.arrival, self._most.of(exchange.scope), pace).receive
+        Args:
+            scope: the request.
+            receive: receives its body.
+            place: its place among those in flight.
 
-
-async def read_whole(exchange: Exchange) -> bytes:
-    """Return the whole body of a request.
-
-    Raises:
-        HTTPException: if the body is too large or too slow, or the client disconnects.
-    """
-    parts, more = list[bytes](), True
-    while more:
-        message = await exchange.receive()
-        if message["type"] == "http.disconnect":
-            raise _client_left()
-        parts.append(message.get("body", b""))
-        more = message.get("more_body", False)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        Raises:
+            HTTPException: if the declared length is too large, or a body that the operation does not read is refused.
+        """
+        declared = _declared_length(scope)
+        if declared == 0:  # without a body, a disconnect interrupts nothing
+            return receive
+        most, pace = self._most.of_request, self._pace
+        if _is_import(scope):
+            most, pace = self._most.of_import, self._import_pace
+        if declared is not None and declared > most:
+            raise _too_large(most)
+        limited = _Body(receive, place, most, pace).receive
+        if place is not None and scope["method"] in _READ_NO_BODY:
+            await read_whole(limited)
+        return limited
 
 
-def _client_left() -> HTTPException:
-    return HTTPException(CLIENT_GONE, "the client disconnected before the body was complete")
+def _too_large(most: int) -> HTTPException:
+    return HTTPException(413, f"the body is larger than the limit of {most:,} bytes")
+
+
+def _declared_length(scope: Scope) -> int | None:
+    """Return the declared length of a body, 0 without a body, or None for a body in chunks."""
+    length = 0
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            length = int(value)
+        elif name == b"transfer-encoding":
+            return None
+    return length
 
 
 class _Body:
     """One arriving body."""
 
-    def __init__(self, receive: Receive, arrival: Arrival | None, max_bytes: int, pace: Pace) -> None:
+    __slots__ = ("_asked_at", "_complete", "_max_bytes", "_pace", "_place", "_receive", "_received")
+
+    def __init__(self, receive: Receive, place: Place | None, max_bytes: int, pace: Pace) -> None:
         self._receive = receive
-        self._arrival = arrival
+        self._place = place
         self._max_bytes = max_bytes
         self._pace = pace
         self._asked_at: float | None = None
@@ -113,27 +119,54 @@ class _Body:
         """Return the next message. After the body is complete, wait for the client to disconnect."""
         if self._complete:
             return await self._receive()
-        message = await self._in_time()
+        waiting = self._receive().__await__()
+        try:
+            awaited = next(waiting)
+        except StopIteration as arrived:  # usually; a timer would cost as much as the other checks together
+            message: Message = arrived.value
+        else:
+            message = await self._in_time(_Rest(waiting, awaited))
         if message["type"] == "http.disconnect":
-            raise _client_left()
+            raise client_left()
         self._received += len(message.get("body", b""))
         if self._received > self._max_bytes:
-            raise HTTPException(413, f"the body is larger than the limit of {self._max_bytes:,} bytes")
+            raise _too_large(self._max_bytes)
         if not message.get("more_body", False):
             self._complete = True
-            if self._arrival is not None:
-                self._arrival.end()
+            if self._place is not None:
+                self._place.keep()
         return message
 
-    async def _in_time(self) -> Message:
-        if self._arrival is None:  # the body has arrived, and a timer would cost as much as the rest
-            return await self._receive()
+    async def _in_time(self, rest: Awaitable[Message]) -> Message:
+        """Wait for a message. Until the body is complete, a newer request may take the place of this one."""
+        if self._place is not None:
+            self._place.wait()
         if self._asked_at is None:
             self._asked_at = asyncio.get_running_loop().time()
         patience = self._pace.patience(self._received)
         try:
             async with asyncio.timeout_at(self._asked_at + patience):
-                return await self._receive()
+                return await rest
         except TimeoutError:
             detail = f"the body was incomplete after {patience:.3g} s: {self._received:,} bytes had arrived"
             raise HTTPException(408, detail, {"Connection": "close"}) from None
+
+
+class _Rest:
+    """What remains of an awaitable after its first step.
+
+    Args:
+        waiting: its iterator.
+        awaited: what the first step waits for.
+    """
+
+    def __init__(self, waiting: Generator[Any, Any, Message], awaited: Any) -> None:
+        self._waiting, self._awaited = waiting, awaited
+
+    def __await__(self) -> Generator[Any, Any, Message]:
+        """See `Awaitable`."""
+        try:
+            yield self._awaited
+            return (yield from self._waiting)
+        finally:
+            self._waiting.close()

@@ -1,36 +1,33 @@
 """Lets pages of some origins call the API from a browser, by the CORS protocol of the Fetch standard."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
-
-from service.api.middleware.exchange import Exchange
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 ALLOWED_METHODS = ("GET", "POST", "PATCH", "DELETE")
 ALLOWED_HEADERS = ("Authorization", "Content-Type", "If-Match", "If-None-Match", "X-API-Key", "X-Request-ID")
 EXPOSED_HEADERS = ("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID")
 
 _MAX_AGE_SECONDS = 600
-_GOING_ON = "wager.exchange"  # key of the scope
 
 
-class Cors:
-    """The protocol of the service. It precedes the checks of keys, because a preflight request has none.
+class Cors(CORSMiddleware):
+    """Starlette's middleware, for requests of allowed origins only.
 
-    It says nothing secret. Requests of other origins, and without an origin, pass unchanged: to them, the service has
-    no CORS.
+    It precedes the checks of keys, because a preflight request has none. It says nothing secret. Requests of other
+    origins, and without an origin, pass unchanged: to them, the service has no CORS.
 
     Args:
+        app: answers the requests.
         origins: the exact origins, as browsers send them.
     """
 
-    def __init__(self, origins: Collection[str]) -> None:
-        self._origins = frozenset(origin.encode("ascii") for origin in origins)
-        self._allowed = _Allowed(
-            _go_on,
+    def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
+        super().__init__(
+            app,
             allow_origins=origins,
             allow_methods=ALLOWED_METHODS,
             allow_headers=ALLOWED_HEADERS,
@@ -38,24 +35,12 @@ class Cors:
             max_age=_MAX_AGE_SECONDS,
         )
 
-    def applies_to(self, exchange: Exchange) -> bool:
-        """Check whether a request comes from a page of an allowed origin."""
-        return exchange.headers.get(b"origin") in self._origins
-
-    async def answer(self, exchange: Exchange, go_on: Callable[[Exchange], Awaitable[None]]) -> None:
-        """Answer a preflight request, or go on and let the page read the response."""
-        exchange.scope[_GOING_ON] = exchange, go_on
-        await self._allowed(exchange.scope, exchange.receive, exchange.send)
-
-
-async def _go_on(scope: Scope, _receive: Receive, send: Send) -> None:
-    exchange, go_on = scope.pop(_GOING_ON)
-    exchange.wrap(send)
-    await go_on(exchange)
-
-
-class _Allowed(CORSMiddleware):
-    """Starlette's middleware, for allowed origins only."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See `ASGIApp`."""
+        if scope["type"] == "http" and Headers(scope=scope).get("origin") in self.allow_origins:
+            await super().__call__(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """List what is allowed, whatever the page asks for: the browser compares."""

@@ -1,13 +1,14 @@
 """Limits the requests in flight in a worker, so that accepted requests are answered.
 
 Requests that need no key have a separate, ten times smaller limit, so that clients without a key cannot block the
-others. At the limit, a new request replaces the oldest one whose body is still arriving, so that slow bodies block
-nobody.
+others. At the limit, a new request replaces the oldest one that waits for its body, so that slow bodies block nobody.
 """
 
 import asyncio
 
 from starlette.exceptions import HTTPException
+
+from service.errors import OverloadedError
 
 LOST = HTTPException(
     408, "the body was still arriving when the worker reached its limit of requests in flight", {"Connection": "close"}
@@ -28,16 +29,22 @@ class InFlight:
         self._keyed = Places(most)
         self._open = Places(max(1, most // _OPEN_SHARE))
 
-    def places(self, path: str, *, open_path: bool) -> "Places | None":
-        """Return the places for requests to a path; None if it needs none.
+    def take(self, path: str, *, open_path: bool) -> "Place | None":
+        """Take a place for a request; None if it needs none.
 
         Args:
-            path: the path.
+            path: the path of the request.
             open_path: whether it needs no key.
+
+        Raises:
+            OverloadedError: if no place is free.
         """
         if path in _ALWAYS:
             return None
-        return self._open if open_path else self._keyed
+        places = self._open if open_path else self._keyed
+        if not places.have_room():
+            raise OverloadedError(f"this worker has reached its limit of {places.most:,} such requests in flight")
+        return Place(places)
 
 
 class Places:
@@ -45,45 +52,53 @@ class Places:
 
     Attributes:
         taken: places that are occupied.
+        waiting: those whose request waits for its body, the oldest first.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.taken = 0
-        self._arriving: dict[Arrival, None] = {}  # oldest first
+        self.waiting: dict[Place, None] = {}
 
     def have_room(self) -> bool:
-        """Check whether a place is free, or make one: cancel the oldest request whose body is still arriving."""
+        """Check whether a place is free, or make one: cancel the oldest request that waits for its body."""
         if self.taken < self.most:
             return True
-        oldest = next(iter(self._arriving), None)
+        oldest = next(iter(self.waiting), None)
         if oldest is None:
             return False
-        oldest.lose_place()
+        oldest.lose()
         return True
 
-    def expect(self) -> "Arrival":
-        """Note that the body of the current task's request is still arriving."""
-        arrival = Arrival(self._arriving, asyncio.current_task())
-        self._arriving[arrival] = None
-        return arrival
 
+class Place:
+    """The place of one request. While it waits for its body, a newer request may take the place."""
 
-class Arrival:
-    """A request whose body is still arriving. A newer request may take its place."""
+    __slots__ = ("_places", "_task", "is_lost")
 
-    def __init__(self, arriving: "dict[Arrival, None]", task: "asyncio.Task[None] | None") -> None:
-        self._arriving = arriving
-        self._task = task
-        self.lost_place = False
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        places.taken += 1
+        self._task: asyncio.Task[None] | None = None
+        self.is_lost = False
 
-    def end(self) -> None:
+    def wait(self) -> None:
+        """Note that the current task waits for the body."""
+        self._task = asyncio.current_task()
+        self._places.waiting[self] = None
+
+    def keep(self) -> None:
         """Keep the place: the body is complete."""
-        self._arriving.pop(self, None)
+        self._places.waiting.pop(self, None)
 
-    def lose_place(self) -> None:
+    def free(self) -> None:
+        """Leave the place to another request."""
+        self._places.taken -= 1
+        self.keep()
+
+    def lose(self) -> None:
         """Stop waiting for the body."""
-        self.end()
-        self.lost_place = True
+        self.keep()
+        self.is_lost = True
         if self._task is not None:
             self._task.cancel()

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import request_context
-from service.api.middleware.exchange import Exchange
+from service.api.responses.headers import complete
 from service.observability.request_id import accepted_request_id, trace_id
 from service.observability.telemetry import Telemetry
 from service.request_context import RequestContext
@@ -20,38 +20,58 @@ _is_name = re.compile(NAME).fullmatch
 
 
 class Observer:
-    """Counts and logs requests.
+    """Middleware that counts and logs requests, and completes the headers of their responses.
 
     Args:
+        app: answers the requests.
         telemetry: counts and logs requests, and generates an id for a request without one.
         now: returns seconds of a monotonic clock.
     """
 
-    def __init__(self, telemetry: Telemetry, now: Callable[[], float]) -> None:
+    def __init__(self, app: ASGIApp, telemetry: Telemetry, now: Callable[[], float]) -> None:
+        self._app = app
         self._metrics, self._log, self._new_id, self._span_trace_id = telemetry
         self._now = now
 
-    def begin(self, scope: Scope, receive: Receive, send: Send) -> Exchange:
-        """Begin a request: note its id and trace for everything that handles it."""
-        exchange = Exchange(scope, receive, send, RequestContext(""), self._now())
-        self._identify(exchange.notes, exchange.headers)
-        request_context.current.set(exchange.notes)
-        return exchange
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See `ASGIApp`."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        if scope["method"] == "HEAD":  # like GET; the server drops the body (RFC 9110, section 9.3.2)
+            scope = {**scope, "method": "GET"}
+        began = self._now()
+        notes = self._notes(scope)
+        request_context.current.set(notes)
 
-    def _identify(self, notes: RequestContext, headers: dict[bytes, bytes]) -> None:
+        async def completed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                notes.status = message["status"]
+                headers = complete(message.get("headers", ()), notes.request_id)
+                message = {"type": "http.response.start", "status": notes.status, "headers": headers}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, completed)
+        except Exception:
+            notes.status = 500
+            raise
+        finally:
+            self._end(scope, notes, self._now() - began)
+
+    def _notes(self, scope: Scope) -> RequestContext:
+        headers = dict(scope["headers"])
         given, traceparent = headers.get(b"x-request-id"), headers.get(b"traceparent")
-        notes.request_id = (given and accepted_request_id(given)) or self._new_id()
+        notes = RequestContext((given and accepted_request_id(given)) or self._new_id())
         if self._span_trace_id is not None:
             notes.trace_id = self._span_trace_id()
         elif traceparent is not None:
             notes.trace_id = trace_id(traceparent)
+        return notes
 
-    def end(self, exchange: Exchange) -> None:
+    def _end(self, scope: Scope, notes: RequestContext, seconds: float) -> None:
         """Count a request, and log it if it has a line."""
         # The path template in the router: /predict and /v1/predict share one label, and the labels are bounded.
-        scope, status, notes = exchange.scope, exchange.status or 499, exchange.notes
-        route, method = getattr(scope.get("route"), "path", ""), scope["method"]
-        seconds = self._now() - exchange.started
+        status, route, method = notes.status or 499, getattr(scope.get("route"), "path", ""), scope["method"]
         self._metrics.count_request(method, route, status, seconds)
         if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
             return

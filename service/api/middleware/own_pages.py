@@ -14,17 +14,16 @@ adds one to what a page asks for.
 
 import ipaddress
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.api.middleware.exchange import Exchange
 from service.errors import ForeignOriginError, UnknownHostError
 from service.wording.values import quoted
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+?)\.?)(?::([0-9]{0,5}))?", re.IGNORECASE)
 _DEFAULT_PORTS = {b"http": "80", b"https": "443"}
-_READS = frozenset({"GET", "OPTIONS"})  # the gate takes HEAD for GET
+_READS = frozenset({"GET", "OPTIONS"})  # the observer has made GET of HEAD
 
 
 class _Authority(NamedTuple):
@@ -49,22 +48,25 @@ class OwnPages:
         self._hosts = frozenset({"localhost", *(host.lower().removesuffix(".") for host in hosts)})
         self._origins = frozenset(origin.encode("ascii") for origin in origins)
 
-    def check(self, exchange: Exchange) -> None:
+    def check(self, method: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
         """Check the headers of a request. A request without them is not from a browser.
 
         Raises:
             UnknownHostError: if `Host` is not the service's.
             ForeignOriginError: if the request writes, and `Origin` has neither that host nor a listed origin.
         """
-        host = exchange.headers.get(b"host")
+        host, origins = None, []
+        for name, value in headers:
+            if name == b"host":
+                host = value
+            elif name == b"origin":  # a proxy may add one
+                origins.append(value)
         if host is not None and not self._is_own(_read(host)):
             raise UnknownHostError(
                 f"got the Host {_shown(host)}; without API keys, the service answers to IP addresses, localhost and "
                 "the names in WAGER_ALLOWED_HOSTS"
             )
-        if b"origin" not in exchange.headers or exchange.scope["method"] in _READS:
-            return
-        for origin in [value for name, value in exchange.scope["headers"] if name == b"origin"]:  # a proxy may add one
+        for origin in () if method in _READS else origins:
             if origin not in self._origins and not _is_of(host, origin):
                 shown = "no Host" if host is None else f"the Host {_shown(host)}"
                 raise ForeignOriginError(

@@ -5,7 +5,7 @@ from fastapi import APIRouter
 from service import errors, input_errors
 from service.actions import errors as actions
 from service.api.resources.models import Name
-from service.api.responses.direct_route import DirectRoute
+from service.api.responses.json_route import JsonRoute
 from service.api.responses.problems import responses
 from service.rounds.use_cases import RoundService
 from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
@@ -13,7 +13,7 @@ from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
 
 def router(rounds: RoundService) -> APIRouter:
     """Return the route of explanations."""
-    routes = APIRouter(tags=["models"], route_class=DirectRoute)
+    routes = APIRouter(tags=["models"], route_class=JsonRoute)
 
     @routes.post(
         "/models/{name}/explain",

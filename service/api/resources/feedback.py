@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from service import errors, input_errors
 from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
-from service.api.responses.direct_route import DirectRoute
+from service.api.responses.json_route import JsonRoute
 from service.api.responses.problems import responses
 from service.compute import Compute
 from service.per_item import apply_to_valid, attempt_each
@@ -60,7 +60,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         compute: reads batches with invalid items.
         max_items: maximum items in a batch.
     """
-    routes = APIRouter(tags=["rounds"], route_class=DirectRoute)
+    routes = APIRouter(tags=["rounds"], route_class=JsonRoute)
 
     @routes.post("/feedback", responses=_ERRORS)
     async def feedback(request: FeedbackRequest) -> FeedbackAnswer:

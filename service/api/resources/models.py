@@ -9,7 +9,7 @@ from service import errors, input_errors
 from service.actions import errors as actions
 from service.api.middleware.access import caller_id, check_new_model, own_names
 from service.api.responses.bodies import answer_with
-from service.api.responses.direct_route import DirectRoute
+from service.api.responses.json_route import JsonRoute
 from service.api.responses.problems import problem_of, responses
 from service.api.responses.strict_route import StrictRoute
 from service.catalogue.catalogue import Catalogue
@@ -30,11 +30,11 @@ IfMatch = Annotated[
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 
 
-class CreatedRoute(DirectRoute):
+class CreatedRoute(JsonRoute):
     """A route that creates a model. Its function returns `Described`."""
 
     def represent(self, answer: Described) -> tuple[ModelAnswer, dict[str, str]]:
-        """See `DirectRoute.represent`."""
+        """See `JsonRoute.represent`."""
         return answer.answer, created_headers(answer)
 
 

@@ -11,7 +11,7 @@ from service import errors, input_errors
 from service.actions import errors as actions
 from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
-from service.api.responses.direct_route import DirectRoute
+from service.api.responses.json_route import JsonRoute
 from service.api.responses.problems import responses
 from service.compute import Compute
 from service.contexts.registry import read_contexts
@@ -57,7 +57,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         compute: reads large batches.
         max_items: maximum predictions in a batch.
     """
-    routes = APIRouter(tags=["rounds"], route_class=DirectRoute)
+    routes = APIRouter(tags=["rounds"], route_class=JsonRoute)
 
     @routes.post("/predict", responses=_ERRORS)
     async def predict(request: PredictRequest) -> PredictAnswer:

@@ -10,7 +10,7 @@ from service import errors, input_errors
 from service.actions import errors as actions
 from service.api.resources.models import Name
 from service.api.responses.batches import check_size
-from service.api.responses.direct_route import DirectRoute
+from service.api.responses.json_route import JsonRoute
 from service.api.responses.problems import responses
 from service.api.responses.strict_route import StrictRoute
 from service.catalogue.catalogue import Catalogue
@@ -91,7 +91,7 @@ def import_router(imports: RoundImporter, max_items: int) -> APIRouter:
         imports: imports the rounds.
         max_items: maximum rounds in a request.
     """
-    routes = APIRouter(tags=["models"], route_class=DirectRoute)
+    routes = APIRouter(tags=["models"], route_class=JsonRoute)
 
     @routes.post("/models/{name}/rounds", responses=_IMPORT_ERRORS)
     async def import_rounds(name: Name, request: ImportRequest) -> ImportAnswer:

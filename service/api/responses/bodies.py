@@ -6,7 +6,7 @@ read.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from email.message import Message
 from email.utils import collapse_rfc2231_value
 from functools import lru_cache
@@ -28,6 +28,9 @@ from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 from service.wording.surrogates import HalfPairError, check_pairs
 from service.wording.values import quoted
 
+CLIENT_GONE = 499
+"""The status in metrics and logs if the client disconnects before its body is complete."""
+
 LARGE = 2**15
 """From this size, a thread reads a body (in bytes) or encodes a response (in labels and numbers)."""
 
@@ -45,22 +48,13 @@ _CHUNK = 2**18
 _MOST_TYPE_BYTES = 256
 
 
+@lru_cache(maxsize=64)
 def is_json(content_type: bytes) -> bool:
     """Check whether a media type is JSON."""
     media_type = content_type.partition(b";")[0].strip().lower()
     return media_type == b"application/json" or (
         media_type.startswith(b"application/") and media_type.endswith(b"+json")
     )
-
-
-@lru_cache(maxsize=64)
-def is_plain_json(content_type: bytes) -> bool:
-    """Check whether a media type is JSON in UTF-8."""
-    try:
-        check_charset(content_type)
-    except HTTPException:
-        return False
-    return is_json(content_type)
 
 
 @lru_cache(maxsize=64)
@@ -97,8 +91,29 @@ def check_text(body: bytes) -> None:
         raise HTTPException(400) from error
 
 
-async def read_large(compute: Compute, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read a large body, in a thread if that may take long.
+async def read_whole(receive: Receive) -> bytes:
+    """Return the whole body of a request.
+
+    Raises:
+        HTTPException: if the body is too large or too slow, or the client disconnects.
+    """
+    parts, more = list[bytes](), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise client_left()
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def client_left() -> HTTPException:
+    """Return the error of a request whose client left too early."""
+    return HTTPException(CLIENT_GONE, "the client disconnected before the body was complete")
+
+
+async def read_json(compute: Compute, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
+    """Read a body, a large one in a thread.
 
     Args:
         compute: the threads.
@@ -108,18 +123,23 @@ async def read_large(compute: Compute, body: bytes, model: pydantic.TypeAdapter[
     Raises:
         RequestValidationError: if the body is not JSON, or not valid.
         HTTPException: with status 400, if the body cannot be decoded, or is nested too deeply.
-        InvalidInputError: if the body has too many objects, lists and members, or one object too many members.
+        InvalidInputError: if a large body has too many objects, lists and members, or one object too many members.
     """
-    return await compute.run(_OWNER, _read, body, model)
+    if len(body) >= LARGE:
+        return await compute.run(_OWNER, _read_large, body, model)
+    try:
+        return model.validate_json(body)
+    except pydantic.ValidationError:
+        return _read_as_fastapi(body, model)
 
 
-def compute_of(request: Request) -> Compute:
+def compute_of(scope: Scope) -> Compute:
     """Return the threads of a request's application."""
-    compute: Compute = request.app.state.compute
+    compute: Compute = scope["app"].state.compute
     return compute
 
 
-def _read(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
+def _read_large(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     if len(body) > MOST_PARTS:  # a part has at least one byte
         _check_parts(sum(map(body.count, (b"[", b"{", b":"))))
     try:
@@ -138,7 +158,9 @@ def _check_parts(parts: int) -> None:
 
 
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read an invalid body with Python's parser, so that its errors are the same as for a small body."""
+    """Read an invalid body with Python's parser, so that its errors are the same as those of FastAPI's routes."""
+    if not body:
+        raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required", "input": None}])
     check_text(body)
     try:
         value = json.loads(body)
@@ -147,7 +169,8 @@ def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
         raise RequestValidationError([found]) from None
     except (ValueError, RecursionError) as error:
         raise HTTPException(400) from error
-    check_members(value)
+    if len(body) >= LARGE:
+        check_members(value)
     try:
         return model.validate_python(value, from_attributes=True)  # as FastAPI does
     except pydantic.ValidationError as error:
@@ -196,9 +219,8 @@ async def answer_with(
         status: the HTTP status.
         headers: further headers.
     """
-    body = await encode(answer, compute_of(request))
-    kind = _ChunkedResponse if is_long(body) else Response
-    return kind(body, status, dict(headers or {}), "application/json")
+    body = await encode(answer, compute_of(request.scope))
+    return _JsonResponse(body, status, dict(headers or {}), "application/json")
 
 
 async def encode(answer: Any, compute: Compute) -> bytes:
@@ -213,14 +235,11 @@ async def encode(answer: Any, compute: Compute) -> bytes:
     return await compute.run(_OWNER, _written, answer)
 
 
-def is_long(body: bytes) -> bool:
-    """Check whether a body should be sent in parts."""
-    return len(body) >= _CHUNK
-
-
-def long_response(body: bytes) -> Response:
-    """Return a response with status 200 that sends a long JSON body in parts."""
-    return _ChunkedResponse(body, 200, None, "application/json")
+async def send_body(send: Send, body: bytes) -> None:
+    """Send the body of a response, a long one in parts, at the client's pace."""
+    for start in range(0, max(1, len(body)), _CHUNK):
+        part, more = body[start : start + _CHUNK], start + _CHUNK < len(body)
+        await send({"type": "http.response.body", "body": part, "more_body": more})
 
 
 def _numbers_in(answer: Any) -> int:
@@ -255,16 +274,10 @@ def _written(answer: Any) -> bytes:
     return _ENCODER.encode(answer)
 
 
-class _ChunkedResponse(Response):
-    """A response that sends its body in parts, at the client's pace."""
+class _JsonResponse(Response):
+    """A JSON response that sends a long body in parts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI's signature
-        """Send the headers, then the parts."""
+        """Send the headers, then the body."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        for part, more in _parts(bytes(self.body)):
-            await send({"type": "http.response.body", "body": part, "more_body": more})
-
-
-def _parts(body: bytes) -> Iterator[tuple[bytes, bool]]:
-    for start in range(0, len(body), _CHUNK):
-        yield body[start : start + _CHUNK], start + _CHUNK < len(body)
+        await send_body(send, bytes(self.body))

@@ -13,13 +13,12 @@ SECURITY_HEADERS = {
 """Defaults: a response may set other values. A TLS proxy, if any, adds Strict-Transport-Security."""
 
 _ADDED = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
-
-HEADER_LINES = b"".join(b"%b: %b\r\n" % header for header in _ADDED)
-"""The security headers as a server writes them."""
+_NAMES = frozenset(name for name, _ in _ADDED)
 
 
-def complete(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a response with the security headers that it lacks."""
+def complete(given: Iterable[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response with the id of the request, and the security headers that it lacks."""
     headers = list(given)
     there = {name for name, _ in headers}
-    return headers + [each for each in _ADDED if each[0] not in there]
+    headers.append((b"x-request-id", request_id.encode()))
+    return headers + (_ADDED if _NAMES.isdisjoint(there) else [each for each in _ADDED if each[0] not in there])

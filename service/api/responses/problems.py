@@ -72,25 +72,11 @@ def answer_to(error: errors.WagerError) -> JSONResponse:
     return _response(problem_of(error), _headers(error))
 
 
-def report(error: errors.WagerError) -> JSONResponse:
-    """Return the response to an error of an operation; log damage of the store."""
-    if isinstance(error, errors.StoreCorruptError):
-        _log.error("%s", error.detail)
-    return answer_to(error)
-
-
 def answer_to_http(error: HTTPException) -> JSONResponse:
     """Return the response to an HTTP error."""
     status, detail = error.status_code, str(error.detail)
     kind = problem_types.OF_HTTP.get(status, Kind(status, f"http-{status}", detail))
     return _response(_problem(kind, detail), error.headers)
-
-
-def too_large(max_bytes: int) -> JSONResponse:
-    """Return the response to a body over the limit."""
-    return _response(
-        _problem(problem_types.BODY_TOO_LARGE, f"the body is larger than the limit of {max_bytes:,} bytes")
-    )
 
 
 def internal_error() -> JSONResponse:
@@ -168,7 +154,9 @@ def _headers(error: errors.WagerError) -> dict[str, str] | None:
 
 async def _on_wager_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, errors.WagerError)
-    return report(error)
+    if isinstance(error, errors.StoreCorruptError):
+        _log.error("%s", error.detail)
+    return answer_to(error)
 
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:

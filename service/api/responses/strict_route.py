@@ -41,7 +41,7 @@ class StrictRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         """See `APIRoute.get_route_handler`."""
-        answer, body = self.answer_handler(), self.body_field
+        answer, body = super().get_route_handler(), self.body_field
         names = [field.alias for field in self.dependant.query_params]
 
         async def strict(request: Request) -> Response:
@@ -50,10 +50,6 @@ class StrictRoute(APIRoute):
             return await answer(request if body is None else _Request(request.scope, request.receive))
 
         return strict
-
-    def answer_handler(self) -> Handler:
-        """Return the handler of requests with valid query parameters."""
-        return super().get_route_handler()
 
 
 def check_query(request: Request, names: Sequence[str]) -> None:

@@ -19,8 +19,8 @@ from service.store import keys
 from service.store.access.api_keys import ApiKeyTable
 from service.store.access.rate_limits import RateLimits
 from service.store.redis.redis_store import RedisStore
-from tests.service.gates import gate_over, scope_of
 from tests.service.keyed import bearer, key_admin_at
+from tests.service.pipelines import in_pipeline, scope_of
 from tests.service.sample_models import definition
 from tests.service.workers import worker
 
@@ -130,7 +130,7 @@ async def test_a_full_worker_refuses_requests() -> None:
     async def livez() -> None:
         pass
 
-    async with client_of(gate_over(app, in_flight=2)) as client:
+    async with client_of(in_pipeline(app, in_flight=2)) as client:
         waiting = [asyncio.create_task(client.get("/wait")) for _ in range(2)]
         for _ in waiting:
             await inside.acquire()
@@ -158,7 +158,7 @@ async def test_requests_without_a_key_have_separate_places() -> None:
 
     for most, own in ((1, 1), (9, 1), (30, 3)):
         gate.clear()
-        async with client_of(gate_over(app, in_flight=most)) as client:
+        async with client_of(in_pipeline(app, in_flight=most)) as client:
             for path, places in (("/webhooks/feedback", own), ("/predict", most)):
                 waiting = [asyncio.create_task(client.post(f"{path}?wait")) for _ in range(places)]
                 for _ in waiting:
@@ -215,7 +215,7 @@ async def test_files_must_arrive_twenty_times_as_fast(method: str, path: str, pa
 
     scope = scope_of(method, path, [(b"content-length", b"1000")])
     with pytest.raises(HTTPException, match=f"incomplete after {patience}: 100 bytes"):
-        await gate_over(app, Pace(1000.0, 0.0, 1000.0))(scope, receive, send)
+        await in_pipeline(app, Pace(1000.0, 0.0, 1000.0))(scope, receive, send)
 
 
 async def dripping(pieces: int, gate: asyncio.Event) -> AsyncIterator[bytes]:
@@ -254,7 +254,7 @@ async def received_types(headers: list[tuple[bytes, bytes]], *messages: Any) -> 
     async def send(_message: Any) -> None:
         pass
 
-    await gate_over(app, Pace(0.0, 0.0, 0.0))(scope_of("POST", "/predict", headers), receive, send)
+    await in_pipeline(app, Pace(0.0, 0.0, 0.0))(scope_of("POST", "/predict", headers), receive, send)
     return types
 
 
@@ -315,7 +315,7 @@ async def test_refusals_and_defects_have_the_security_headers(guarded: httpx2.As
     async def broken() -> None:
         raise KeyError
 
-    async with client_of(gate_over(app)) as client:
+    async with client_of(in_pipeline(app)) as client:
         defect = await client.get("/")
     assert (refused.status_code, defect.status_code) == (401, 500)
     for response in (refused, defect):

@@ -90,7 +90,7 @@ async def test_the_rest_of_a_refused_body_has_a_deadline(impatient: Attacked) ->
 
 HEADS: dict[str, tuple[bytes, bytes, bytes]] = {  # sent first, sent as drip, start of the answer
     "nothing": (b"", b"", b""),
-    "line ends": (b"", b"\r\n", b""),
+    "line ends": (b"", b"\r\n", b"HTTP/1.1 408 "),
     "half a line": (b"GET /li", b"", b"HTTP/1.1 408 "),
     "half a head": (b"GET /livez HTTP/1.1\r\nhost: x\r\n", b"", b"HTTP/1.1 408 "),
     "a head by the byte": (b"GET /livez HTTP/1.1\r\nhost: x\r\nx: ", b"y", b"HTTP/1.1 408 "),

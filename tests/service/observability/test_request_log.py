@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 from service.observability.request_id import accepted_request_id, request_ids, trace_id
 from service.observability.request_log import RequestLog
 from service.request_context import RequestContext
-from tests.service.gates import gate_over, scope_of
+from tests.service.pipelines import in_pipeline, scope_of
 from tests.service.sample_models import definition
 from tests.service.wager import serve
 from tests.service.workers import worker
@@ -111,7 +111,7 @@ async def test_a_broken_off_answer_is_logged_as_a_failure(caplog: pytest.LogCapt
         return {"type": "http.disconnect"}
 
     with pytest.raises(RuntimeError), caplog.at_level(logging.INFO):
-        await gate_over(breaks_off)(scope_of("GET", "/x", []), receive, send)
+        await in_pipeline(breaks_off)(scope_of("GET", "/x", []), receive, send)
     (start,) = sent
     assert (start["type"], start["status"]) == ("http.response.start", 200)
     assert (b"x-request-id", b"made-1") in start["headers"]

@@ -1,15 +1,11 @@
-"""A gate in front of any ASGI application, with limits that a test sets."""
+"""What every request passes, in front of any ASGI application, with limits that a test sets."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from starlette.types import ASGIApp
 
 from service.api.middleware.body_limit import Pace
-from service.api.middleware.gate import Gate, Guard, RequestLimits
-from service.api.responses.operation import Operation
-from service.compute import Compute
+from service.api.middleware.pipeline import RequestLimits, RequestPolicy, pipeline
 from service.observability.http_metrics import WorkerMetrics
 from service.observability.request_log import RequestLog
 from service.observability.telemetry import Telemetry
@@ -17,25 +13,20 @@ from service.observability.telemetry import Telemetry
 PATIENT = Pace(30.0, 5.0, 1000.0)
 
 
-def gate_over(
-    app: ASGIApp,
-    pace: Pace = PATIENT,
-    body_bytes: int = 1000,
-    in_flight: int = 10,
-    operations: Mapping[str, Operation] = MappingProxyType({}),
-) -> Gate:
-    """Return a gate without API keys and CORS, whose clock does not move.
+def in_pipeline(app: ASGIApp, pace: Pace = PATIENT, body_bytes: int = 1000, in_flight: int = 10) -> ASGIApp:
+    """Surround an application with the service's middleware, without API keys and CORS; the clock does not move.
 
     Args:
         app: answers every request that passes.
         pace: the slowest body that passes.
         body_bytes: maximum bytes of a body.
         in_flight: maximum requests in flight.
-        operations: by path.
     """
     telemetry = Telemetry(WorkerMetrics(), RequestLog(0), lambda: "made-1", None)
-    limits = RequestLimits(1, body_bytes, body_bytes, pace, in_flight)
-    return Gate(app, operations, Guard(telemetry, limits, None), Compute(2), lambda: 0.0)
+    policy = RequestPolicy(telemetry, RequestLimits(1, body_bytes, body_bytes, pace, in_flight), None)
+    for made, args, kwargs in reversed(pipeline(policy, lambda: 0.0)):
+        app = made(app, *args, **kwargs)
+    return app
 
 
 def scope_of(method: str, path: str, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The law of direct routes: they answer like FastAPI's own routes."""
+"""The law of JSON routes: they answer like FastAPI's own routes."""
 
 import json
 from typing import Any
@@ -8,7 +8,8 @@ import pytest
 from fastapi import APIRouter, FastAPI
 
 from service.api.responses import problems
-from service.api.responses.direct_route import DirectRoute
+from service.api.responses.bodies import CLIENT_GONE
+from service.api.responses.json_route import JsonRoute
 from service.compute import Compute
 from service.schemas.rounds import FeedbackRequest, PredictRequest
 
@@ -48,20 +49,22 @@ WITH_PARAMETERS = [
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    """Return an application with the same functions under /direct and /plain."""
+    """Return an application with the same functions under /json and /plain."""
     app = FastAPI()
     app.state.compute = Compute(2)
     problems.install(app)
-    for prefix, route_class in (("/direct", DirectRoute), ("/plain", None)):
+    for prefix, route_class in (("/json", JsonRoute), ("/plain", None)):
         routes = APIRouter() if route_class is None else APIRouter(route_class=route_class)
 
-        @routes.post("/predict")
-        async def predict(request: PredictRequest) -> PredictRequest:
-            return request
+        @routes.post("/predict", response_model=None)
+        async def predict(request: PredictRequest) -> dict[str, Any]:
+            numbers = request.context if isinstance(request.context, list) else repr(request.context)
+            return {"model": request.model, "context": numbers, "listed": request.include_distribution}
 
-        @routes.post("/feedback")
-        async def feedback(request: FeedbackRequest) -> FeedbackRequest:
-            return request
+        @routes.post("/feedback", response_model=None)
+        async def feedback(request: FeedbackRequest) -> dict[str, Any]:
+            truth = [request.true_label, request.true_labels]
+            return {"id": str(request.prediction_id), "bit": request.correct, "reward": request.reward, "truth": truth}
 
         app.include_router(routes, prefix=prefix)
     return app
@@ -76,7 +79,7 @@ async def _post(app: FastAPI, path: str, body: bytes, types: tuple[str, ...] = (
 async def _answers(
     app: FastAPI, path: str, body: bytes, types: tuple[str, ...] = (JSON,)
 ) -> list[tuple[int, str, Any]]:
-    answers = [await _post(app, way + path, body, types) for way in ("/direct", "/plain")]
+    answers = [await _post(app, way + path, body, types) for way in ("/json", "/plain")]
     return [(answer.status_code, answer.headers["content-type"], answer.json()) for answer in answers]
 
 
@@ -105,7 +108,7 @@ async def test_only_utf_8_is_read(app: FastAPI, encoding: str, label: str) -> No
     text = json.dumps({"prediction_id": "m:1", "true_label": label + "\ud800" * (encoding == "surrogates")})
     text = text.replace("\\u00e9", "é").replace("\\ud800", "\ud800")
     body = text.encode("utf-8", "surrogatepass") if encoding == "surrogates" else text.encode(encoding)
-    answer = await _post(app, "/direct/feedback", body, (JSON,))
+    answer = await _post(app, "/json/feedback", body, (JSON,))
     assert (answer.status_code, answer.json()["type"]) == (400, "urn:wager:problem:invalid-json")
     assert answer.json()["detail"].startswith("the body is not JSON: it is not UTF-8: byte 0x")
 
@@ -113,7 +116,7 @@ async def test_only_utf_8_is_read(app: FastAPI, encoding: str, label: str) -> No
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
 async def test_null_bytes_are_not_utf_8(app: FastAPI, encoding: str) -> None:
     """ASCII text in UTF-16 or UTF-32 is decodable UTF-8, but has null bytes, which JSON never has."""
-    answer = await _post(app, "/direct/predict", '{"model":"m","context":[1]}'.encode(encoding), (JSON,))
+    answer = await _post(app, "/json/predict", '{"model":"m","context":[1]}'.encode(encoding), (JSON,))
     assert answer.status_code == 400
     assert answer.json()["detail"].startswith("the body is not JSON: it is not UTF-8: byte 0x00")
 
@@ -122,13 +125,13 @@ async def test_null_bytes_are_not_utf_8(app: FastAPI, encoding: str) -> None:
 async def test_no_parameter_of_the_content_type_leaves_the_fast_path(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch, content_type: str
 ) -> None:
-    """With any parameter, the direct route avoids FastAPI's general handling, which calls `json.loads`."""
+    """With any parameter, a JSON route avoids FastAPI's general handling, which calls `json.loads`."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("parsed by FastAPI")
 
     monkeypatch.setattr(json, "loads", refuse)
-    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', (content_type,))
+    answer = await _post(app, "/json/predict", b'{"model":"m","context":[1]}', (content_type,))
     assert answer.status_code == 200
 
 
@@ -138,7 +141,7 @@ async def test_no_parameter_of_the_content_type_leaves_the_fast_path(
 async def test_another_charset_than_utf_8_is_refused(app: FastAPI, charset: str) -> None:
     """A charset other than UTF-8 gets 415, whatever the bytes: JSON is UTF-8 (RFC 8259, section 8.1)."""
     types = (f"{JSON}; version=1; Charset={charset}",)
-    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', types)
+    answer = await _post(app, "/json/predict", b'{"model":"m","context":[1]}', types)
     assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
 
 
@@ -147,15 +150,14 @@ async def test_another_charset_than_utf_8_is_refused(app: FastAPI, charset: str)
 )
 async def test_a_long_content_type_is_refused_unparsed(app: FastAPI, parameters: str) -> None:
     """A long content type gets 415 unparsed: Python takes quadratic time, which would block the worker."""
-    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', (f"{JSON}; {parameters}",))
+    answer = await _post(app, "/json/predict", b'{"model":"m","context":[1]}', (f"{JSON}; {parameters}",))
     assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
 
 
-@pytest.mark.parametrize("path", ["/direct", "/plain"])
-async def test_a_body_cut_off_is_a_bad_request(app: FastAPI, path: str) -> None:
-    """Both routes answer a body cut off by a disconnect with 400."""
+async def test_a_body_cut_off_is_no_request(app: FastAPI) -> None:
+    """A body that a disconnect cuts off counts as a client that left."""
     sent: list[int] = []
-    head = {"type": "http", "method": "POST", "path": f"{path}/predict", "query_string": b"", "root_path": ""}
+    head = {"type": "http", "method": "POST", "path": "/json/predict", "query_string": b"", "root_path": ""}
 
     async def send(message: dict[str, object]) -> None:
         if message["type"] == "http.response.start":
@@ -166,12 +168,12 @@ async def test_a_body_cut_off_is_a_bad_request(app: FastAPI, path: str) -> None:
         return {"type": "http.disconnect"}
 
     await app({**head, "headers": [(b"content-type", b"application/json")]}, receive, send)  # type: ignore[arg-type]
-    assert sent == [400]
+    assert sent == [CLIENT_GONE]
 
 
 def test_a_function_with_a_second_parameter_is_refused() -> None:
     """A function with a second parameter is refused, because the route would not pass it."""
-    routes = APIRouter(route_class=DirectRoute)
+    routes = APIRouter(route_class=JsonRoute)
     with pytest.raises(TypeError, match="/feedback must take the body, path parameters, and nothing else"):
 
         @routes.post("/feedback")

@@ -1,0 +1,216 @@
+"""What uvicorn's HTTP protocol lacks on a port that faces clients.
+
+Uvicorn closes connections that are idle after a response, and `body_limit` limits bodies that the application reads.
+This protocol limits the rest: the time and the size of a head, requests that arrive before the answer to another one,
+and readers that stop. SECURITY.md has what a reverse proxy must do instead.
+"""
+
+import asyncio
+import fcntl
+import re
+import socket
+import struct
+import termios
+from collections import deque
+from typing import Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MOST_SILENT_BYTES = 65_536
+"""Maximum bytes of a head, and of everything else between two parts of a body."""
+
+_PIECE = 8192
+"""Bytes that are parsed at once, so that few requests wait for the answer to another one."""
+
+_CHECKED_AFTER = 16
+"""Head timeouts until a reader must have read: buffers between empty in steps that a slow reader needs a minute for."""
+
+_TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+_UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+
+
+class Deadlines(NamedTuple):
+    """Limits on the time for which a client may block a connection."""
+
+    head: float  # seconds from the connection, the first byte, or an early response, to the end of a head
+    min_rate: float  # minimum bytes a second of a reader, on average; 0 for none
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """One connection.
+
+    Args:
+        deadlines: the limits.
+        settings: arguments of uvicorn's protocol.
+    """
+
+    def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._deadlines = deadlines
+        self._begun = self._arrived = self._answered = 0  # requests: their heads, their bodies, the answers to them
+        self._silent = 0  # bytes since the last head or part of a body
+        self._held: deque[bytes] = deque()  # not parsed before an answer
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._reader_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See `asyncio.Protocol`."""
+        joined: Any = _JoinedWrites(transport, self.loop)
+        super().connection_made(joined)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        self._held.clear()
+        self._head_timer = _cancel(self._head_timer)
+        self._reader_timer = _cancel(self._reader_timer)
+        super().connection_lost(exc)
+
+    # --- what the client sends
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        if len(data) <= _PIECE and not self._held and self._arrived <= self._answered:
+            self._parse(data)
+            return
+        self._held.extend([data[start : start + _PIECE] for start in range(0, len(data), _PIECE)])
+        self._parse_held()
+
+    def _parse_held(self) -> None:
+        """Parse until a request must wait for the answer to another one."""
+        while self._held and self._arrived <= self._answered:
+            self._parse(self._held.popleft())
+        if self._held:
+            self.flow.pause_reading()  # uvicorn resumes with each answer
+
+    def _parse(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if b"pgrade" in data and not self._silent and self._begun == self._arrived:
+            data = _without_upgrade(data)
+        self._silent += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._silent > MOST_SILENT_BYTES:
+            self._close(_TOO_LONG)
+        elif self._begun == self._answered:
+            self._expect_head()
+
+    def _expect_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self._deadlines.head, self._expire)
+
+    def on_headers_complete(self) -> None:
+        """See `httptools`."""
+        self._silent = 0
+        self._begun += 1
+        self._head_timer = _cancel(self._head_timer)
+        super().on_headers_complete()
+        self.headers = []  # of trailers: none may count as a header (RFC 9110, section 6.5.1)
+
+    def on_body(self, body: bytes) -> None:
+        """See `httptools`."""
+        self._silent = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """See `httptools`."""
+        self._silent = 0
+        self._arrived += 1
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Go on reading after a response."""
+        self._answered += 1
+        super().on_response_complete()
+        if self._held:
+            self._parse_held()
+        elif self._arrived < self._answered:  # the rest of the body has as much time as a head
+            self._expect_head()
+
+    def _expire(self) -> None:
+        self._close(_TOO_LATE if self._silent else b"")
+
+    def _close(self, answer: bytes) -> None:
+        self._held.clear()
+        if not self.transport.is_closing():
+            self.transport.write(answer)
+            self.transport.close()
+
+    # --- the reader of a response
+
+    def pause_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        super().pause_writing()
+        if self._deadlines.min_rate:
+            seconds = _CHECKED_AFTER * self._deadlines.head
+            self._reader_timer = self.loop.call_later(seconds, self._check_reader, _unread(self.transport), seconds)
+
+    def resume_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        super().resume_writing()
+        self._reader_timer = _cancel(self._reader_timer)
+
+    def _check_reader(self, before: int, seconds: float) -> None:
+        """Abort the connection of a reader that was too slow. The reset frees the system's send buffer at once."""
+        unread = _unread(self.transport)
+        if before - unread >= self._deadlines.min_rate * seconds:
+            self._reader_timer = self.loop.call_later(seconds, self._check_reader, unread, seconds)
+            return
+        connection = self.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
+
+class _JoinedWrites:
+    """The transport of a connection, which writes the head of a response together with what follows at once."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._head = transport, loop, b""
+        self.is_closing, self.get_extra_info = transport.is_closing, transport.get_extra_info
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """See `asyncio.Transport`."""
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._loop.call_soon(self._flush)
+            return
+        self._transport.write(data)
+
+    def _flush(self) -> None:
+        """Write a head that nothing has followed yet."""
+        head, self._head = self._head, b""
+        if head and not self.is_closing():
+            self._transport.write(head)
+
+    def close(self) -> None:
+        """See `asyncio.Transport`."""
+        self._flush()
+        self._transport.close()
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """Return a packet whose head asks for no other protocol: the parser would read no body (RFC 9110, section 7.8)."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"\r\nx-upgrade:", head) + end + rest
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """Cancel a timer, and return the one that follows it: none."""
+    if timer is not None:
+        timer.cancel()
+    return None
+
+
+def _unread(transport: asyncio.Transport) -> int:
+    """Return the bytes of a connection that its reader's system has not acknowledged."""
+    waiting = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+    return transport.get_write_buffer_size() + int(struct.unpack("i", waiting)[0])

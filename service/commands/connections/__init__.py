@@ -1,1 +1,0 @@
-"""Connections of clients: their protocol, their deadlines and their ends."""
