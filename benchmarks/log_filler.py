@@ -20,7 +20,7 @@ from benchmarks.server import Server
 from service.compute import Compute
 from service.environment import Environment, system_environment
 from service.prediction_id import PredictionId
-from service.rounds.prediction_requests import PredictionRequest
+from service.choice.requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.rounds import PredictAnswer

@@ -22,8 +22,9 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-AnswerKind: TypeAlias = Literal["label", "level", "label-set", "ranking"]
-"""The kinds of answers: one label; one label of an ordered scale; any subset of the labels; an order of all labels."""
+AnswerKind: TypeAlias = Literal["label", "level", "label-set", "ranking", "action"]
+"""The kinds of answers: one label; one label of an ordered scale; any subset of the labels; an order of all labels; one
+of the actions that a request brings."""
 NormPolicy: TypeAlias = Literal["none", "reject", "scale", "unit"]
 """What happens to a context whose norm exceeds the bound: see `learners.mathematics.preparation`."""
 ContextNorm: TypeAlias = Literal["euclidean", "maximum"]

@@ -15,7 +15,7 @@ from benchmarks.measurements.memory import memory_rows
 from benchmarks.report import Row, at_least, at_most, print_rows, seen
 from benchmarks.server import Server, running
 from learners.base import FloatArray
-from service.rounds.prediction_requests import PredictionRequest
+from service.choice.requests import PredictionRequest
 
 SHORT = 1_000
 LENGTHS = (100_000, 1_000_000)

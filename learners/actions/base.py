@@ -8,14 +8,14 @@ learner has one weight vector, so it knows what the features of a new action are
     fold(state, rounds) -> state                         rounds hold the chosen candidates only
 
 A caller draws a candidate, keeps its vector and its probability, and returns both with the
-reward. Nothing else is needed later: the distributions leave no evidence.
+reward, and the number of eligible candidates. Nothing else is needed later.
 """
 
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import pydantic
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, StateT
+from learners.base import AnswerKind, BoolArray, ContextNorm, Contexts, FloatArray, IntArray, NormPolicy, StateT
 
 
 @pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(strict=True, allow_inf_nan=False))
@@ -79,7 +79,15 @@ class ActionLearner(Protocol[StateT]):
     algorithm: ClassVar[str]  # the public name, lower case with hyphens
     smaller: ClassVar[str]  # the alternative to suggest where this one's state or steps are too large
     state_type: ClassVar[type[Any]]  # a NamedTuple, each field annotated with its Layout
+    answer: ClassVar[AnswerKind]  # "action"
     norm_policy: ClassVar[NormPolicy]  # the default of a new model
+    context_norm: ClassVar[ContextNorm]  # the norm that the bound applies to
+    intercept: ClassVar[bool]  # whether a constant feature may be added to vectors; a new model then has one
+    accepts_rewards: ClassVar[bool]  # whether updates use rewards between 0 and 1
+    labels_grow: ClassVar[bool]  # never: it has no labels
+    evidence_size: ClassVar[int]  # 1, for the number of eligible candidates, which the caller stores
+    needs_true_label: ClassVar[bool]  # never
+    fold_overhead: ClassVar[int]  # multiply-adds that each call of `fold` costs on top of its updates
 
     @property
     def problem(self) -> ActionProblem:

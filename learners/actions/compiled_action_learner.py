@@ -7,7 +7,7 @@ import numpy as np
 
 from learners.actions.base import ActionProblem, ActionRounds, Candidates
 from learners.actions.checks import check_action_rounds, check_candidates
-from learners.base import Contexts, FloatArray, NormPolicy, StateT
+from learners.base import AnswerKind, ContextNorm, Contexts, FloatArray, NormPolicy, StateT
 from learners.checks import check_state
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels
@@ -31,7 +31,15 @@ class CompiledActionLearner(ABC, Generic[StateT]):
     algorithm: ClassVar[str]
     smaller: ClassVar[str]
     state_type: ClassVar[type[Any]]
+    answer: ClassVar[AnswerKind] = "action"
     norm_policy: ClassVar[NormPolicy] = "scale"
+    context_norm: ClassVar[ContextNorm] = "euclidean"
+    intercept: ClassVar[bool] = True
+    accepts_rewards: ClassVar[bool] = True
+    labels_grow: ClassVar[bool] = False
+    evidence_size: ClassVar[int] = 1
+    needs_true_label: ClassVar[bool] = False
+    fold_overhead: ClassVar[int] = 0
     problem: ActionProblem
 
     @property

@@ -72,6 +72,38 @@ def draw_unchecked(distributions: FloatArray, uniforms: FloatArray) -> tuple[Int
     return labels, propensities, residual_uniforms
 
 
+def draw_among(
+    probabilities: FloatArray, starts: IntArray, uniforms: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Do the same as `draw_unchecked` for n distributions of different lengths, side by side.
+
+    Args:
+        probabilities: (m,).
+        starts: (n + 1,), where each distribution begins, and m.
+        uniforms: (n,), each in [0, 1).
+    """
+    n = len(uniforms)
+    positions, propensities, residual_uniforms = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    _draw_among_into(probabilities, starts, uniforms, positions, propensities, residual_uniforms)
+    return positions, propensities, residual_uniforms
+
+
+@compiled
+def _draw_among_into(
+    probabilities: FloatArray,
+    starts: IntArray,
+    uniforms: FloatArray,
+    positions: IntArray,
+    propensities: FloatArray,
+    residual_uniforms: FloatArray,
+) -> None:
+    for i in range(len(uniforms)):
+        own = probabilities[starts[i] : starts[i + 1]]
+        positions[i], before = draw_one(own, uniforms[i])
+        propensities[i] = as_propensity(own[positions[i]])
+        residual_uniforms[i] = max(0.0, min(_ALMOST_ONE, (uniforms[i] - before) / propensities[i]))
+
+
 @compiled
 def draw_into(
     distributions: FloatArray,

@@ -139,7 +139,10 @@ class Catalogue:
     def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
         """Return a new model, and its definition and summary as stored."""
         model = new_model(definition, incarnation, self._limits)
-        text = model.definition.model_dump_json(exclude={"actions" if model.vectors is None else "labels"})
+        left_out = {"actions" if definition.actions is None else "labels"}
+        if model.definition.freshness == Freshness():
+            left_out.add("freshness")  # earlier releases do not know this policy
+        text = model.definition.model_dump_json(exclude=left_out)
         return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
 
     async def page(self, cursor: str, limit: int, own: Names) -> Page:

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from service.actions.logged import decode
-from service.catalogue.round_log import context_of, moment
+from service.catalogue.round_log import moment
 from service.compute import Compute
 from service.errors import StoreError
 from service.models.model import Model
@@ -67,7 +66,7 @@ class OpenPredictions:
 
     def _of_block(self, block: Block, now: float) -> Iterator[PredictionLine]:
         try:
-            waiting = self._model.format.waiting(block.record)
+            waiting = self._model.choice.records.waiting(block.record)
         except StoreError:
             return
         if waiting is not None and self._is_open(waiting, now):
@@ -77,16 +76,17 @@ class OpenPredictions:
         return now <= waiting.expires_at or self._model.feedback_rules.accept_late
 
     def _of_rows(self, block: str, waiting: Waiting) -> Iterator[PredictionLine]:
-        (table, _, parts), model = waiting.rows, self._model
-        for i, (line, shown) in enumerate(zip(table, model.answers.show(table["output"]), strict=True)):
+        model = self._model
+        for i, line in enumerate(waiting.rows.table):
+            logged = model.choice.logged(waiting.rows, i)
             yield PredictionLine(
                 prediction_id=str(PredictionId(model.name, block, int(line["token"]))),
                 status=_STATUS[waiting.kinds[i]],
-                label=shown.label if model.vectors is None else decode(parts.actions[i]).chosen,
-                labels=shown.labels,
-                propensity=float(line["propensity"]),
+                label=logged.answer.label,
+                labels=logged.answer.labels,
+                propensity=float(line["propensity"]) or None,
                 holdout=bool(line["flags"] & HOLDOUT),
-                context=context_of(model, waiting.rows, i),
+                context=logged.context,
                 rounds_seen=int(line["rounds_seen"]),
                 predicted_at=moment(line["predicted_at"]),
                 expires_at=moment(waiting.expires_at),

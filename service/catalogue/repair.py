@@ -126,7 +126,7 @@ async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> Asy
                 yield Finding(model.name, "log", reason, damaged=True)
             return
         if not begun:  # the rounds before the first entry may have been trimmed
-            after, begun = (begin_of(model.format, entries[0]) or 1) - 1, True
+            after, begun = (begin_of(model.choice.records, entries[0]) or 1) - 1, True
         try:
             for finding in _damage_in(model, entries, after, recorded):
                 yield finding
@@ -139,10 +139,10 @@ def _damage_in(model: Model, entries: list[LogEntry], after: int, recorded: list
     rounds = [each for each in recorded if not each.snapshot]
     stretches: list[Stretch]
     try:
-        stretches = [read_entries(model.format, entries, after, rounds)]
+        stretches = [read_entries(model.choice.records, entries, after, rounds)]
     except StoreCorruptError as error:
         yield Finding(model.name, "log", error.detail, damaged=True)
-        stretches = read_page(model.format, entries)
+        stretches = read_page(model.choice.records, entries)
     for stretch in stretches:
         for each in stretch.damaged:
             yield Finding(model.name, _named(each), each.reason, damaged=True)
@@ -152,7 +152,7 @@ async def _search_predictions(store: Store, model: Model) -> AsyncIterator[Findi
     async for block in _blocks(store, model):
         what = f"prediction {block.id}"
         try:
-            model.format.waiting(block.record)
+            model.choice.records.check_block(block.record)
         except NewerVersionError as error:
             yield Finding(model.name, what, error.detail, damaged=False)
         except StoreCorruptError as error:

@@ -1,6 +1,5 @@
 """Reads a model's log for clients: one line per round, in parts."""
 
-import json
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -8,10 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import NO_LABEL
-from service.actions.logged import decode
 from service.compute import Compute
-from service.models.answer_kinds import NOTHING, Shown
 from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.replicas.folding.definitions import model_after
@@ -68,7 +64,7 @@ class LogReader:
 
     async def _part(self, after: int, limit: int) -> _Part:
         model = self._model
-        most = max(1, min(limit, _PART_BYTES // model.format.round_bytes))
+        most = max(1, min(limit, _PART_BYTES // model.choice.records.round_bytes))
         tail = await self._store.read_tail(model.key, after, most)
         if tail.change_count > model.change_count:  # the rounds may have labels of newer changes
             model = self._model = await model_after(self._store, self._compute, model, tail.change_count)
@@ -94,7 +90,7 @@ def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[Roun
 
 def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
     ends = [entry.last_round for entry in entries]
-    for stretch in read_page(model.format, entries):
+    for stretch in read_page(model.choice.records, entries):
         if stretch.rows is not None:
             yield from _lines(model, stretch.rows, lambda number: entries[bisect_left(ends, number)])
 
@@ -102,23 +98,20 @@ def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
 def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> Iterator[RoundLine]:
     table = rows.table
     for i, line in enumerate(table):
-        (shown,) = model.answers.show(table["output"][i : i + 1])
-        right = _right(model, table["truth"][i : i + 1])
-        entry = entry_of(int(line["round"]))
+        (answer, right, context, actions), entry = model.choice.logged(rows, i), entry_of(int(line["round"]))
         id_ = PredictionId(model.name, entry.block, int(line["token"]))
-        actions = decode(rows.parts.actions[i]) if model.vectors else None
         yield RoundLine(
             round=int(line["round"]),
             prediction_id=str(id_),
-            label=shown.label if actions is None else actions.chosen,
-            labels=shown.labels,
-            propensity=float(line["propensity"]),
+            label=answer.label,
+            labels=answer.labels,
+            propensity=float(line["propensity"]) or None,
             outcome="expired" if line["kind"] == EXPIRED else "feedback",
             correct=bit_of(float(line["reward"])),
             reward=float(line["reward"]),
             true_label=right.label,
             true_labels=right.labels,
-            context=context_of(model, rows, i),
+            context=context,
             actions=None if actions is None else [LoggedAction(**each._asdict()) for each in actions.actions],
             action_count=None if actions is None else actions.n,
             eligible=_eligible(model, rows, i),
@@ -129,20 +122,6 @@ def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> 
             predicted_at=moment(line["predicted_at"]),
             feedback_at=moment(line["feedback_at"]),
         )
-
-
-def _right(model: Model, truth: Any) -> Shown:
-    """Return the true answer of a round. Actions have none: the log does not know those of other requests."""
-    if model.vectors or (truth == NO_LABEL).all():
-        return NOTHING
-    (right,) = model.answers.show(truth)
-    return right
-
-
-def context_of(model: Model, rows: LogRows, i: int) -> Any:
-    """Return a context as the client sent it. That of a prediction with actions is stored as JSON."""
-    sent = rows.parts.sent[i]
-    return json.loads(sent) if model.vectors else model.contexts.show(rows.contexts, i, sent)
 
 
 def _eligible(model: Model, rows: LogRows, i: int) -> list[str] | None:

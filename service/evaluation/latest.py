@@ -14,7 +14,6 @@ from learners.evaluation.off_policy.policies import GivenChances, Served, Unifor
 from learners.evaluation.off_policy.sums import Settings
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.weights import weighable
-from service.actions.logged import decode
 from service.environment import Environment
 from service.errors import ModelNotFoundError
 from service.evaluation.answers import LEVEL, clip_for, policy_value
@@ -80,7 +79,7 @@ class LatestRounds:
 
     async def _read(self, model: Model, after: int, last: int) -> list[_Page]:
         """Return the readable rounds after one, up to another, in pages."""
-        pages, size = list[_Page](), max(1, _PAGE_BYTES // model.format.round_bytes)
+        pages, size = list[_Page](), max(1, _PAGE_BYTES // model.choice.records.round_bytes)
         while after < last:
             entries = (await self._store.read_tail(model.key, after, min(size, last - after))).entries
             if not entries or entries[-1].last_round <= after:
@@ -94,23 +93,18 @@ class LatestRounds:
 def _most_rounds(model: Model) -> int:
     """Return how many rounds fit into the memory of an evaluation."""
     labels = len(model.definition.labels)
-    return min(MOST_ROUNDS, _MOST_BYTES // model.format.round_bytes, 8 * _MOST_BYTES // max(labels, 1))
+    return min(MOST_ROUNDS, _MOST_BYTES // model.choice.records.round_bytes, 8 * _MOST_BYTES // max(labels, 1))
 
 
 def _pages_of(model: Model, entries: Sequence[LogEntry], after: int) -> list[_Page]:
-    found = [stretch.rows for stretch in read_page(model.format, entries) if stretch.rows is not None]
+    found = [stretch.rows for stretch in read_page(model.choice.records, entries) if stretch.rows is not None]
     return [_page(model, rows, rows.table["round"] > after) for rows in found]
 
 
 def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
     """Return the rounds that have weights."""
     table, places = rows.table, np.flatnonzero(among & weighable(rows.table["propensity"]))
-    n, masks = len(places), np.ones((0, 0), np.bool_)
-    if model.vectors is not None:
-        counts = np.array([decode(rows.parts.actions[i]).n for i in places.tolist()], np.int64)
-    else:
-        masks = rows.parts.eligible[places]
-        counts = masks.sum(axis=1) if masks.shape[1] else np.full(n, len(model.definition.labels))
+    n, counts, masks = len(places), model.choice.counts(rows)[places], rows.parts.eligible[places]
     return _Page(
         LoggedRounds(
             numbers=table["round"][places].astype(np.int64),
@@ -118,7 +112,7 @@ def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
             propensities=table["propensity"][places].astype(np.float64),
             rewards=table["reward"][places].astype(np.float64),
             eligible=every_label(n),
-            counts=counts.astype(np.int64),
+            counts=counts,
             holdout=(table["flags"][places] & HOLDOUT) != 0,
             true_labels=np.full(n, NO_LABEL),
             contexts=no_contexts(n),
@@ -135,7 +129,7 @@ def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> Evaluatio
     if rounds.holdout.any():
         named.append(("holdout", None, Evaluated(Served(), rounds.holdout)))
     named.append(("uniform", None, Evaluated(UniformChoice())))
-    if model.vectors is None and rounds.n:
+    if model.definition.labels and rounds.n:
         named.append(_best_constant(model, rounds, pages))
     sums = sums_of(rounds, [each for _, _, each in named], settings)
     values = [policy_value(*names[:2], one, settings) for names, one in zip(named, sums, strict=True)]
@@ -172,7 +166,7 @@ def _allowed(page: _Page, label: int) -> BoolArray:
 def _notes(model: Model, rounds: LoggedRounds, is_limited: bool) -> Iterator[str]:
     if is_limited:
         yield f"The rounds of this model are large, so at most the latest {_most_rounds(model):,} are read."
-    if model.vectors is not None:
+    if model.definition.actions is not None:
         yield "A model with actions has no constant labels."
     if model.closing and rounds.n:
         yield "Predictions without feedback are rounds too, as the model's on_expiry says."

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from learners.answers import is_structured
 from service.actions.errors import UnknownActionError
-from service.candidates.requests import CandidateSet
+from service.choice.requests import Options, PredictionRequest
 from service.input_errors import (
     InconsistentFeedbackError,
     InvalidInputError,
@@ -15,8 +16,6 @@ from service.input_errors import (
 )
 from service.models.closing import reward_refused
 from service.models.model import Model
-from service.rounds.options import Options
-from service.rounds.prediction_requests import PredictionRequest, check_again, read
 from service.schemas.imports import ImportRound
 from service.wording.limits import CLOCK_SECONDS
 from service.wording.values import quoted, shown
@@ -56,14 +55,15 @@ def read_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list[
 
 
 def _read(model: Model, given: ImportRound, now: float) -> ReadRound:
-    if model.vectors is None and model.answers.choices is None:
+    if is_structured(model.learner):
         raise InvalidInputError("the model answers several labels; only rounds of one label can be imported", "label")
     _check_fields(model, given)
     eligible = None if given.eligible is None else tuple(given.eligible)
-    request = read(model, PredictionRequest(given.context, None, False, Options(eligible, given.label), given.actions))
-    request = check_again(model, request)
-    answer = None if given.label is None else _number(model, request.candidates, given.label, "label")
-    truth = None if given.true_label is None else _number(model, request.candidates, given.true_label, "true_label")
+    options = Options(eligible, given.label)
+    request = model.choice.read(PredictionRequest(given.context, None, False, options, given.actions))
+    model.choice.check_options(request)
+    answer = None if given.label is None else _number(model, request, given.label, "label")
+    truth = None if given.true_label is None else _number(model, request, given.true_label, "true_label")
     at = None if given.at is None else given.at.timestamp()
     if at is not None and not 0.0 <= at <= now + CLOCK_SECONDS:
         raise InvalidInputError(f"got {given.at}; must be from 1970 to now", "at")
@@ -102,16 +102,14 @@ def _check_labelled(given: ImportRound) -> None:
         raise InvalidInputError("got true without label; the model decides who answers", "holdout")
 
 
-def _number(model: Model, candidates: CandidateSet | None, label: str, field: str) -> int:
+def _number(model: Model, request: PredictionRequest, label: str, field: str) -> int:
     """Return the number of a label, or the position of an action."""
-    if candidates is not None:
-        for i, action in enumerate(candidates.actions):
-            if action.id == label:
-                return i
+    known = model.choice.positions(request)
+    if label in known:
+        return known[label]
+    if request.read is not None:
         raise UnknownActionError(f"got {quoted(label)}; the round has no eligible action with this id", field)
-    if label not in model.answers.numbers:
-        raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
-    return model.answers.numbers[label]
+    raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
 
 
 def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | None) -> float | None:

@@ -5,17 +5,17 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from service import request_context
-from service.candidates.requests import chunks
+from service.choice.requests import PredictionRequest
 from service.environment import Environment
 from service.errors import ImportPositionError, LearnerFailedError, ModelNotFoundError, StoreUnavailableError
 from service.imports.given_rounds import ReadRound, read_rounds
-from service.imports.making import as_logged, chosen_predictions, encoded
+from service.imports.making import drawn_predictions, encoded, logged_predictions
 from service.models.model import Model
 from service.replicas.folding.reading import TYPICAL_NONZEROS
 from service.replicas.replica import Replica
-from service.rounds.deciding import Decider
+from service.rounds.deciding import Basis, chance_of
 from service.rounds.isolation import ImpossibleDecisionsError
-from service.rounds.prediction_requests import PredictionRequest, checking_cost, gather, gathering_cost
+from service.rounds.predictor import checking_cost
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.imports import ImportAnswer, ImportedSource, ImportList, ImportRequest, ImportRound
@@ -130,25 +130,18 @@ class RoundImporter:
 
     async def _predictions(self, replica: Replica, model: Model, rounds: Sequence[ReadRound]) -> NewPredictions | None:
         """Decide with a state that includes every round; keep the answers of logged rounds."""
-        environment, logged = self._environment, rounds[0].answer is not None
-        requests = [each.request for each in rounds]
-        run = environment.compute.run_costly
+        environment, requests = self._environment, [each.request for each in rounds]
+        run, cost, now = environment.compute.run_costly, model.choice.deciding_cost(requests), environment.now()
         async with replica.lock:
             await replica.catch_up_locked()
             if replica.model is not model:
                 return None
-            if model.vectors is not None and logged:
-                cost = len(rounds) * _ROUND_COST + sum(
-                    [each.candidates.entries for each in requests if each.candidates]
-                )
-                made = await run(cost, model.name, chosen_predictions, replica, rounds, environment.now())
-            else:
-                batch = await run(
-                    gathering_cost(model, requests), model.name, gather, model, requests, environment.new_id
-                )
-                decider = Decider(replica, environment)
-                made = (await (decider.choose(batch) if model.vectors else decider.draw(batch))).predictions
-        return as_logged(model, made, rounds, environment.rng.random(len(rounds))) if logged else made
+            chance = chance_of(model, requests, environment.rng)
+            basis = Basis(model, replica.state, replica.seen, now)
+            if rounds[0].answer is None:
+                return await run(cost, model.name, drawn_predictions, basis, rounds, chance)
+            residuals = environment.rng.random(len(rounds))
+            return await run(cost, model.name, logged_predictions, basis, rounds, chance, residuals)
 
 
 def _next_part(model: Model, rounds: Sequence[ReadRound], known: int) -> Sequence[ReadRound]:
@@ -162,16 +155,15 @@ def _next_part(model: Model, rounds: Sequence[ReadRound], known: int) -> Sequenc
     logged = rounds[0].answer is not None
     cost = model.learner.decide_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS))
     bounds = (
+        model.choice.parts([each.request for each in rounds[:_LOGGED_AT_ONCE]])[0].stop,
         _LOGGED_AT_ONCE if logged else min(_DRAWN_AT_ONCE, max(_LEAST_DRAWN, known // 4)),
-        _BYTES_AT_ONCE // model.format.round_bytes,
+        _BYTES_AT_ONCE // model.choice.records.round_bytes,
         _COST_AT_ONCE // cost,
         _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
     )
     most = max(1, min(bounds))
     end = next((i for i, each in enumerate(rounds[:most]) if (each.answer is not None) != logged), most)
-    part = rounds[:end]
-    sets = [each.request.candidates for each in part if each.request.candidates is not None]
-    return next(iter(chunks(part, sets))) if sets else part
+    return rounds[:end]
 
 
 def _place(request: ImportRequest, position: int, done: int) -> int:

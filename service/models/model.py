@@ -2,36 +2,32 @@
 
 import dataclasses
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal, cast
 
-import numpy as np
 import pydantic
 
-from learners.actions.base import ActionProblem
-from learners.base import AnyLearner, BoolArray, Contexts, IntArray, Rounds, StateTooLargeError, StepTooCostlyError
-from learners.mathematics.preparation import Preparation, prepare
+from learners.actions.base import ActionProblem, AnyActionLearner
+from learners.base import AnyLearner, BoolArray, IntArray, Rounds, StateTooLargeError, StepTooCostlyError
+from learners.mathematics.preparation import prepare
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
-from service.actions.vectors import ActionVectors
-from service.contexts.kind import ContextKind
+from service.choice.actions import ActionChoice
+from service.choice.choice import Choice
+from service.choice.labels import LabelChoice
 from service.contexts.named import MOST_FEATURES
-from service.contexts.registry import context_kind
 from service.input_errors import (
     LabelsFixedError,
     ModelTooCostlyError,
     ModelTooLargeError,
 )
-from service.models.action_answers import Actions
 from service.models.action_models import completed_definition, smaller_of
-from service.models.answer_kinds import Answers, answers_of
 from service.models.changes import Change, Defined, FromSnapshot, after, check_learner, check_policies
 from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
-from service.models.norm_policy import ContextCheck
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
-from service.store.records.context_codec import SparseCodec
+from service.store.records.format_3 import Past
+from service.store.records.layout import AS_SENT
 from service.store.records.parts import LogRows
-from service.store.records.records import RecordFormat
 from service.store.stored_models import ModelKey, StoredPolicies
 
 FORGET_AFTER = 3600.0
@@ -82,41 +78,14 @@ class Model:
         return self.key.name
 
     @cached_property
-    def answers(self) -> Answers:
-        """The kind of its answers."""
-        return answers_of(self.learner, self.definition.labels) if self.vectors is None else Actions(self.vectors)
-
-    @cached_property
-    def format(self) -> RecordFormat:
-        """The bytes of its predictions and rounds."""
-        codec = self.contexts.codec if self.vectors is None else SparseCodec(self.vectors.size)
-        has_actions, size = self.vectors is not None, (self.served_by or self.learner).evidence_size
-        return RecordFormat(self.answers.form, size, codec, has_actions=has_actions, since=self.learner_since)
-
-    @cached_property
-    def vectors(self) -> ActionVectors | None:
-        """What makes the vectors of candidates; None for a model with labels."""
-        actions = self.definition.actions
-        return None if actions is None else ActionVectors(actions, self.definition.features)
-
-    @cached_property
-    def contexts(self) -> ContextKind[Any]:
-        """The kind of its contexts."""
-        return context_kind(self.definition.features)
-
-    @cached_property
-    def norm(self) -> ContextCheck:
-        """The check of its contexts' norms."""
-        return ContextCheck(self.contexts, self.preparation, self.learner.context_norm)
-
-    @cached_property
-    def preparation(self) -> Preparation:
-        """What happens to contexts before the learner sees them."""
-        actions, features = self.definition.actions, self.definition.features
-        if self.vectors is not None and actions is not None:
-            joint = actions.features
-            return Preparation(joint.norm, joint.norm_bound, joint.intercept, self.vectors.size)
-        return Preparation(features.norm, features.norm_bound, features.intercept, features.size)
+    def choice(self) -> Choice:
+        """What its predictions choose among."""
+        definition, actions = self.definition, self.definition.actions
+        past = None if self.first is None else Past(self.learner_since, *self.first)
+        if actions is not None:
+            return ActionChoice(definition, actions, cast(AnyActionLearner, self.learner), past)
+        size = (self.served_by or self.learner).evidence_size
+        return LabelChoice(definition, self.learner, self.retired, size, past)
 
     def changed(self, change: Change) -> "Model":
         """Return the model after a further change.
@@ -124,7 +93,7 @@ class Model:
         Raises:
             InvalidInputError: if the change does not fit.
         """
-        if change.labels is not None and self.vectors is not None:
+        if change.labels is not None and self.definition.actions is not None:
             raise LabelsFixedError("the model has actions, which each request brings, and no labels", "labels")
         check_learner(self.learner, change)
         definition, retired, weight = after(Defined(self.definition, self.retired, self.history_weight), [change])
@@ -138,14 +107,11 @@ class Model:
             self.key, definition, learner, retired, count, since, new_state=change.state, history_weight=weight
         )
 
-    def prepared(self, contexts: Contexts) -> Contexts:
-        """Return contexts as the learner sees them, from contexts as clients send them."""
-        return prepare(contexts, self.preparation)
-
     def rounds_of(self, rows: LogRows) -> Rounds:
-        """Return rounds of the log as the learner sees them."""
-        rounds = self.format.rounds_of(rows)
-        return rounds._replace(contexts=self.prepared(rounds.contexts))
+        """Return rounds of the log as the learner sees them. Rounds of version 3 hold prepared contexts."""
+        choice, as_sent = self.choice, (rows.table["flags"] & AS_SENT) != 0
+        rounds = choice.records.rounds_of(rows)
+        return rounds._replace(contexts=prepare(rounds.contexts, choice.preparation, as_sent))
 
     def has_own_evidence(self, changes_seen: IntArray) -> BoolArray:
         """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded.
@@ -154,7 +120,7 @@ class Model:
             changes_seen: (n,), the changes that their predictions took into account.
         """
         own: BoolArray = changes_seen >= self.learner_since
-        return own if self.served_by is None else np.zeros(len(own), np.bool_)
+        return own & (self.served_by is None)
 
     def shadowed_by(self, choice: LearnerChoice) -> "Model":
         """Return the model with the learner of a shadow, which learns from every round, even if the model is frozen.
@@ -165,12 +131,6 @@ class Model:
         definition = self.definition.model_copy(update={"learner": choice, "mode": "online"})
         learner, served_by = build_learner(definition), self.served_by or self.learner
         return dataclasses.replace(self, definition=definition, learner=learner, served_by=served_by, digest=b"")
-
-    @cached_property
-    def active(self) -> BoolArray:
-        """Which labels are not retired, (K,)."""
-        active: BoolArray = np.array([label not in self.retired for label in self.definition.labels])
-        return active
 
     @cached_property
     def keep_seconds(self) -> float:
@@ -192,7 +152,7 @@ class Model:
     def feedback_rules(self) -> FeedbackRules:
         """How the store judges feedback."""
         accepts_late = self.definition.late_feedback == "accept"
-        return FeedbackRules(accepts_late, self.learner.needs_true_label)
+        return FeedbackRules(accepts_late, self.learner.needs_true_label, self.choice.records.shape)
 
 
 def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:

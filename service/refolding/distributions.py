@@ -66,7 +66,7 @@ class Distributions:
         return found
 
     def _recompute(self, lines: Sequence[Mapping[str, Any]], found: list[list[float] | None]) -> None:
-        if self._history.model(0).answers.choices is None:
+        if self._history.model(0).choice.answers.choices is None:
             self._broken = _SEVERAL_LABELS
             return
         self._fold = self._fold or Fold(self._history)
@@ -121,5 +121,5 @@ def _held_out(model: Model, eligible: BoolArray | None, label: int) -> FloatArra
     uniform: FloatArray = allowed / allowed.sum()
     if holdout is None or holdout.policy == "uniform":
         return uniform
-    wanted = label if holdout.policy == "baseline" else model.answers.numbers[holdout.policy.label]
+    wanted = label if holdout.policy == "baseline" else model.choice.answers.numbers[holdout.policy.label]
     return np.eye(k)[wanted] if allowed[wanted] else uniform

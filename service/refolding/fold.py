@@ -123,7 +123,7 @@ class Fold:
                 return
             rounds, done = page.learnable(model, start + first, start + end), 0
             while done < rounds.n:
-                folder = model.learner if has_evidence else Recomputing(model.learner)
+                folder = model.choice if has_evidence else Recomputing(model.learner)
                 self.state, n = learn(folder, self.state, rounds.rows(done, rounds.n))
                 done += n + 1  # the service leaves out a round that it cannot fold
 

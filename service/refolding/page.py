@@ -60,12 +60,12 @@ def page_of(history: History, lines: Sequence[Mapping[str, Any]]) -> Page:
         ValueError: if they do not belong to the model.
     """
     model = history.model(lines[-1]["changes"])
-    contexts = [model.contexts.check(_CONTEXT.validate_python(line["context"])) for line in lines]
-    numbers, n = model.answers.numbers, len(lines)
+    contexts = [model.choice.contexts.check(_CONTEXT.validate_python(line["context"])) for line in lines]
+    numbers, n = model.choice.answers.numbers, len(lines)
     truths = [NO_LABEL if line["true_label"] is None else numbers[line["true_label"]] for line in lines]
     rewards = np.array([line["reward"] for line in lines], dtype=np.float64)
     rounds = Rounds(
-        model.prepared(model.contexts.gather(contexts)),
+        model.choice.prepared(model.choice.contexts.gather(contexts)),
         np.array([numbers[line["label"]] for line in lines], dtype=np.int64),
         np.array([line["propensity"] for line in lines], dtype=np.float64),
         rewards == 1.0,
@@ -83,7 +83,7 @@ def page_of(history: History, lines: Sequence[Mapping[str, Any]]) -> Page:
 
 def _eligible(model: Model, history: History, lines: Sequence[Mapping[str, Any]]) -> BoolArray:
     """Return the eligible labels, (n, K); (n, 0) if all are in every line."""
-    numbers = model.answers.numbers
+    numbers = model.choice.answers.numbers
     counts = np.array([history.label_count(line["changes_seen"]) for line in lines])
     if (counts == len(numbers)).all() and all(line["eligible"] is None for line in lines):
         return np.ones((len(lines), 0), np.bool_)

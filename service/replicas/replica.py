@@ -39,7 +39,7 @@ class Replica(LogFold):
         super().__init__(model, store, compute)
         self._monotonic = monotonic
         self._complete_at = -math.inf
-        self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
+        self.statistics = StatisticsAccumulator(model.choice.answers.choices, model.definition.window_seconds)
 
     def is_newer_than(self, seconds: float) -> bool:
         """Check whether the state includes every round that was acknowledged more than some time ago."""
@@ -93,7 +93,7 @@ class Replica(LogFold):
                 state = await KeptFold(after, self._store, self._compute).state_at(change)
             else:
                 state = await state_after(self._store, self._compute, before, after, state)
-        self.statistics.use(after.answers.choices, after.active)
+        self.statistics.use(after.choice.answers.choices, after.choice.active)
         return state
 
     def _note_rounds(self, rounds: Table, /) -> None:
@@ -127,7 +127,7 @@ class Replica(LogFold):
             self._keep(await self._run(FIRST_CALL, self.model.learner.init))
             self.round_count = self.change_count = self.snapshot_rounds = self.snapshot_changes = 0
             self.statistics.restart(b"", 0)
-            self.statistics.use(self.model.answers.choices, self.model.active)
+            self.statistics.use(self.model.choice.answers.choices, self.model.choice.active)
 
     async def _start_from(self, snapshot: Snapshot) -> bool:
         """Start from a snapshot; return False if it is damaged."""
@@ -145,5 +145,5 @@ class Replica(LogFold):
         self.change_count = self.snapshot_changes = snapshot.change_count
         self._keep(state)
         self.statistics.restart(statistics, rounds)
-        self.statistics.use(self.model.answers.choices, self.model.active)
+        self.statistics.use(self.model.choice.answers.choices, self.model.choice.active)
         return True

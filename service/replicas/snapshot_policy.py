@@ -37,7 +37,7 @@ class SnapshotPolicy:
     def has_many_rounds(self) -> bool:
         """Whether enough new rounds and changes exist to write a snapshot without waiting for the next upkeep."""
         paused = self._now() - self._begun_at >= SNAPSHOT_PAUSE
-        after = max(SNAPSHOT_EVERY, self._replica.bytes // self._replica.model.format.round_bytes)
+        after = max(SNAPSHOT_EVERY, self._replica.bytes // self._replica.model.choice.records.round_bytes)
         return paused and self._new >= after
 
     @property

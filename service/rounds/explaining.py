@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from learners.base import Contexts, FloatArray
-from service.candidates.choosing import candidates_of, choosing_cost
-from service.candidates.requests import CandidateSet, candidate_parts, read_candidates, reading_cost
+from service.choice.actions import ActionChoice
+from service.choice.choice import Choice
+from service.choice.requests import PredictionRequest
 from service.compute import INLINE_COST
 from service.contexts.kind import Part
 from service.environment import Environment
 from service.input_errors import BatchTooLargeError
-from service.models.action_learners import contributions, probabilities
 from service.models.model import Model
 from service.replicas.replica import Replica
 from service.schemas.reports.explanations import (
@@ -56,23 +56,20 @@ class Explainer:
             BatchTooLargeError: if the answer would have too many numbers.
             StoreError: if the store fails.
         """
+        asked = PredictionRequest(request.context, None, False, actions=request.actions)
         async with self._replica.lock:
             await self._replica.catch_up_locked()
             model, state, seen = self._replica.model, self._replica.state, self._replica.round_count
-            cost, run = reading_cost(model, request.context, request.actions, INLINE_COST), self._compute.run_costly
-            candidates = await run(cost, model.name, read_candidates, model, request.context, request.actions, None)
-            if candidates is not None:
-                _check_entries(candidates)
-                cost = choosing_cost(model, [candidates]) + candidates.entries * _FEATURE_COST
-                return await run(cost, model.name, _explained_actions, model, state, candidates, seen)
-            context = await run(cost, model.name, model.contexts.check, request.context)
-            model.norm.check(context)
-            size = model.contexts.size(context) + 1
+            choice, run = model.choice, self._compute.run_costly
+            read = await run(choice.reading_cost(asked, INLINE_COST), model.name, choice.read, asked)
+            cost = choice.deciding_cost([read])
+            if isinstance(choice, ActionChoice):
+                cost += _check_entries(read) * _FEATURE_COST
+                return await run(cost, model.name, _explained_actions, model, choice, state, read, seen)
+            size = choice.contexts.size(read.context) + 1
             self._check_size(size, model)
-            cost = model.learner.decide_cost(size) + size * (
-                _FEATURE_COST + len(model.definition.labels) * _NUMBER_COST
-            )
-            return await run(cost, model.name, _explained, model, state, context, seen)
+            cost += size * (_FEATURE_COST + len(model.definition.labels) * _NUMBER_COST)
+            return await run(cost, model.name, _explained, model, state, read, seen)
 
     def _check_size(self, size: int, model: Model) -> None:
         labels = len(model.definition.labels)
@@ -82,19 +79,25 @@ class Explainer:
             raise BatchTooLargeError(f"{detail} to be explained", "context")
 
 
-def _check_entries(candidates: CandidateSet) -> None:
-    if candidates.entries + len(candidates.actions) > _MOST_FEATURES:
-        detail = f"got {counted(candidates.entries, 'features')} of all actions, products with the context included"
+def _check_entries(request: PredictionRequest) -> int:
+    """Return the number of features of all actions, if that is not too many to explain."""
+    entries, actions = (0, ()) if request.read is None else (request.read.entries, request.read.actions)
+    if entries + len(actions) > _MOST_FEATURES:
+        detail = f"got {counted(entries, 'features')} of all actions, products with the context included"
         raise BatchTooLargeError(f"{detail}; must be at most {_MOST_FEATURES:,} to be explained", "actions")
+    return entries
 
 
-def _explained_actions(model: Model, state: Any, candidates: CandidateSet, seen: int) -> ExplainAnswer:
-    sent, prepared = candidates_of(model, [candidates])
-    ids, actions, scores = [action.id for action in candidates.actions], list[ExplainedAction](), list[float]()
-    for i, parts in enumerate(candidate_parts(model, candidates)):
-        vector = prepared.vectors.rows(i, i + 1)
-        added = contributions(model.learner, state, vector)
-        shares = _shares(model, parts, sent.rows(i, i + 1), vector, added[:, np.newaxis])
+def _explained_actions(
+    model: Model, choice: ActionChoice, state: Any, request: PredictionRequest, seen: int
+) -> ExplainAnswer:
+    candidates, ids = choice.candidates([request]), list(choice.positions(request))
+    sent, prepared = candidates.contexts, choice.prepared(candidates.contexts)
+    actions, scores = list[ExplainedAction](), list[float]()
+    for i, parts in enumerate(choice.candidate_parts(request)):
+        vector = prepared.rows(i, i + 1)
+        added = choice.contributions(state, vector)
+        shares = _shares(choice, parts, sent.rows(i, i + 1), vector, added[:, np.newaxis])
         actions.append(ExplainedAction(id=ids[i], features=[_action_feature(*each) for each in shares]))
         scores.append(float(added.sum()))
     return ExplainAnswer(
@@ -103,7 +106,7 @@ def _explained_actions(model: Model, state: Any, candidates: CandidateSet, seen:
         features=[],
         actions=actions,
         scores=dict(zip(ids, scores, strict=True)),
-        distribution=_by_label(ids, probabilities(model.learner, state, prepared)),
+        distribution=_by_label(ids, choice.decide(state, candidates)[0]),
     )
 
 
@@ -112,31 +115,28 @@ def _action_feature(part: Part, added: FloatArray | None) -> ActionFeature:
     return ActionFeature(name=part.name, index=part.at, sign=part.sign, value=part.value, contribution=contribution)
 
 
-def _explained(model: Model, state: Any, context: Any, seen: int) -> ExplainAnswer:
-    sent, labels = (
-        model.contexts.gather([context]),
-        [label for label in model.definition.labels if label not in model.retired],
-    )
-    prepared = model.prepared(sent)
-    eligible = model.active[np.newaxis] if model.retired else None
-    decisions, added = model.learner.decide(state, prepared, eligible), model.learner.contributions(state, prepared)
-    added = None if added is None else added[:, model.active]
+def _explained(model: Model, state: Any, request: PredictionRequest, seen: int) -> ExplainAnswer:
+    choice, labels = model.choice, model.definition.labels
+    candidates = choice.candidates([request])
+    prepared, active = choice.prepared(candidates.contexts), [label not in model.retired for label in labels]
+    labels = [label for label in labels if label not in model.retired]
+    added = model.learner.contributions(state, prepared)
+    added = None if added is None else added[:, active]
+    shares = _shares(choice, choice.contexts.parts(request.context), candidates.contexts, prepared, added)
+    distribution = None
+    if choice.answers.has_distribution:
+        distribution = choice.distribution(request, choice.decide(state, candidates)[0], candidates.eligible)
     return ExplainAnswer(
         model=model.name,
         rounds_seen=seen,
-        features=[
-            _explained_part(labels, *each)
-            for each in _shares(model, model.contexts.parts(context), sent, prepared, added)
-        ],
+        features=[_explained_part(labels, *each) for each in shares],
         scores=None if added is None else _by_label(labels, added.sum(axis=0)),
-        distribution=_by_label(labels, decisions.distributions[0, model.active])
-        if model.answers.has_distribution
-        else None,
+        distribution=distribution,
     )
 
 
 def _shares(
-    model: Model, parts: Sequence[Part], sent: Contexts, prepared: Contexts, added: FloatArray | None
+    choice: Choice, parts: Sequence[Part], sent: Contexts, prepared: Contexts, added: FloatArray | None
 ) -> Iterator[tuple[Part, FloatArray | None]]:
     """Yield each feature as prepared, with its contributions (K,). Features with the same index share its entry."""
     positions = {index: position for position, index in enumerate(sent.indices.tolist())}
@@ -146,8 +146,8 @@ def _shares(
         share = part.value / whole if whole else 0.0
         value = float(prepared.values[position] * share)
         yield part._replace(value=value), None if added is None else added[position] * share
-    if model.preparation.intercept:
-        constant = Part("intercept", model.preparation.n_features, model.preparation.constant)
+    if choice.preparation.intercept:
+        constant = Part("intercept", choice.preparation.n_features, choice.preparation.constant)
         yield constant, None if added is None else added[-1]
 
 

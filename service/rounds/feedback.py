@@ -25,7 +25,7 @@ from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.prediction_id import wire_form
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
-from service.rounds.batching import ITEMS_AT_ONCE, Batcher
+from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
 from service.schemas.plain_bodies import GivenFeedback
 from service.schemas.rounds import FeedbackAnswer
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
@@ -77,14 +77,12 @@ class FeedbackJoiner:
         self._replica = replica
         self._environment = environment
         self._upkeep = upkeep
-        self._batcher: Batcher[Feedback, FeedbackResult] = Batcher(
-            self._join, lambda: ITEMS_AT_ONCE, _AT_ONCE, self._room
-        )
+        self._commits = GroupCommit[Feedback, FeedbackResult](_AT_ONCE)
 
     @property
     def idle(self) -> bool:
-        """Whether no feedback is queued or in flight."""
-        return self._batcher.idle
+        """Whether no feedback is waiting or in flight."""
+        return self._commits.idle
 
     async def give(self, request: GivenFeedback) -> FeedbackAnswer:
         """Record the feedback; return the recorded outcome of its prediction.
@@ -99,20 +97,23 @@ class FeedbackJoiner:
             if isinstance(given, Exception):
                 raise given from None
             feedback = given
-        result = await self._batcher.submit(feedback)
-        answer = _to_answer(request, result, self._replica.model.answers.truth_field)
+        result = await self._commits.submit(feedback, self._join, self._room)
+        answer = _to_answer(request, result, self._replica.model.choice.answers.truth_field)
         if isinstance(answer, WagerError):
             raise answer
         return answer
 
     async def give_all(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give` does; return errors instead of raising them."""
-        results = await apply_to_valid(self._batcher.submit_all, await self._read_all(requests))
-        truth_field = self._replica.model.answers.truth_field
+        results = await apply_to_valid(self._join_all, await self._read_all(requests))
+        truth_field = self._replica.model.choice.answers.truth_field
         return [
             result if isinstance(result, Exception) else _to_answer(request, result, truth_field)
             for request, result in zip(requests, results, strict=True)
         ]
+
+    async def _join_all(self, feedback: Sequence[Feedback]) -> list[FeedbackResult | Exception]:
+        return await self._commits.submit_all(feedback, self._join, self._room, ITEMS_AT_ONCE)
 
     async def _read_all(self, requests: Sequence[GivenFeedback]) -> list[Feedback | Exception]:
         """Read feedback. A label that is unknown here may be new: another worker may have added it."""
@@ -129,13 +130,14 @@ class FeedbackJoiner:
         await self._replica.catch_up()
         return self._replica.model.feedback_rules != model.feedback_rules
 
+    @property
     def _room(self) -> int:
         """Return the size of a batch of single items: smaller for models with larger rounds."""
-        form = self._replica.model.format
+        form = self._replica.model.choice.records
         size = form.round_bytes if form.fixed_size else form.round_bytes + _CONTEXT_BYTES
         return min(ITEMS_AT_ONCE, max(_FEWEST_TOGETHER, _BYTES_TOGETHER // size))
 
-    async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
+    async def _join(self, feedback: Sequence[Feedback]) -> list[FeedbackResult]:
         model, environment = self._replica.model, self._environment
         results = await environment.store.add_feedback(model.key, feedback, model.feedback_rules, environment.now())
         statuses = {status for status, _ in results}
@@ -149,7 +151,7 @@ class FeedbackJoiner:
 def _read(model: Model, request: GivenFeedback) -> Feedback:
     if request.reward is not None and not model.learner.accepts_rewards:
         raise reward_refused(model.learner, request.reward, "reward")
-    return Feedback(request.prediction_id, request.correct, model.answers.read(request), request.reward)
+    return Feedback(request.prediction_id, request.correct, model.choice.answers.read(request), request.reward)
 
 
 def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:

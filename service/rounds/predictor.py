@@ -1,11 +1,11 @@
-"""Predicting: concurrent requests are gathered, decided, drawn, stored, and answered together."""
+"""Predicting: concurrent requests for a model are decided, stored and answered together."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from service.candidates.requests import chunks
-from service.compute import INLINE_COST
+from service.choice.requests import PredictionRequest
+from service.compute import FIRST_CALL, INLINE_COST
 from service.environment import Environment
 from service.errors import PredictionConflictError, StoreUnavailableError, WagerError
 from service.input_errors import InvalidInputError
@@ -14,22 +14,10 @@ from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.replicas.folding.reading import TYPICAL_NONZEROS
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
-from service.rounds.batching import ITEMS_AT_ONCE, Batcher
-from service.rounds.deciding import Decider, Drawn
+from service.rounds.answering import answer, answer_repeated, answering_cost
+from service.rounds.deciding import Basis, Decided, chance_of, decide
+from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
 from service.rounds.isolation import ImpossibleDecisionsError, without_impossible
-from service.rounds.prediction_requests import (
-    PredictionBatch,
-    PredictionRequest,
-    all_fit,
-    check,
-    check_again,
-    checking_cost,
-    gather,
-    gathering_cost,
-    held_out,
-    read,
-)
-from service.rounds.responses import answer_batch, answer_repeated
 from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Seen, Tail
 
@@ -37,11 +25,8 @@ _ATTEMPTS = 3
 """Attempts to store predictions. The first may require that no newer round exists; retries only require an intact
 log."""
 
-_NUMBER_COST = 30
-"""Cost of converting one number of a request or a response, in multiply-adds."""
-
-_REPEATED_COST = 80_000
-"""Cost of reading one stored prediction, in multiply-adds."""
+_CHECK_COST, _FINGERPRINT_COST = 10_000, 20_000
+"""Costs of checking the options of a request, and of the fingerprint of one with an id, in multiply-adds."""
 
 _BYTES_AT_ONCE = 2**23
 """Maximum bytes of predictions stored together; the store needs about ten milliseconds for them."""
@@ -58,7 +43,7 @@ class _ModelChangedError(Exception):
 
 
 class Predictor:
-    """Makes the predictions of one model in coalesced batches.
+    """Makes the predictions of one model.
 
     Args:
         replica: the replica whose state decides.
@@ -68,43 +53,37 @@ class Predictor:
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
         self._replica = replica
-        self._first_model = replica.model
         self._environment = environment
         self._upkeep = upkeep
-        self._decider = Decider(replica, environment)
+        self._first_model = replica.model
+        self._is_compiled = False  # the first decision may compile kernels
         self._expects_rounds = False
-        self._batcher: Batcher[PredictionRequest, PredictAnswer] = Batcher(self._predict_each, self._most_together)
+        self._commits = GroupCommit[PredictionRequest, PredictAnswer]()
 
     @property
     def idle(self) -> bool:
-        """Whether no request is queued or in flight."""
-        return self._batcher.idle
+        """Whether no request is waiting or in flight."""
+        return self._commits.idle
 
-    def predict(self, request: PredictionRequest) -> Awaitable[PredictAnswer]:
-        """Return the prediction after it is stored. The awaitable raises the store's errors.
+    async def predict(self, request: PredictionRequest) -> PredictAnswer:
+        """Return the prediction after it is stored.
 
         Raises:
-            InvalidInputError: if `check` refuses the request; the awaitable may raise it as well.
+            InvalidInputError: if the request does not fit the model.
+            StoreError: if the store fails.
         """
         model = self._replica.model
-        if request.actions is not None or request.id is not None or checking_cost(model, [request]) >= INLINE_COST:
-            return self._predict_alone(request)
+        if request.id is not None or model.choice.reading_cost(request, INLINE_COST) >= INLINE_COST:
+            (answer,) = await self.predict_all([request])  # it may be repeated, or take long to read
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
         try:
-            return self._batcher.submit(check(model, request))
-        except InvalidInputError:
-            return self._predict_current(request)
-
-    async def _predict_current(self, request: PredictionRequest) -> PredictAnswer:
-        """Predict with the current model: another worker may have changed it, or created it again."""
-        await self._replica.catch_up()
-        return await self._batcher.submit(check(self._replica.model, request))
-
-    async def _predict_alone(self, request: PredictionRequest) -> PredictAnswer:
-        """Predict where reading may take long, as with actions, or with an id, which may have an answer."""
-        (answer,) = await self.predict_all([request])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+            checked = model.choice.check(request)
+        except InvalidInputError:  # another worker may have changed the model, or created it again
+            await self._replica.catch_up()
+            checked = self._replica.model.choice.check(request)
+        return await self._commits.submit(checked, self._predict_each, self._most_together())
 
     async def predict_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         """Handle each request as `predict` does; return errors instead of raising them."""
@@ -115,16 +94,20 @@ class Predictor:
             except WagerError as error:
                 return [error] * len(requests)
             checked = await self._check_each(requests)
-        return await self._with_repeated(requests, await apply_to_valid(self._batcher.submit_all, checked))
+        return await self._with_repeated(requests, await apply_to_valid(self._submit_all, checked))
+
+    async def _submit_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+        most = self._most_together()
+        return await self._commits.submit_all(requests, self._predict_each, most, most)
 
     async def _with_repeated(
         self, requests: Sequence[PredictionRequest], answers: Sequence[PredictAnswer | Exception]
     ) -> list[PredictAnswer | Exception]:
         """Return the answers, with the stored ones of requests that were answered before and are refused now."""
         refused = {
-            i: answer
+            i: refusal
             for i in indices_of(answers, InvalidInputError)
-            if isinstance(answer := answers[i], InvalidInputError)
+            if isinstance(refusal := answers[i], InvalidInputError)
         }
         if not refused:
             return list(answers)
@@ -138,7 +121,7 @@ class Predictor:
         if request.id is None:
             return refusal
         cost = checking_cost(model, [request])
-        (asked,) = await run(cost, model.name, attempt_each, partial(read, model), [request])
+        (asked,) = await run(cost, model.name, attempt_each, model.choice.read, [request])
         if isinstance(asked, Exception):  # no change made it so
             return refusal
         record = await self._environment.store.read_block(model.key, request.id.block)
@@ -149,65 +132,47 @@ class Predictor:
 
     async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
         model, run = self._replica.model, self._environment.compute.run_costly
-        if all_fit(model, requests):
+        if model.choice.fit_together(requests):
             return list(requests)
-        return await run(checking_cost(model, requests), model.name, attempt_each, partial(check, model), requests)
+        return await run(checking_cost(model, requests), model.name, attempt_each, model.choice.check, requests)
 
     async def _predict_each(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
-        parts = self._parts(requests)
-        if len(parts) == 1:
+        """Predict checked requests; those with the same number of slots together."""
+        if len(requests) == 1 or not any([request.options.top for request in requests]):  # noqa: C419  a list is faster
             return await self._predict_alike(requests)
-        answers: dict[int, PredictAnswer | Exception] = {}
-        for part in parts:
-            answers.update(zip(part, await self._predict_alike([requests[i] for i in part]), strict=True))
+        answers = dict[int, PredictAnswer | Exception]()
+        for top in dict.fromkeys(request.options.top for request in requests):
+            alike, most = [i for i, each in enumerate(requests) if each.options.top == top], self._most_together(top)
+            for part in (alike[start : start + most] for start in range(0, len(alike), most)):
+                answers.update(zip(part, await self._predict_alike([requests[i] for i in part]), strict=True))
         return [answers[i] for i in range(len(requests))]
 
-    def _parts(self, requests: Sequence[PredictionRequest]) -> list[Sequence[int]]:
-        """Divide requests into parts that may be decided together; return their positions."""
-        tops = [request.options.top for request in requests]
-        sets = [request.candidates for request in requests if request.candidates is not None]
-        if not sets and not any(tops):
-            return [range(len(requests))]
-        parts = list[Sequence[int]]()
-        for top in dict.fromkeys(tops):
-            alike = [i for i, each in enumerate(tops) if each == top]
-            most = max(1, self._most_together() // (top or 1))
-            for start in range(0, len(alike), most):
-                part = alike[start : start + most]
-                parts += chunks(part, [sets[i] for i in part]) if sets else [part]
-        return parts
-
     async def _predict_alike(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
-        """Predict requests with the same number of slots together."""
         model = self._replica.model
         if model is not self._first_model:  # it may have changed after the requests were checked
-            checked = attempt_each(partial(check_again, model), requests)
+            checked = attempt_each(partial(_check_again, model), requests)
             if any(isinstance(each, Exception) for each in checked):
                 return await apply_to_valid(self._predict_alike, checked)
         try:
-            return await self._predict(model, requests)
+            decided, existing = await self._decide_and_store(model, requests)
         except ImpossibleDecisionsError as error:
-            return await without_impossible(self._predict_alike, requests, error, self._replica.model.name)
+            return await without_impossible(self._predict_alike, requests, error, model.name)
         except _ModelChangedError:
             return await self._predict_alike(requests)
-
-    async def _predict(self, model: Model, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
-        run = self._environment.compute.run_costly
-        cost = gathering_cost(model, requests)
-        batch = await run(cost, model.name, gather, model, requests, self._environment.new_id)
-        drawn, there = await self._draw_and_store(model, batch)
         self._upkeep.note_predictions()
-        cost = _answering_cost(model, requests, there)
-        return await run(cost, model.name, answer_batch, model, batch, drawn, there)
+        cost = answering_cost(model, requests, existing)
+        return await self._environment.compute.run_costly(cost, model.name, answer, model, decided, existing)
 
-    async def _draw_and_store(self, model: Model, batch: PredictionBatch) -> tuple[Drawn, list[bytes | None]]:
-        """Draw with a state that is new enough for the requests, and store the predictions.
+    async def _decide_and_store(
+        self, model: Model, requests: Sequence[PredictionRequest]
+    ) -> tuple[list[Decided], list[bytes | None]]:
+        """Decide with a state that is new enough for the requests, and store the predictions.
 
         Returns:
-            The drawn predictions and, for each block, the record already stored under its name, or None.
+            The predictions, in parts, and for each block the record already stored under its name, or None.
 
         Raises:
-            _ModelChangedError: if the requests were gathered for the model before or after a change.
+            _ModelChangedError: if the requests were checked for the model before or after a change.
         """
         replica = self._replica
         async with replica.lock:
@@ -215,12 +180,13 @@ class Predictor:
             for _ in range(_ATTEMPTS):
                 if replica.model is not model:  # not by the number of changes: the store may have lost one
                     raise _ModelChangedError
-                drawn = await (self._decider.choose(batch) if model.vectors else self._decider.draw(batch))
-                there = await self._store(model, batch, drawn, seen)
-                if not isinstance(there, Tail):
-                    return drawn, there
+                decided = await self._decide(model, seen, requests)
+                blocks = [block for each in decided for block in map(Block, each.blocks, each.records)]
+                stored = await self._environment.store.add_predictions(model.key, blocks, model.keep_seconds, seen)
+                if not isinstance(stored, Tail):
+                    return decided, stored
                 self._expects_rounds = True
-                await replica.catch_up_locked(there)  # newer feedback arrived: learn from it, then draw again
+                await replica.catch_up_locked(stored)  # newer feedback arrived: learn from it, then decide again
                 seen = replica.seen._replace(newer=True)
         raise StoreUnavailableError("the store repeatedly lost rounds; try again")
 
@@ -228,7 +194,7 @@ class Predictor:
         """Return what the state has seen, and whether it includes all rounds that it must include.
 
         If not, the store compares the state with the log when it stores the predictions. A comparison that fails costs
-        a draw, so the log is read first if it probably has news. Call with the replica's lock held.
+        a decision, so the log is read first if it probably has news. Call with the replica's lock held.
         """
         replica = self._replica
         includes_all = replica.is_newer_than(replica.model.definition.freshness.max_lag_seconds)
@@ -238,20 +204,21 @@ class Predictor:
             self._expects_rounds, includes_all = replica.round_count > before, True
         return replica.seen._replace(newer=includes_all)
 
-    async def _store(self, model: Model, batch: PredictionBatch, drawn: Drawn, seen: Seen) -> list[bytes | None] | Tail:
-        """Store the predictions; if the state misses rounds, store nothing and return the tail."""
-        environment = self._environment
-        holdout, fingerprints = drawn.predictions.holdout, batch.fingerprints
-        if holdout is not None:
-            first = holdout[batch.bounds[:-1]].tolist()
-            fingerprints = [held_out(each) if held else each for each, held in zip(fingerprints, first, strict=True)]
-        cost, args = drawn.predictions.contexts.values.size * _NUMBER_COST, (batch.bounds, batch.tokens, fingerprints)
-        encode = model.format.encode_blocks
-        records = await environment.compute.run_costly(cost, model.name, encode, drawn.predictions, *args)
-        blocks = list(map(Block, batch.blocks, records))
-        return await environment.store.add_predictions(model.key, blocks, model.keep_seconds, seen)
+    async def _decide(self, model: Model, seen: Seen, requests: Sequence[PredictionRequest]) -> list[Decided]:
+        """Decide in parts, so that other models get a turn between long ones."""
+        environment, choice, slots = self._environment, model.choice, requests[0].options.top or 1
+        chance, decided = chance_of(model, requests, environment.rng), list[Decided]()
+        basis = Basis(model, self._replica.state, seen, environment.now())
+        for part in choice.parts(requests):
+            some = requests[part]
+            cost = choice.deciding_cost(some) * slots + _FINGERPRINT_COST * (some[0].id is not None) * len(some)
+            args = basis, some, chance.rows(part), environment.new_id
+            cost = cost if self._is_compiled else FIRST_CALL
+            decided.append(await environment.compute.run_costly(cost, model.name, decide, *args))
+            self._is_compiled = True
+        return decided
 
-    def _most_together(self) -> int:
+    def _most_together(self, slots: int | None = None) -> int:
         """Return the maximum batch size. A change of the model may change it."""
         model = self._replica.model
         cost = model.learner.decide_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS))
@@ -259,12 +226,21 @@ class Predictor:
             ITEMS_AT_ONCE,
             _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
             _COST_AT_ONCE // cost,
-            _BYTES_AT_ONCE // model.format.round_bytes,
+            _BYTES_AT_ONCE // model.choice.records.round_bytes,
         )
-        return max(1, min(bounds))
+        return max(1, min(bounds) // (slots or 1))
 
 
-def _answering_cost(model: Model, requests: Sequence[PredictionRequest], there: Sequence[bytes | None]) -> int:
-    """Return the cost of `answer_batch`, in multiply-adds: it lists distributions and reads stored predictions."""
-    listed = sum([request.include_distribution for request in requests]) * len(model.definition.labels)
-    return listed * _NUMBER_COST + (len(there) - there.count(None)) * _REPEATED_COST
+def checking_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
+    """Return the cost of checking requests, in multiply-adds; some cost that needs a thread if it does."""
+    cost = 0
+    for request in requests:
+        cost += _CHECK_COST + model.choice.reading_cost(request, INLINE_COST)
+        if cost >= INLINE_COST:
+            break
+    return cost
+
+
+def _check_again(model: Model, request: PredictionRequest) -> PredictionRequest:
+    model.choice.check_options(request)
+    return request

@@ -1,7 +1,9 @@
 """One worker's session for one model: predictions, feedback, and upkeep of the replica."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import Any
 
+from service.choice.requests import PredictionRequest
 from service.environment import Environment
 from service.models.model import Model
 from service.replicas.replica import Replica
@@ -9,7 +11,6 @@ from service.replicas.upkeep import Upkeep
 from service.rounds.activation import activate
 from service.rounds.explaining import Explainer
 from service.rounds.feedback import FeedbackJoiner
-from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.predictor import Predictor
 from service.schemas.plain_bodies import GivenFeedback
 from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
@@ -36,7 +37,7 @@ class ModelSession:
         """Whether the session has no work queued or in progress."""
         return self._predictor.idle and self._feedback.idle and self._upkeep.idle
 
-    def predict(self, request: PredictionRequest) -> Awaitable[PredictAnswer]:
+    def predict(self, request: PredictionRequest) -> Coroutine[Any, Any, PredictAnswer]:
         """See `Predictor.predict`."""
         return self._predictor.predict(request)
 

@@ -140,4 +140,4 @@ def _cost(session: ModelSession) -> int:
     """Estimate the bytes of a session: its learner's state, labels, label tables, and the rest."""
     labels = session.model.definition.labels
     strings = sys.getsizeof(labels) + sum(map(sys.getsizeof, labels))
-    return session.replica.bytes + strings + session.model.answers.table_bytes + _SESSION_BYTES
+    return session.replica.bytes + strings + session.model.choice.table_bytes + _SESSION_BYTES

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from service import request_context
+from service.choice.requests import PredictionRequest
 from service.errors import ModelNotFoundError, WagerError
 from service.input_errors import BatchTooLargeError, InvalidInputError, RewardNotAloneError
 from service.per_item import apply_to_valid, attempt_each, indices_of
-from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.plain_bodies import GivenFeedback
@@ -47,7 +47,7 @@ class RoundService:
             model = (await self._sessions.find(name, "model")).model
         except ModelNotFoundError:
             return
-        lists = include_distribution + (model.answers.choices is None)
+        lists = include_distribution + (model.choice.answers.choices is None)
         numbers = lists * len(model.definition.labels)
         if items * numbers > self._max_distribution_numbers:
             most = self._max_distribution_numbers // numbers

@@ -9,7 +9,7 @@ from benchmarks.log_filler import BATCH, environment, fill, fold, open_session, 
 from benchmarks.measurements.history import comparison_rows
 from benchmarks.measurements.http import D, K
 from benchmarks.server import Server
-from service.rounds.prediction_requests import PredictionRequest
+from service.choice.requests import PredictionRequest
 from service.store import keys
 from service.store.embedded.server import EmbeddedServer
 

@@ -84,8 +84,8 @@ CHANGES = (
             (
                 "retired labels are eligible",
                 "eligible_labels",
-                "np.tile(model.active, (n, 1))",
-                "np.ones((n, len(model.active)), np.bool_)",
+                "np.tile(model.choice.active, (n, 1))",
+                "np.ones((n, len(model.choice.active)), np.bool_)",
             ),
             ("all labels are eligible", "eligible_labels", "eligible[i] = False", "eligible[i] = True"),
             ("the eligible labels are not in the fingerprint", "fingerprint", "request.options == NO_OPTIONS", "True"),

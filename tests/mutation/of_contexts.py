@@ -124,7 +124,7 @@ CONTEXTS = (
             ("indices may be huge", "sparse._Plain", "msgspec.Meta(ge=0, lt=2**31)", "msgspec.Meta(ge=0)"),
             ("rewards may be above 1", "plain_bodies._Item", "msgspec.Meta(ge=0, le=1)", "msgspec.Meta(ge=0)"),
             ("contexts of any length fit", "DenseKind.fit_together", "set(map(len, contexts)) == {self._size}", "True"),
-            ("contexts beyond the bound fit", "prediction_requests.all_fit", "model.norm.refuses", "False"),
+            ("contexts beyond the bound fit", "prediction_requests.all_fit", "model.choice.norm.refuses", "False"),
             ("options are not checked", "prediction_requests.all_fit", "each.options is NO_OPTIONS", "True"),
             ("every entry has rounds of one length", "StoredRounds._alike", "alike", "True"),
         ),

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from learners.base import Contexts
+from service.choice.requests import PredictionRequest
 from service.contexts.sparse import SparseContext, SparseFeatures
 from service.environment import Environment
 from service.models.model import Model
 from service.prediction_id import PredictionId, tokens_of
-from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
@@ -50,18 +50,28 @@ async def played(store: Store, name: str, kind: str, n: int, blocks: int | None)
     return model
 
 
+async def play_3(store: Store, model: Model, n: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add n rounds in two blocks, like `play` or `play_sparse`, in the format of release 0.1.0."""
+    form = model.choice.records
+    encode = functools.partial(encode_blocks_3, form.answers, form._contexts)
+    with monkeypatch.context() as patched:
+        patched.setattr(form, "encode_blocks", encode)
+        sparse = isinstance(model.definition.features, SparseFeatures)
+        await (play_sparse if sparse else play)(store, model, n, seed, blocks=min(n, 2))
+
+
 async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:
     """Add n rounds like `tests.service.sample_models.play`, with contexts of one to three numbers."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 4, n)
     indices = np.concatenate([rng.permutation(50)[:length] for length in lengths])
     contexts = Contexts.sparse(lengths, indices, rng.normal(size=len(indices)) / 10)
-    outputs, third = model.answers.form.rows(rng.integers(0, 4, n)), np.full(n, 1 / 3)
+    outputs, third = model.choice.answers.form.rows(rng.integers(0, 4, n)), np.full(n, 1 / 3)
     evidence = model.learner.decide(model.learner.init(), contexts).evidence
     made = NewPredictions(outputs, third, third, evidence, contexts, START, START + 60.0, 0)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
     tokens, names = tokens_of(bounds, "s"), [f"sparse-{seed}-{i}" for i in range(len(bounds) - 1)]
-    records = model.format.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
+    records = model.choice.records.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
     await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
     ids = [
         PredictionId(model.name, block, token)
@@ -87,7 +97,7 @@ def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:
 
 def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:
     """Return the start and end offset of each field of the first round in an entry."""
-    answer = model.format.answers.dtype
+    answer = model.choice.records.answers.dtype
     dtype, length = ROUND.dtype(answer), len(one_by_one([entry])[0])
     found = {name: (begin := ROUND.place(name, answer), begin + dtype[name].itemsize) for name in ROUND.fields}
     return found | {"evidence and context": (dtype.itemsize, length)}
@@ -114,7 +124,7 @@ def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list
     state = model.learner.init()
     for number, record in enumerate(one_by_one(entries), 1):
         if number not in bad:
-            state = model.learner.fold(state, model.rounds_of(model.format.rows([record])))
+            state = model.learner.fold(state, model.rounds_of(model.choice.records.rows([record])))
     return bits(state)
 
 

@@ -72,17 +72,19 @@ async def play(
     decisions = model.learner.decide(model.learner.init(), Contexts.dense(contexts))
     uniforms = rng.random((n, uniforms_per_answer(model.learner)))
     labels, propensities, residual_uniforms = draw_answers(model.learner, decisions, uniforms)
-    outputs, rows = model.answers.form.rows(labels), Contexts.dense(contexts)
+    outputs, rows = model.choice.answers.form.rows(labels), Contexts.dense(contexts)
     made = NewPredictions(outputs, propensities, residual_uniforms, decisions.evidence, rows, now, now + 60.0, 0)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
     names = [f"played-{seed}-{number}" for number in range(len(bounds) - 1)]
     tokens = tokens_of(bounds, str(seed))
-    records = model.format.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
+    records = model.choice.records.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
     await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
     spans = zip(names, pairwise(bounds), strict=True)
     own = [(block, token) for block, (start, stop) in spans for token in tokens[start:stop].tolist()]
     ids = [PredictionId(model.name, *each) for each in own]
-    truths = model.answers.form.encode(rng.permutation(labels))  # answers of other rounds, which are valid answers
+    truths = model.choice.answers.form.encode(
+        rng.permutation(labels)
+    )  # answers of other rounds, which are valid answers
     feedback = [
         Feedback(id_, None, truth) if model.learner.needs_true_label else Feedback(id_, bool(rng.random() < 0.7), None)
         for id_, truth in zip(ids, truths, strict=True)
@@ -99,10 +101,10 @@ async def whole_log(store: Store, key: ModelKey) -> list[LogEntry]:
 def sequential_fold(model: Model, entries: Sequence[LogEntry]) -> Any:
     """Fold these entries from round 1, one round at a time, and return the state."""
     records = one_by_one(entries)
-    assert model.format.table(records)["round"].tolist() == list(range(1, len(records) + 1))
+    assert model.choice.records.table(records)["round"].tolist() == list(range(1, len(records) + 1))
     state = model.learner.init()
     for record in records:
-        state = model.learner.fold(state, model.rounds_of(model.format.rows([record])))
+        state = model.learner.fold(state, model.rounds_of(model.choice.records.rows([record])))
     return state
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from functools import partial
 from typing import Any
 
+from service.choice.requests import NO_OPTIONS, PredictionRequest
 from service.errors import (
     BrokenPredictionError,
     FeedbackConflictError,
@@ -20,8 +21,6 @@ from service.errors import (
     WagerError,
 )
 from service.prediction_id import PredictionId
-from service.rounds.options import NO_OPTIONS
-from service.rounds.prediction_requests import PredictionRequest
 from service.schemas.plain_bodies import PlainFeedback
 from service.schemas.rounds import ActivateRequest, FeedbackAnswer, PredictAnswer
 from tests.service.sample_models import SIZE

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from service.choice.requests import PredictionRequest
 from service.errors import FeedbackConflictError, PredictionExpiredError
 from service.prediction_id import PredictionId
-from service.rounds.prediction_requests import PredictionRequest
 from service.schemas.changes import ModelPatch
 from service.schemas.plain_bodies import PlainFeedback
 from service.visits.closer import Closer

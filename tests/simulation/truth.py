@@ -117,7 +117,9 @@ class Truth:
             self.change_count += 1
             return
         for record in split(entry.payload):
-            self._take_round(entry.block, np.frombuffer(record, ROUND.dtype(self.model.answers.form.dtype), 1)[0])
+            self._take_round(
+                entry.block, np.frombuffer(record, ROUND.dtype(self.model.choice.answers.form.dtype), 1)[0]
+            )
         self._require(entry.last_round == len(self.rounds), f"entry {entry.last_round} ends with {len(self.rounds)}")
 
     def _take_round(self, block: str, row: Any) -> None:
@@ -143,7 +145,7 @@ class Truth:
         Raises:
             ViolationError: if a propensity is not that of the state after the rounds that the prediction has seen.
         """
-        waiting = self.model.format.waiting(record)
+        waiting = self.model.choice.records.waiting(record)
         assert waiting is not None
         table, contexts, parts = waiting.rows
         seen = int(table["rounds_seen"][0]), int(table["changes_seen"][0])
@@ -151,14 +153,14 @@ class Truth:
         if point is None:
             raise ViolationError(f"model {self.key.name}: a prediction has seen {seen}, the log has {self.position}")
         self._require(seen[1] == self.change_count, f"a prediction of {self.position} has seen {seen}")
-        decisions = point.model.learner.decide(point.state, point.model.prepared(contexts), parts.eligible)
+        decisions = point.model.learner.decide(point.state, point.model.choice.prepared(contexts), parts.eligible)
         for i, row in enumerate(table):
             own, output = (block, int(row["token"])), row["output"]
             true, drawn = float(decisions.distributions[i, int(output)]), float(row["propensity"])
             self._require(abs(true - drawn) <= _TOLERANCE, f"{own} has the propensity {drawn}, and not {true}")
             there = self.predictions.get(own)
             self._require(there is None or there.expires_at < waiting.expires_at, f"{own} is stored twice")
-            (shown,) = point.model.answers.show(table["output"][i : i + 1])
+            (shown,) = point.model.choice.answers.show(table["output"][i : i + 1])
             self.predictions[own] = Stored(output.tobytes(), str(shown.label), drawn, waiting.expires_at)
 
     def acknowledge(self, own: Own, number: int | None, reward: float, losses: int) -> None:
@@ -232,7 +234,7 @@ class Truth:
     def _open_in(self, block: str) -> dict[Own, int]:
         """Return the predictions of a block that have no round, with the kinds of their outcomes."""
         record = self._server.look("GET", keys.block(*self.key, block))
-        waiting = None if record is None else self.model.format.waiting(record)
+        waiting = None if record is None else self.model.choice.records.waiting(record)
         if waiting is None:
             return {}
         tokens = waiting.rows.table["token"].tolist()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from service.rounds.prediction_requests import PredictionRequest
+from service.choice.requests import PredictionRequest
 from service.schemas.models import ModelDefinition
 from service.store.redis import redis_store
 from service.store.scripts import Script

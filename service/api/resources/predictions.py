@@ -13,14 +13,13 @@ from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
 from service.api.responses.json_route import JsonRoute
 from service.api.responses.problems import responses
+from service.choice import errors as slots
+from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, prediction_item, prediction_request
 from service.compute import Compute
 from service.contexts.registry import read_contexts
 from service.per_item import attempt_each
-from service.rounds.options import NO_OPTIONS, Options
-from service.rounds.prediction_requests import PredictionRequest, prediction_item, prediction_request
 from service.rounds.use_cases import RoundService
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictItem, PredictRequest
-from service.slots import errors as slots
 from service.tuples import named_tuples
 from service.wording.values import counted
 

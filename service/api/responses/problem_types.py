@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from service import errors, input_errors
 from service.actions import errors as actions
-from service.slots import errors as slots
+from service.choice import errors as slots
 
 
 class Kind(NamedTuple):

@@ -92,7 +92,7 @@ class LoggedModel:
     @property
     def has_actions(self) -> bool:
         """Whether requests bring actions in the place of labels."""
-        return self.model.vectors is not None
+        return self.model.definition.actions is not None
 
     @property
     def n_features(self) -> int:
@@ -181,7 +181,7 @@ class LoggedModel:
         return np.array(counts, np.int64)
 
     def _contexts(self, contexts: Sequence[Any], where: str, first_row: int) -> Contexts:
-        kind, checked = self.model.contexts, []
+        kind, checked = self.model.choice.contexts, []
         for row, context in enumerate(contexts):
             try:
                 parsed = None if context is None else _CONTEXT.validate_python(context)
@@ -189,4 +189,4 @@ class LoggedModel:
             except (pydantic.ValidationError, WagerError) as error:
                 detail = error.detail if isinstance(error, WagerError) else error.errors()[0]["msg"]
                 raise EvaluationError(f"{where}: row {first_row + row}: context: {detail}") from None
-        return self.model.prepared(kind.gather(checked))
+        return self.model.choice.prepared(kind.gather(checked))

@@ -120,7 +120,7 @@ class LogFold(ABC):
         if not is_current or self._contradicts(tail):
             self.state = None
             await self._load()
-        elif has_gap(self.model.format, tail, self._position):
+        elif has_gap(self.model.choice.records, tail, self._position):
             await self._load()
         else:
             await self._fold_all(*news_in(tail, self._position))
@@ -131,7 +131,7 @@ class LogFold(ABC):
 
     def _contradicts(self, tail: Tail) -> bool:
         """Check whether the log has diverged from this state; note the mark of the last entry if it was unknown."""
-        if has_diverged(self.model.format, tail, self._position):
+        if has_diverged(self.model.choice.records, tail, self._position):
             return True
         if (last := entry_at(tail, self._position)) is None:
             return False
@@ -191,7 +191,7 @@ class LogFold(ABC):
     async def _fold(self, entries: Sequence[LogEntry]) -> None:
         if not entries:
             return
-        stretch = await self._quarantine.read(self.model.format, entries, self.round_count)
+        stretch = await self._quarantine.read(self.model.choice.records, entries, self.round_count)
         if stretch is None:
             await self._load()
             return
@@ -232,7 +232,7 @@ class LogFold(ABC):
 
     def _folder(self, run: Run, /) -> Folder:
         """Return what folds a run of rounds."""
-        return self.model.learner if run.has_evidence else Recomputing(self.model.learner)
+        return self.model.choice if run.has_evidence else Recomputing(self.model.learner)
 
     def _keep(self, state: Any) -> None:
         self.state, self.bytes = state, size_in_bytes(state)

@@ -27,7 +27,7 @@ _STRETCH_BYTES = 2**22
 def most_rounds(model: Model) -> int:
     """Return the maximum number of rounds of a model per read, at least 1."""
     each = max(1, model.learner.fold_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS)))
-    most = min(STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
+    most = min(STRETCH_COST // each, _STRETCH_BYTES // model.choice.records.round_bytes)
     return max(1, min(TAIL_LIMIT, most))
 
 

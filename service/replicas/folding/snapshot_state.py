@@ -20,7 +20,7 @@ async def reject_snapshot(store: Store, model: Model, rounds: int, error: Except
     """
     await store.mark_snapshot(model.key, rounds, str(error))
     tail = await store.read_tail(model.key, 0, 1)
-    if tail.round_count and (not tail.entries or begin_of(model.format, tail.entries[0]) != 1):
+    if tail.round_count and (not tail.entries or begin_of(model.choice.records, tail.entries[0]) != 1):
         raise StoreCorruptError(f"the snapshot of model {model.name!r} cannot be read: {error}") from error
 
 

@@ -12,10 +12,10 @@ from pydantic import TypeAdapter
 
 import service
 from learners.mathematics.preparation import Preparation
+from service.choice.norms import ContextCheck
 from service.contexts.kind import ContextKind
 from service.contexts.registry import KINDS, NAMES, Features, GivenContext, ShownContext, context_kind
 from service.input_errors import ContextLengthError, NormExceededError
-from service.models.norm_policy import ContextCheck
 from service.schemas.rounds import PredictRequest
 
 ROOM = Path(service.__file__).parent

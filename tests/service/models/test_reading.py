@@ -109,7 +109,7 @@ async def test_a_reader_reads_each_history_once() -> None:
     for _ in range(3):
         model, _ = await reader.read(one), await reader.read(two)
         assert "answers" not in vars(model)
-        assert model.answers.choices == 3
+        assert model.choice.answers.choices == 3
     assert compute.runs == 2
 
 

@@ -195,7 +195,7 @@ async def check_states(wager: Wager, crowd: Crowd, truth: Truth) -> None:
                 body = {"model": crowd.name, "context": context, "include_distribution": True}
                 answer = (await client.post("/predict", json=body)).json()
                 assert answer["rounds_seen"] == len(truth.entries)
-                seen = model.prepared(Contexts.dense([context]))
+                seen = model.choice.prepared(Contexts.dense([context]))
                 assert list(answer["distribution"].values()) == distribution_of(model.learner, state, seen)
     if truth.snapshot is not None:
         prefix = sequential_fold(model, truth.entries[: truth.snapshot.rounds])

@@ -142,7 +142,7 @@ async def test_a_prediction_before_a_change_is_joined_after_it(store: RedisStore
     tail = await store.read_tail(model.key, 0, 10)
     assert [change.round_count for change in tail.changes] == [0]
     assert tail.round_count == 2
-    table = model.format.table([entry.payload for entry in tail.entries])
+    table = model.choice.records.table([entry.payload for entry in tail.entries])
     assert table["changes_seen"].tolist() == [0, 0]
     await one.replica.catch_up()
     assert bits(one.replica.state) == bits((await fresh(store, model)).state)

@@ -252,10 +252,10 @@ async def test_a_fully_damaged_log_is_followed(store: RedisStore, name: str) -> 
 def test_holes_are_not_skipped_as_damage() -> None:
     """A missing round is an error."""
     model = unstored_model()
-    size = model.format.round_bytes
+    size = model.choice.records.round_bytes
     third = size.to_bytes(4, "little") + bytes(NUMBER - 4) + (3).to_bytes(8, "little") + bytes(size - NUMBER - 8)
     with pytest.raises(StoreCorruptError, match="gap"):
-        read_entries(model.format, [LogEntry(3, "x", third)], 1)
+        read_entries(model.choice.records, [LogEntry(3, "x", third)], 1)
 
 
 def unstored_model() -> Model:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from service.choice.requests import PredictionRequest
 from service.environment import Environment
-from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.rounds import FeedbackRequest

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
+from service.choice.requests import NO_OPTIONS, Options, PredictionRequest
 from service.models.model import Limits, Model, new_model
 from service.per_item import attempt_each
 from service.prediction_id import PredictionId
-from service.rounds.options import NO_OPTIONS, Options
-from service.rounds.prediction_requests import PredictionRequest, all_fit, check
 from service.schemas.models import ModelDefinition
 from service.tuples import named_tuples
 from tests.service.sample_models import LABEL_SET, RANKING, UNIFORM, definition
@@ -45,9 +44,9 @@ def test_requests_that_fit_together_pass_every_check(name: str) -> None:
     first = PredictionRequest(CONTEXTS[0], None, False)
     for request in named_tuples(PredictionRequest, every):
         both = [first, request]
-        if all_fit(model, both):
+        if model.choice.fit_together(both):
             fit += 1
-            checked = attempt_each(lambda each: check(model, each), both)
+            checked = attempt_each(model.choice.check, both)
             assert all(found is given for found, given in zip(checked, both, strict=True))
     assert (fit > 0) == (name in {"plain", "no norm", "set"})
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
+from service.choice.requests import PredictionRequest
 from service.errors import StoreUnavailableError
 from service.replicas.replica import Replica
 from service.replicas.upkeep import FOLD_EVERY, FOLD_EVERY_IF_LATE
-from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.rounds import PredictAnswer
@@ -103,7 +103,7 @@ async def test_a_propensity_is_that_of_the_rounds_seen(store: RedisStore, name: 
     log = await whole_log(store, model.key)
     for context, answer in made:
         state = sequential_fold(model, log[: answer.rounds_seen])
-        expected = distribution_of(model.learner, state, model.prepared(Contexts.dense([context])))
+        expected = distribution_of(model.learner, state, model.choice.prepared(Contexts.dense([context])))
         assert answer.distribution == dict(zip(model.definition.labels, expected, strict=True))
         assert answer.propensity == answer.distribution[str(answer.label)]
     for each in workers:

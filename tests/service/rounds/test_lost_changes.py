@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
+from service.choice.requests import NO_OPTIONS, PredictionRequest
 from service.imports.importer import RoundImporter
 from service.input_errors import UnknownLabelError
 from service.models.changes import Change, StoredLabels
 from service.models.model import Model
-from service.rounds.options import NO_OPTIONS
-from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.imports import ImportRequest

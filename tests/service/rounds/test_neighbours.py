@@ -11,8 +11,8 @@ import pytest
 from standardwebhooks import Webhook
 
 from learners.base import Decisions
+from service.choice.requests import PredictionRequest
 from service.errors import LearnerFailedError, StoreUnavailableError
-from service.rounds.prediction_requests import PredictionRequest
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.records.layout import VERSION

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.choice.requests import PredictionRequest
 from service.errors import StoreUnavailableError
-from service.rounds.prediction_requests import PredictionRequest
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
@@ -19,7 +19,7 @@ async def test_a_round_keeps_its_residual_uniform(store: RedisStore, name: str) 
     model = await make_model(store, name, learner=UNIFORM)
     session = await session_cache(store).find(name, "model")
     await judge(session, await predict(session, 8))
-    rounds = model.rounds_of(model.format.rows([entry.payload for entry in await whole_log(store, model.key)]))
+    rounds = model.rounds_of(model.choice.records.rows([entry.payload for entry in await whole_log(store, model.key)]))
     numbers = 4.0 * np.random.default_rng(1).random(8)
     assert (rounds.labels == numbers.astype(int)).all()
     np.testing.assert_allclose(rounds.residual_uniforms, numbers % 1.0, atol=1e-12)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from service.choice.requests import PredictionRequest
 from service.errors import ModelNotFoundError
-from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session_cache import _SESSION_BYTES, SessionCache, _cost
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.sessions import judge, predict, session_cache, settled
@@ -127,7 +127,8 @@ async def test_a_busy_session_is_kept(store: RedisStore, name: str) -> None:
     named = await make_models(store, name, 3)
     sessions = session_cache(store, max_bytes=_SESSION_BYTES)
     busy = await sessions.find(named(0), "model")
-    prediction = busy.predict(PredictionRequest([1.0, 2.0, 3.0], None, include_distribution=False))
+    prediction = asyncio.create_task(busy.predict(PredictionRequest([1.0, 2.0, 3.0], None, include_distribution=False)))
+    await asyncio.sleep(0)
     await sessions.find(named(1), "model")
     assert await sessions.find(named(0), "model") is busy
     await prediction

@@ -39,7 +39,7 @@ async def _true_state(store: RedisStore, name: str) -> Any:
     learner = model.learner
     state = learner.init()
     for number, record in enumerate(one_by_one(tail.entries), 1):
-        rows = model.format.rows([record])
+        rows = model.choice.records.rows([record])
         rounds = model.rounds_of(rows)
         made_before = rows.table["changes_seen"][0] < change.change_count
         if number <= change.round_count or made_before:

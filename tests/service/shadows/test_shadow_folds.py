@@ -64,7 +64,7 @@ async def plain_fold(store: Store, model: Model, choice: dict[str, Any], after: 
     learner = model.shadowed_by(LearnerChoice(**choice)).learner
     state, sums = learner.init(), Sums(since_round=after + 1)
     for record in one_by_one(await whole_log(store, model.key))[after:]:
-        rounds: Rounds = model.rounds_of(model.format.rows([record]))
+        rounds: Rounds = model.rounds_of(model.choice.records.rows([record]))
         decisions = learner.decide(state, rounds.contexts, rounds.eligible)
         p = decisions.distributions[0, rounds.labels]
         sums = sums.plus(p, rounds.propensities, rounds.rewards, 0)
@@ -159,7 +159,7 @@ async def test_a_shadow_that_lost_rounds_begins_again(store: RedisStore, store_u
 async def _fold_of_rest(store: Store, model: Model, learner: Any) -> tuple[Any, Sums]:
     state, sums = learner.init(), Sums(since_round=36)
     for record in one_by_one(await whole_log(store, model.key)):
-        rounds = model.rounds_of(model.format.rows([record]))
+        rounds = model.rounds_of(model.choice.records.rows([record]))
         decisions = learner.decide(state, rounds.contexts, rounds.eligible)
         sums = sums.plus(decisions.distributions[0, rounds.labels], rounds.propensities, rounds.rewards, 0)
         state = learner.fold(state, rounds._replace(evidence=decisions.evidence))

@@ -1,4 +1,4 @@
-"""The kinds of answers. Each converts answers for clients, and reads truths.
+"""The kinds of answers: how each is stored and shown, and how its truth is read.
 
 A new kind is a class here, a codec in `service.store.records.answer_codec`, and a line in `answers_of`.
 """
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
+from service.actions.definition import MOST_ACTIONS
 from service.input_errors import UnknownLabelError, WrongTruthError
 from service.schemas.plain_bodies import GivenFeedback
 from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
@@ -153,6 +154,28 @@ class Rankings(_Labels):
             given, of_all = counted(len(numbers), "labels"), f"all {len(self._labels)} labels of the model"
             raise WrongTruthError(f"got {given}; must be a ranking of {of_all}", "true_labels")
         return self.form.encode(numbers)[0]
+
+
+class ActionAnswers:
+    """The position of one of the actions of the request. Their ids are stored with each prediction."""
+
+    truth_field = "correct"
+    has_distribution = True
+    choices: int | None = None
+    form = label_codec(MOST_ACTIONS)
+    numbers: Mapping[str, int] = {}
+    table_bytes = 0
+
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+        """Refuse: only the request, or its record, has the ids."""
+        raise TypeError(f"{len(outputs)} positions have no names without their requests")
+
+    def read(self, feedback: GivenFeedback) -> bytes | None:
+        """See `Answers.read`. There is no truth."""
+        if feedback.true_label is None and feedback.true_labels is None:
+            return None
+        field = "true_labels" if feedback.true_label is None else "true_label"
+        raise WrongTruthError("the model chooses among the actions of each request; send correct instead", field)
 
 
 def _different_numbers(feedback: GivenFeedback, numbers: Mapping[str, int], answer: str) -> IntArray | None:

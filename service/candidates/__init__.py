@@ -1,1 +1,0 @@
-"""Predictions of models with actions: candidates are read, joined with the context, and one of them is drawn."""

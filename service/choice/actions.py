@@ -1,0 +1,293 @@
+"""The choice among the actions that each request brings."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from learners.actions import base
+from learners.actions.base import ActionRounds, AnyActionLearner
+from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Rounds
+from learners.mathematics.exploration import draw_among
+from learners.mathematics.preparation import Preparation
+from service.actions.definition import MOST_ACTIONS, ActionsDefinition, GivenAction, repeated
+from service.actions.errors import (
+    ActionsMissingError,
+    DuplicateActionError,
+    NoActionsError,
+    TooManyActionsError,
+    UnknownActionError,
+)
+from service.actions.factors import Factors
+from service.actions.logged import as_sent, decode, encode, to_json
+from service.actions.vectors import MOST_ENTRIES, ActionVectors, NamedFactors
+from service.choice.answers import NOTHING, ActionAnswers, Shown
+from service.choice.candidates import EVERY, Candidates, count_eligible
+from service.choice.choice import Choice, LoggedChoice
+from service.choice.requests import PredictionRequest, ReadActions
+from service.contexts.canonical import canonical
+from service.contexts.kind import Part
+from service.contexts.named import MOST_FEATURES
+from service.contexts.registry import context_kind
+from service.input_errors import TooManyFeaturesError
+from service.schemas.models import ModelDefinition
+from service.store.records.context_codec import SparseCodec
+from service.store.records.format_3 import Past
+from service.store.records.parts import LogRows, Parts
+from service.store.records.records import RecordFormat
+from service.wording.values import quoted
+
+READING_COST = 20_000
+"""Cost of reading an action with some features, in multiply-adds."""
+
+_ENTRY_COST = 10
+"""Cost of making one entry of a vector, in multiply-adds, on top of its score."""
+
+_CANDIDATE_COST = 1_000
+"""Cost of joining one candidate's features with the others', in multiply-adds, on top of its entries."""
+
+_BYTES_PER_NUMBER = 16
+
+_CANDIDATES_AT_ONCE = 10_000
+"""Maximum candidates that are decided together, unless one request has more."""
+
+
+class ActionChoice(Choice):
+    """The actions of the requests of one model.
+
+    Args:
+        definition: of the model.
+        actions: its part on actions.
+        learner: decides.
+        past: the changes of the model.
+    """
+
+    things = "actions"
+    shares_blocks = False
+    active = EVERY
+    uniforms = 1
+
+    def __init__(
+        self, definition: ModelDefinition, actions: ActionsDefinition, learner: AnyActionLearner, past: Past | None
+    ) -> None:
+        joint = actions.features
+        self.definition, self._actions, self._learner = definition, actions, learner
+        self._vectors = ActionVectors(actions, definition.features)
+        self.answers = ActionAnswers()
+        self.contexts = context_kind(definition.features)
+        self.preparation = Preparation(joint.norm, joint.norm_bound, joint.intercept, self._vectors.size)
+        codec = SparseCodec(self._vectors.size)
+        self.records = RecordFormat(self.answers.form, 1, codec, has_actions=True, past=past)
+
+    @property
+    def table_bytes(self) -> int:
+        """See `Choice.table_bytes`. It has caches of features."""
+        return self._vectors.cache_bytes
+
+    def reading_cost(self, request: PredictionRequest, enough: int) -> int:
+        """See `Choice.reading_cost`."""
+        cost, of_features = self.contexts.reading_cost(request.context), self._vectors.actions.reading_cost
+        for action in request.actions or ():
+            cost += max(READING_COST, of_features(action) // 2)  # many come from the cache
+            if cost >= enough:
+                break
+        return cost
+
+    def read(self, request: PredictionRequest) -> PredictionRequest:
+        """See `Choice.read`."""
+        actions = request.actions
+        if actions is None:
+            raise ActionsMissingError("missing; send the actions to choose from, each with id and features", "actions")
+        _check_ids(actions)
+        positions = _eligible(actions, request.options.eligible)
+        context, reader = self._vectors.contexts.read(request.context, "context"), self._vectors.actions
+        factors = [reader.read_action(actions[i], f"actions.{i}.features") for i in positions]
+        entries, eligible = self._entries(context, factors, positions), [actions[i] for i in positions]
+        return request._replace(read=ReadActions(request.context, context, eligible, factors, entries))
+
+    def _entries(self, context: Factors, factors: Sequence[Factors], positions: Sequence[int]) -> int:
+        """Return the number of entries of all vectors, products included, if that is not too many."""
+        most, total = max(factors, key=lambda each: len(each.values)), sum([len(each.values) for each in factors])
+        if self._vectors.entries(context, most) > MOST_FEATURES:
+            i = next(i for i, each in zip(positions, factors, strict=True) if each is most)
+            detail = f"got {self._vectors.entries(context, most)} features, products with the context included; must"
+            raise TooManyFeaturesError(f"{detail} be at most {MOST_FEATURES}", f"actions.{i}.features")
+        entries = total * (1 + len(context.values) * self._vectors.crosses)
+        if entries > MOST_ENTRIES:
+            detail = f"got {entries:,} features of all actions, products with the context included; must be at most"
+            raise TooManyFeaturesError(f"{detail} {MOST_ENTRIES:,}", "actions")
+        return entries
+
+    def count(self, request: PredictionRequest) -> int:
+        """See `Choice.count`."""
+        return len(_read(request).actions)
+
+    def check_names(self, request: PredictionRequest) -> None:
+        """See `Choice.check_names`."""
+        options, known = request.options, self.positions(request)
+        named = [(id_, "policy") for id_, _ in options.policy or ()]
+        named += [(options.baseline, "baseline")] if options.baseline is not None else []
+        for id_, field in named:
+            if id_ not in known:
+                raise UnknownActionError(f"got {quoted(id_)}; the request has no eligible action with this id", field)
+        if options.policy is not None:
+            self._check_policy(options)
+
+    def slot_bytes(self, request: PredictionRequest) -> int:
+        """See `Choice.slot_bytes`."""
+        read = _read(request)
+        logged = _encoded(read) if self._logs_all else _sent(read)
+        return len(logged) + read.entries // len(read.actions) * _BYTES_PER_NUMBER
+
+    @property
+    def _logs_all(self) -> bool:
+        return self._actions.log_actions == "all"
+
+    def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
+        """See `Choice.fingerprinted`."""
+        return _encoded(_read(request)), b"with actions"
+
+    def positions(self, request: PredictionRequest) -> Mapping[str, int]:
+        """See `Choice.positions`."""
+        return {action.id: position for position, action in enumerate(_read(request).actions)}
+
+    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
+        """See `Choice.show`."""
+        chosen = zip(requests, outputs.tolist(), strict=True)
+        return [Shown(_read(request).actions[position].id, None) for request, position in chosen]
+
+    def distribution(
+        self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
+    ) -> dict[str, float]:
+        """See `Choice.distribution`."""
+        named = zip([action.id for action in _read(request).actions], probabilities.tolist(), strict=True)
+        return {id_: p for i, (id_, p) in enumerate(named) if not eligible.size or eligible[i]}
+
+    def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
+        """See `Choice.parts`."""
+        found, start, candidates, entries = list[slice](), 0, 0, 0
+        for i, each in enumerate(map(_read, requests)):
+            candidates, entries = candidates + len(each.actions), entries + each.entries
+            if i > start and (candidates > _CANDIDATES_AT_ONCE or entries > MOST_ENTRIES):
+                found.append(slice(start, i))
+                start, candidates, entries = i, len(each.actions), each.entries
+        return [*found, slice(start, len(requests))]
+
+    def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
+        """See `Choice.deciding_cost`."""
+        sets = list(map(_read, requests))
+        entries, candidates = sum([each.entries for each in sets]), sum([len(each.actions) for each in sets])
+        each = _CANDIDATE_COST + self._learner.decide_cost(entries // candidates + 1)
+        return entries * _ENTRY_COST + candidates * each
+
+    def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
+        """See `Choice.candidates`."""
+        sets = list(map(_read, requests))
+        starts = np.zeros(len(sets) + 1, np.int64)
+        np.cumsum([len(each.actions) for each in sets], out=starts[1:])
+        factors = [each for one in sets for each in one.factors]
+        return Candidates(starts, EVERY, self._vectors.join([each.context for each in sets], factors, starts))
+
+    def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
+        """See `Choice.decide`. The evidence of an answer is its number of eligible candidates."""
+        starts, eligible, vectors = candidates
+        flat = base.Candidates(self.prepared(vectors), starts, eligible)
+        counts = count_eligible(starts, eligible).astype(np.float64)[:, np.newaxis]
+        return self._learner.decide_unchecked(state, flat), counts
+
+    def draw(self, probabilities: FloatArray, starts: IntArray, evidence: FloatArray, uniforms: FloatArray) -> Draws:  # noqa: ARG002  for sets and rankings
+        """See `Choice.draw`."""
+        return Draws(*draw_among(probabilities, starts, uniforms[:, 0]))
+
+    def stored(
+        self,
+        requests: Sequence[PredictionRequest],
+        candidates: Candidates,
+        chosen: IntArray,
+        probabilities: FloatArray | None,
+    ) -> tuple[Contexts, Parts]:
+        """See `Choice.stored`."""
+        sets, eligible = list(map(_read, requests)), candidates.eligible
+        kept = list[bytes]()
+        for one, k, (start, stop) in zip(sets, chosen.tolist(), pairwise(candidates.starts.tolist()), strict=True):
+            left = np.flatnonzero(eligible[start:stop]).tolist() if eligible.size else range(stop - start)
+            p: list[Any] = [None] * (stop - start) if probabilities is None else probabilities[start:stop].tolist()
+            distribution = [p[j] for j in left] if self._logs_all else None
+            kept.append(encode([one.actions[j] for j in left], left.index(k), distribution))
+        vectors = _rows(candidates.contexts, candidates.starts[:-1] + chosen)
+        return vectors, Parts(np.ones((len(sets), 0), np.bool_), list(map(_sent, sets)), kept)
+
+    def logged(self, rows: LogRows, i: int) -> LoggedChoice:
+        """See `Choice.logged`. The log does not know the actions of other requests, so it has no true answer."""
+        actions = decode(rows.parts.actions[i])
+        return LoggedChoice(Shown(actions.chosen, None), NOTHING, json.loads(rows.parts.sent[i]), actions)
+
+    def counts(self, rows: LogRows) -> IntArray:
+        """See `Choice.counts`."""
+        return np.array([decode(each).n for each in rows.parts.actions], np.int64)
+
+    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+        """See `Choice.fold_unchecked`. The contexts are the vectors of the chosen candidates."""
+        counts = rounds.evidence[:, 0].astype(np.int64)
+        chosen = ActionRounds(rounds.contexts, rounds.rewards, rounds.propensities, counts)
+        return self._learner.fold_unchecked(state, chosen)
+
+    def candidate_parts(self, request: PredictionRequest) -> Iterator[list[Part]]:
+        """Yield the features of each candidate's vector."""
+        read = _read(request)
+        context = NamedFactors(self._vectors.contexts.names(read.given), read.context)
+        for action, factors in zip(read.actions, read.factors, strict=True):
+            yield self._vectors.parts(context, NamedFactors(self._vectors.actions.names(action.features), factors))
+
+    def contributions(self, state: Any, vector: Contexts) -> FloatArray:
+        """Return what each entry of a prepared vector adds to its candidate's score, (m,)."""
+        return self._learner.contributions(state, vector)
+
+
+def _read(request: PredictionRequest) -> ReadActions:
+    if request.read is None:
+        raise TypeError("the actions of the request have not been read")
+    return request.read
+
+
+def _sent(read: ReadActions) -> bytes:
+    """Return the JSON of the context."""
+    return to_json(as_sent(read.given))
+
+
+def _encoded(read: ReadActions) -> bytes:
+    """Return bytes that differ between requests with different contexts or actions."""
+    return canonical([as_sent(read.given), [[each.id, as_sent(each.features)] for each in read.actions]])
+
+
+def _check_ids(actions: Sequence[GivenAction]) -> None:
+    if not actions:
+        raise NoActionsError("got no actions; send at least one", "actions")
+    if len(actions) > MOST_ACTIONS:
+        raise TooManyActionsError(f"got {len(actions)} actions; must be at most {MOST_ACTIONS}", "actions")
+    ids = [action.id for action in actions]
+    if len(set(ids)) < len(ids):
+        again = next(repeated(ids))
+        raise DuplicateActionError(f"got {quoted(ids[again])} twice; ids must be unique", f"actions.{again}.id")
+
+
+def _eligible(actions: Sequence[GivenAction], eligible: Collection[str] | None) -> Sequence[int]:
+    """Return the positions of the actions that may be chosen."""
+    if eligible is None:
+        return range(len(actions))
+    allowed, known = set(eligible), {action.id for action in actions}
+    for i, each in enumerate(eligible):
+        if each not in known:
+            raise UnknownActionError(f"got {quoted(each)}; the request has no action with this id", f"eligible.{i}")
+    return [i for i, action in enumerate(actions) if action.id in allowed]
+
+
+def _rows(vectors: Contexts, rows: IntArray) -> Contexts:
+    """Return some of the vectors, in new arrays."""
+    spans = [slice(vectors.starts[i], vectors.starts[i + 1]) for i in rows.tolist()]
+    starts = np.zeros(len(spans) + 1, np.int64)
+    np.cumsum([span.stop - span.start for span in spans], out=starts[1:])
+    indices, values = (np.concatenate([column[span] for span in spans]) for column in (vectors.indices, vectors.values))
+    return Contexts(starts, indices, values, False)

@@ -1,0 +1,61 @@
+"""A flat batch: the candidates of many requests side by side, and what is done with all of them at once.
+
+The candidates of request i are the entries `starts[i]` … `starts[i + 1] - 1` of every flat array: the K labels of a
+model, or the actions that the request brings. A mask says which of them are eligible; one of size 0 means all.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
+
+EVERY = np.empty(0, np.bool_)
+"""The mask of a batch whose candidates are all eligible."""
+
+
+class Candidates(NamedTuple):
+    """The m candidates of n requests."""
+
+    starts: IntArray  # (n + 1,), from 0 to m
+    eligible: BoolArray  # (m,), at least one for each request; (0,) where all are
+    contexts: Contexts  # as sent: n for labels, m for actions, whose vectors include the context
+
+    @property
+    def n(self) -> int:
+        """The number of requests."""
+        return len(self.starts) - 1
+
+    @property
+    def counts(self) -> IntArray:
+        """The number of candidates of each request, eligible or not, (n,)."""
+        return np.diff(self.starts)
+
+
+def uniform(starts: IntArray, eligible: BoolArray) -> FloatArray:
+    """Return the uniform distribution over the eligible candidates of each request, (m,)."""
+    mass = eligible.astype(np.float64) if eligible.size else np.ones(starts[-1])
+    shares: FloatArray = mass / np.repeat(np.add.reduceat(mass, starts[:-1]), np.diff(starts))
+    return shares
+
+
+def conditioned(probabilities: FloatArray, starts: IntArray, eligible: BoolArray) -> FloatArray:
+    """Return distributions (m,) given that the choice is eligible; uniform where no eligible candidate has mass."""
+    mass = np.where(eligible, probabilities, 0.0)
+    totals = np.repeat(np.add.reduceat(mass, starts[:-1]), np.diff(starts))
+    given: FloatArray = np.where(totals > 0.0, mass / np.where(totals > 0.0, totals, 1.0), uniform(starts, eligible))
+    return given
+
+
+def without(starts: IntArray, eligible: BoolArray, chosen: IntArray) -> BoolArray:
+    """Return the mask (m,) of what is left after each request has chosen the candidate at a position, (n,)."""
+    left = eligible.copy() if eligible.size else np.ones(starts[-1], np.bool_)
+    left[starts[:-1] + chosen] = False
+    return left
+
+
+def count_eligible(starts: IntArray, eligible: BoolArray) -> IntArray:
+    """Return the number of eligible candidates of each request, (n,)."""
+    if not eligible.size:
+        return np.diff(starts)
+    return np.add.reduceat(eligible.astype(np.int64), starts[:-1])

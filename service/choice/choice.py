@@ -1,0 +1,226 @@
+"""The contract of what predictions choose among. It has two implementations: `labels` and `actions`."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Rounds
+from learners.mathematics.preparation import Preparation, prepare
+from service.choice.answers import Answers, Shown
+from service.choice.candidates import Candidates
+from service.choice.errors import TooFewChoicesError, TopTooLargeError
+from service.choice.requests import Options, PredictionRequest
+from service.contexts.kind import ContextKind
+from service.input_errors import (
+    BaselineNeededError,
+    InvalidInputError,
+    ModeError,
+    NoDistributionError,
+)
+from service.schemas.models import ModelDefinition
+from service.store.records.parts import LogRows, Parts
+from service.store.records.records import RecordFormat
+from service.wording.values import counted, shown
+
+_SUM_TOLERANCE = 1e-9
+
+_MOST_SLOT_BYTES = 2**22
+"""Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the records of all slots."""
+
+
+class LoggedChoice(NamedTuple):
+    """What a row of the log says about its choice."""
+
+    answer: Shown
+    right: Shown  # the true answer; nothing if unknown
+    context: Any  # as the client sent it
+    actions: Any = None  # `service.actions.logged.LoggedActions` of a model with actions
+
+
+class Choice(ABC):
+    """What the predictions of one model choose among.
+
+    Attributes:
+        definition: of the model.
+        answers: how answers are stored, and how truths are read.
+        contexts: the kind of the contexts.
+        preparation: what happens to contexts, or to vectors of candidates, before the learner sees them.
+        records: the bytes of predictions and rounds.
+        things: the plural of what is chosen, for messages.
+        active: which labels of the model are not retired, (K,); (0,) for a model with actions.
+        uniforms: U, the number of uniform numbers that one answer consumes.
+        shares_blocks: whether predictions of different requests may be stored in one block.
+    """
+
+    definition: ModelDefinition
+    answers: Answers
+    contexts: ContextKind[Any]
+    preparation: Preparation
+    records: RecordFormat
+    things: str
+    active: BoolArray
+    uniforms: int
+    shares_blocks: bool
+
+    @abstractmethod
+    def reading_cost(self, request: PredictionRequest, enough: int) -> int:
+        """Return the cost of `read`, in multiply-adds; some cost of at least `enough` if it is that high."""
+
+    @abstractmethod
+    def read(self, request: PredictionRequest) -> PredictionRequest:
+        """Read what a request chooses among; return it with that. No change of the model affects this.
+
+        Raises:
+            InvalidInputError: if it does not fit the model; names the field.
+        """
+
+    @abstractmethod
+    def count(self, request: PredictionRequest) -> int:
+        """Return how many candidates of a read request are eligible."""
+
+    @abstractmethod
+    def check_names(self, request: PredictionRequest) -> None:
+        """Check that the options of a read request name its candidates.
+
+        Raises:
+            InvalidInputError: if they do not; names the field.
+        """
+
+    def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:  # noqa: ARG002  for labels
+        """Return whether `check` returns each of many requests as it is, if that is fast to find."""
+        return False
+
+    @abstractmethod
+    def slot_bytes(self, request: PredictionRequest) -> int:
+        """Return the approximate bytes of the record of one slot of a read request."""
+
+    @abstractmethod
+    def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
+        """Return bytes that are equal only for read requests with equal candidates, and their kind."""
+
+    @abstractmethod
+    def positions(self, request: PredictionRequest) -> Mapping[str, int]:
+        """Return the position of each candidate of a read request, by its name."""
+
+    @abstractmethod
+    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
+        """Return answers to n read requests, (n, ...) as stored, in the names of their candidates."""
+
+    @abstractmethod
+    def distribution(
+        self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
+    ) -> dict[str, float]:
+        """Return the probability of each eligible candidate of a read request by name.
+
+        Args:
+            request: the request.
+            probabilities: of its candidates.
+            eligible: their mask, of size 0 if all are.
+        """
+
+    @abstractmethod
+    def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
+        """Divide read requests into parts that are decided together, each in about a slice of computation."""
+
+    @abstractmethod
+    def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
+        """Return the cost of deciding one slot of read requests, and of encoding it, in multiply-adds."""
+
+    @abstractmethod
+    def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
+        """Return the candidates of read requests as a flat batch."""
+
+    @abstractmethod
+    def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
+        """Return the probability of each candidate (m,), 0 where not eligible, and the evidence (n, E)."""
+
+    @abstractmethod
+    def draw(self, probabilities: FloatArray, starts: IntArray, evidence: FloatArray, uniforms: FloatArray) -> Draws:
+        """Draw one candidate of each request, from uniforms (n, U) in [0, 1); `labels` are positions, or rows."""
+
+    @property
+    @abstractmethod
+    def table_bytes(self) -> int:
+        """The approximate memory of its tables in bytes, without that of the labels."""
+
+    @abstractmethod
+    def stored(
+        self,
+        requests: Sequence[PredictionRequest],
+        candidates: Candidates,
+        chosen: IntArray,
+        probabilities: FloatArray | None,
+    ) -> tuple[Contexts, Parts]:
+        """Return the contexts to store for n answers, and what is stored beside them.
+
+        Args:
+            requests: n read requests.
+            candidates: of the requests.
+            chosen: (n,), the positions of the answers.
+            probabilities: (m,); None if they are unknown.
+        """
+
+    @abstractmethod
+    def logged(self, rows: LogRows, i: int) -> LoggedChoice:
+        """Return what a row of the log says about its choice."""
+
+    @abstractmethod
+    def counts(self, rows: LogRows) -> IntArray:
+        """Return how many candidates each of n rounds of the log could choose from, (n,)."""
+
+    @abstractmethod
+    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+        """Return the learner's state after rounds of the log, as `Learner.fold_unchecked`."""
+
+    def prepared(self, contexts: Contexts) -> Contexts:
+        """Return contexts as the learner sees them, from contexts as they are stored."""
+        return prepare(contexts, self.preparation)
+
+    def check(self, request: PredictionRequest) -> PredictionRequest:
+        """Read a request, and check that it fits the model; return it with what was read.
+
+        Raises:
+            ContextLengthError: if the context has the wrong kind or length.
+            ContextIndexError: if an index is out of range or repeated.
+            NormExceededError: if the context exceeds the norm bound and the model rejects such contexts.
+            NoDistributionError: if the request includes a distribution over too many answers to list.
+            TopTooLargeError: if it has slots whose records are too large.
+            InvalidInputError: if an option does not fit the model.
+        """
+        top = request.options.top
+        if top is not None and request.include_distribution:
+            raise NoDistributionError("got true; must be false with top: each slot has its own", "include_distribution")
+        read = self.read(request)
+        self.check_options(read)
+        if request.include_distribution and not self.answers.has_distribution:
+            detail = "got true; must be false, as the model has too many rankings to list"
+            raise NoDistributionError(detail, "include_distribution")
+        if top is not None and top > 1 and top * (each := self.slot_bytes(read)) > _MOST_SLOT_BYTES:
+            most = counted(max(1, _MOST_SLOT_BYTES // each), "slots")
+            raise TopTooLargeError(f"got {top}; the context is large, so the request may have {most}", "top")
+        return read
+
+    def check_options(self, request: PredictionRequest) -> None:
+        """Check what a change of the model may have made wrong in a read request.
+
+        Raises:
+            InvalidInputError: if an option does not fit the model; names the field.
+        """
+        options, holdout = request.options, self.definition.holdout
+        if options.baseline is None and holdout is not None and holdout.policy == "baseline":
+            detail = "missing; the holdout of this model answers the baseline of each request"
+            raise BaselineNeededError(detail, "baseline")
+        if options.top is not None and options.top > (left := self.count(request)):
+            detail = f"got {options.top}; the request has {counted(left, f'eligible {self.things}')}"
+            raise TooFewChoicesError(detail, "top")
+        if options.names_any:
+            self.check_names(request)
+
+    def _check_policy(self, options: Options) -> None:
+        """Check the mode and the sum of a policy's probabilities."""
+        if self.definition.mode != "logging":
+            raise ModeError(f'the model has mode {shown(self.definition.mode)}, not "logging"', "policy")
+        total = math.fsum(p for _, p in options.policy or ())
+        if abs(total - 1.0) > _SUM_TOLERANCE:
+            raise InvalidInputError(f"the probabilities sum to {shown(total)}; they must sum to 1", "policy")

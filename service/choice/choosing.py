@@ -1,0 +1,96 @@
+"""Decides and draws the answers of many requests: one slot after another, each among what is left."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from learners.base import BoolArray, Contexts, Draws, FloatArray
+from service.choice.candidates import Candidates, without
+from service.choice.choice import Choice
+from service.choice.overrides import override_of
+from service.choice.requests import PredictionRequest
+from service.store.records.parts import Parts
+
+_T = TypeVar("_T", bound=np.generic)
+
+
+class Chosen(NamedTuple):
+    """The answers in m slots of n requests, drawn but not stored. Rows are ordered by request, then by slot."""
+
+    draws: Draws  # n * m
+    evidence: FloatArray  # (n * m, E)
+    contexts: Contexts  # n * m, to be stored
+    parts: Parts  # stored beside them
+    candidates: Candidates  # of the first slot
+    probabilities: FloatArray  # of these candidates
+
+
+def choose(
+    choice: Choice, state: Any, requests: Sequence[PredictionRequest], held_out: BoolArray, uniforms: FloatArray
+) -> Chosen:
+    """Choose the answers to n requests with m slots each.
+
+    Args:
+        choice: the model's.
+        state: of the model's learner.
+        requests: n read requests, each with at least m candidates.
+        held_out: which requests the holdout answers, (n,).
+        uniforms: (n, m, U), in [0, 1).
+    """
+    candidates = choice.candidates(requests)
+    override = override_of(choice.definition, requests, candidates, held_out, choice.positions)
+    slots, starts = list[Chosen](), candidates.starts
+    for slot in range(uniforms.shape[1]):
+        if slot:
+            candidates = candidates._replace(eligible=without(starts, candidates.eligible, slots[-1].draws.labels))
+            override = override and override.among(starts, candidates.eligible)
+        probabilities, evidence = choice.decide(state, candidates)
+        if override is not None:
+            probabilities = override.applied(probabilities, starts)
+        draws = choice.draw(probabilities, starts, evidence, np.ascontiguousarray(uniforms[:, slot]))
+        stored = choice.stored(requests, candidates, draws.labels, probabilities)
+        slots.append(Chosen(draws, evidence, *stored, candidates, probabilities))
+    return slots[0] if len(slots) == 1 else _together(slots)
+
+
+def _together(slots: Sequence[Chosen]) -> Chosen:
+    """Return the answers of all slots as one."""
+    draws, evidence, contexts, parts, *_ = zip(*slots, strict=True)
+    eligible, sent, actions = zip(*parts, strict=True)
+    return Chosen(
+        Draws(*map(_rows, zip(*draws, strict=True))),
+        _rows(evidence),
+        _contexts(contexts),
+        Parts(_masks(eligible), _interleaved(sent), _interleaved(actions)),
+        slots[0].candidates,
+        slots[0].probabilities,
+    )
+
+
+def _rows(slots: Sequence[npt.NDArray[_T]]) -> npt.NDArray[_T]:
+    """Return the values of m slots, each (n, ...), as rows (n * m, ...)."""
+    return np.stack(slots, axis=1).reshape(len(slots) * len(slots[0]), *slots[0].shape[1:])
+
+
+def _masks(slots: Sequence[BoolArray]) -> BoolArray:
+    """Return the masks of m slots, (n, K), as rows. That of the first slot may be (n, 0), for all."""
+    most = slots[-1]
+    return _rows([each if each.shape == most.shape else np.ones_like(most) for each in slots])
+
+
+def _interleaved(slots: Sequence[Sequence[bytes]]) -> list[bytes]:
+    return [each for row in zip(*slots, strict=True) for each in row]
+
+
+def _contexts(slots: Sequence[Contexts]) -> Contexts:
+    """Return the contexts of m slots, n each, as n * m contexts in new arrays."""
+    if slots[0].shared:
+        matrices = [each.values.reshape(each.n, -1) for each in slots]
+        return Contexts.dense(np.stack(matrices, axis=1).reshape(len(slots) * slots[0].n, -1))
+    rows = [each.rows(i, i + 1) for i in range(slots[0].n) for each in slots]
+    lengths = np.array([len(row.values) for row in rows], np.int64)
+    return Contexts.sparse(
+        lengths, np.concatenate([row.indices for row in rows]), np.concatenate([row.values for row in rows])
+    )

@@ -1,0 +1,230 @@
+"""The choice among the labels of a model, and of learners that answer a set or a ranking of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from learners.answers import draw_answers_unchecked, uniforms_per_answer
+from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray, IntArray, Rounds
+from learners.mathematics.preparation import Preparation
+from service.actions.errors import ActionsNotAllowedError
+from service.choice.answers import NOTHING, Shown, answers_of
+from service.choice.candidates import EVERY, Candidates
+from service.choice.choice import Choice, LoggedChoice
+from service.choice.errors import TopUnsupportedError
+from service.choice.norms import ContextCheck
+from service.choice.requests import NO_OPTIONS, PredictionRequest
+from service.compute import slices
+from service.contexts.registry import context_kind
+from service.input_errors import EligibleError, InvalidInputError, RetiredLabelError, UnknownLabelError
+from service.schemas.models import ModelDefinition
+from service.store.records.format_3 import Past
+from service.store.records.parts import NO_PARTS, LogRows, Parts
+from service.store.records.records import RecordFormat
+from service.wording.values import quoted
+
+_NUMBER_COST, _NAMED_COST = 30, 1_500
+"""Costs of writing a number, or a named feature, in multiply-adds."""
+
+_BYTES_PER_NUMBER = 16
+
+
+class LabelChoice(Choice):
+    """The labels of one model.
+
+    Args:
+        definition: of the model.
+        learner: decides.
+        retired: labels that are never answered again.
+        evidence_size: E, of the learner that serves.
+        past: the changes of the model.
+    """
+
+    things = "labels"
+    shares_blocks = True
+
+    def __init__(
+        self,
+        definition: ModelDefinition,
+        learner: AnyLearner,
+        retired: frozenset[str],
+        evidence_size: int,
+        past: Past | None,
+    ) -> None:
+        features = definition.features
+        self.definition, self._learner, self._labels, self._retired = definition, learner, definition.labels, retired
+        self.active: BoolArray = np.array([label not in retired for label in self._labels])
+        self._any_retired = bool(retired)
+        self.answers = answers_of(learner, self._labels)
+        self.contexts = context_kind(features)
+        self.preparation = Preparation(features.norm, features.norm_bound, features.intercept, features.size)
+        self.norm = ContextCheck(self.contexts, self.preparation, learner.context_norm)
+        self.records = RecordFormat(self.answers.form, evidence_size, self.contexts.codec, past=past)
+        self.uniforms = uniforms_per_answer(learner)
+
+    @property
+    def table_bytes(self) -> int:
+        """See `Choice.table_bytes`."""
+        return self.answers.table_bytes
+
+    @property
+    def _is_single(self) -> bool:
+        return self.answers.choices is not None
+
+    def reading_cost(self, request: PredictionRequest, enough: int) -> int:  # noqa: ARG002  for actions
+        """See `Choice.reading_cost`."""
+        return self.contexts.reading_cost(request.context)
+
+    def read(self, request: PredictionRequest) -> PredictionRequest:
+        """See `Choice.read`."""
+        if request.actions is not None:
+            raise ActionsNotAllowedError("the model has labels, so its requests bring no actions", "actions")
+        context = self.contexts.check(request.context)
+        self.norm.check(context)
+        return request if context is request.context else request._replace(context=context)
+
+    def count(self, request: PredictionRequest) -> int:
+        """See `Choice.count`."""
+        if not self._is_single:
+            raise TopUnsupportedError("the model answers several labels at once, so its answers have no slots", "top")
+        eligible = request.options.eligible
+        return int(self.active.sum()) if eligible is None else len(eligible)
+
+    def check_names(self, request: PredictionRequest) -> None:
+        """See `Choice.check_names`."""
+        options = request.options
+        if not self._is_single:
+            field = next(name for name in ("eligible", "policy", "baseline") if getattr(options, name) is not None)
+            raise EligibleError("the model answers several labels, so its requests cannot name labels", field)
+        for i, label in enumerate(options.eligible or ()):
+            self._check_label(label, f"eligible.{i}")
+        named = [(options.baseline, "baseline")] if options.baseline is not None else []
+        if options.policy is not None:
+            self._check_policy(options)
+            named += [(label, "policy") for label, _ in options.policy]
+        for label, field in named:
+            self._check_label(label, field)
+            if options.eligible is not None and label not in options.eligible:
+                raise InvalidInputError(f"got {quoted(label)}, which is not among the eligible labels", field)
+
+    def _check_label(self, label: str, field: str) -> None:
+        if label in self._retired:
+            raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
+        if label not in self.answers.numbers:
+            raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+
+    def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
+        """See `Choice.fit_together`."""
+        if self.norm.refuses or not self.answers.has_distribution:
+            return False
+        if not all([each.options is NO_OPTIONS and each.actions is None for each in requests]):  # noqa: C419  faster
+            return False
+        holdout = self.definition.holdout
+        if holdout is not None and holdout.policy == "baseline":
+            return False
+        return self.contexts.fit_together([each.context for each in requests])
+
+    def slot_bytes(self, request: PredictionRequest) -> int:
+        """See `Choice.slot_bytes`."""
+        return self.contexts.size(request.context) * _BYTES_PER_NUMBER + len(self.contexts.sent(request.context))
+
+    def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
+        """See `Choice.fingerprinted`."""
+        return self.contexts.fingerprinted(request.context), b""
+
+    def positions(self, request: PredictionRequest) -> Mapping[str, int]:  # noqa: ARG002  all have the same
+        """See `Choice.positions`."""
+        return self.answers.numbers
+
+    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:  # noqa: ARG002  all have the same labels
+        """See `Choice.show`."""
+        return self.answers.show(outputs)
+
+    def distribution(
+        self,
+        request: PredictionRequest,  # noqa: ARG002  all have the same labels
+        probabilities: FloatArray,
+        eligible: BoolArray,
+    ) -> dict[str, float]:
+        """See `Choice.distribution`."""
+        if not eligible.size:
+            return dict(zip(self._labels, probabilities.tolist(), strict=True))
+        return {self._labels[k]: float(probabilities[k]) for k in np.flatnonzero(eligible)}
+
+    def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
+        """See `Choice.parts`."""
+        if len(requests) == 1:
+            return [slice(0, 1)]
+        each = self.deciding_cost(requests) // len(requests)
+        return [slice(start, stop) for start, stop in slices(len(requests), each)]
+
+    def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
+        """See `Choice.deciding_cost`."""
+        sizes = sum([self.contexts.size(each.context) for each in requests])
+        each = self._learner.decide_cost(-(-sizes // len(requests)) + 1)
+        return sizes * (_NAMED_COST if self.contexts.has_names else _NUMBER_COST) + each * len(requests)
+
+    def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
+        """See `Choice.candidates`."""
+        starts = np.arange(0, len(requests) * len(self._labels) + 1, len(self._labels))
+        return Candidates(starts, self._eligible(requests), self.contexts.gather([each.context for each in requests]))
+
+    def _eligible(self, requests: Sequence[PredictionRequest]) -> BoolArray:
+        """Return the mask of the labels of each request, (n * K,); (0,) if every label is eligible."""
+        if not self._any_retired and all([each.options.eligible is None for each in requests]):  # noqa: C419  faster
+            return EVERY
+        eligible, numbers = np.tile(self.active, (len(requests), 1)), self.answers.numbers
+        for i, each in enumerate(requests):
+            if (named := each.options.eligible) is not None:
+                eligible[i] = False
+                eligible[i, [numbers[label] for label in named]] = True
+        return eligible.reshape(-1)
+
+    def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
+        """See `Choice.decide`."""
+        eligible = self._rows(candidates.eligible, candidates.n)
+        decisions = self._learner.decide_unchecked(state, self.prepared(candidates.contexts), eligible)
+        return decisions.distributions.reshape(-1), decisions.evidence
+
+    def _rows(self, eligible: BoolArray, n: int) -> BoolArray:
+        """Return a mask as rows of labels, (n, K), or (n, 0)."""
+        return eligible.reshape(n, len(self._labels)) if eligible.size else np.ones((n, 0), np.bool_)
+
+    def draw(self, probabilities: FloatArray, starts: IntArray, evidence: FloatArray, uniforms: FloatArray) -> Draws:
+        """See `Choice.draw`."""
+        n = len(starts) - 1
+        decisions = Decisions(probabilities.reshape(n, len(probabilities) // n), evidence)
+        return draw_answers_unchecked(self._learner, decisions, uniforms)
+
+    def stored(
+        self,
+        requests: Sequence[PredictionRequest],
+        candidates: Candidates,
+        chosen: IntArray,  # noqa: ARG002  the records have it
+        probabilities: FloatArray | None,  # noqa: ARG002  the records have that of the label
+    ) -> tuple[Contexts, Parts]:
+        """See `Choice.stored`."""
+        sent = [self.contexts.sent(each.context) for each in requests]
+        if not candidates.eligible.size and not sent[0]:
+            return candidates.contexts, NO_PARTS
+        return candidates.contexts, Parts(self._rows(candidates.eligible, len(requests)), sent if sent[0] else ())
+
+    def logged(self, rows: LogRows, i: int) -> LoggedChoice:
+        """See `Choice.logged`."""
+        table, show = rows.table, self.answers.show
+        (answer,), truth = show(table["output"][i : i + 1]), table["truth"][i : i + 1]
+        right = NOTHING if (truth == NO_LABEL).all() else show(truth)[0]
+        return LoggedChoice(answer, right, self.contexts.show(rows.contexts, i, rows.parts.sent[i]))
+
+    def counts(self, rows: LogRows) -> IntArray:
+        """See `Choice.counts`."""
+        masks = rows.parts.eligible
+        if not masks.shape[1]:
+            return np.full(len(masks), len(self._labels))
+        counts: IntArray = masks.sum(axis=1, dtype=np.int64)
+        return counts
+
+    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+        """See `Choice.fold_unchecked`."""
+        return self._learner.fold_unchecked(state, rounds)

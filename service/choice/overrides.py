@@ -1,0 +1,66 @@
+"""Policies that answer in the place of the learner: the holdout, and the client's own policy in logging mode."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import BoolArray, FloatArray, IntArray
+from service.choice.candidates import Candidates, conditioned, uniform
+from service.choice.requests import Options, PredictionRequest
+from service.schemas.models import ModelDefinition
+
+
+class Override(NamedTuple):
+    """The requests of a batch that another policy answers."""
+
+    rows: BoolArray  # (n,), which requests
+    probabilities: FloatArray  # (m,), of their candidates; those of other requests are not used
+
+    def applied(self, probabilities: FloatArray, starts: IntArray) -> FloatArray:
+        """Return the learner's probabilities (m,), with those of the override for its requests."""
+        return np.where(np.repeat(self.rows, np.diff(starts)), self.probabilities, probabilities)
+
+    def among(self, starts: IntArray, eligible: BoolArray) -> "Override":
+        """Return the override of a later slot, which chooses among what is left."""
+        return self._replace(probabilities=conditioned(self.probabilities, starts, eligible))
+
+
+def override_of(
+    definition: ModelDefinition,
+    requests: Sequence[PredictionRequest],
+    candidates: Candidates,
+    held_out: BoolArray,
+    positions: Callable[[PredictionRequest], Mapping[str, int]],
+) -> Override | None:
+    """Return the override of n requests; None if the learner answers all of them.
+
+    Args:
+        definition: of the model.
+        requests: n.
+        candidates: of the requests.
+        held_out: which requests the holdout answers, (n,).
+        positions: returns the position of each candidate of a request by its name.
+    """
+    rows = held_out | (definition.mode == "logging")
+    if not rows.any():
+        return None
+    probabilities = uniform(candidates.starts, candidates.eligible)
+    for i in np.flatnonzero(rows).tolist():
+        own, at = probabilities[candidates.starts[i] : candidates.starts[i + 1]], positions(requests[i])
+        policy = _policy(definition, requests[i].options, bool(held_out[i]))
+        if policy and all(own[at[name]] > 0.0 for name in policy):  # a holdout's label may not be eligible
+            own[:] = 0.0
+            own[[at[name] for name in policy]] = list(policy.values())
+    return Override(rows, probabilities)
+
+
+def _policy(definition: ModelDefinition, options: Options, held_out: bool) -> dict[str, float]:
+    """Return the probabilities that a policy names; nothing if it is uniform."""
+    if not held_out:
+        return dict(options.policy or ())
+    holdout = definition.holdout
+    if holdout is None or holdout.policy == "uniform":
+        return {}
+    label = options.baseline if holdout.policy == "baseline" else holdout.policy.label
+    return {} if label is None else {label: 1.0}

@@ -1,0 +1,88 @@
+"""A request for one prediction: what it brings to choose among, and what it asks besides the context."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from service.actions.definition import GivenAction
+from service.actions.factors import Factors
+from service.contexts.registry import GivenContext
+from service.input_errors import IdentifierError
+from service.prediction_id import PredictionId
+from service.schemas.rounds import PredictItem, PredictRequest
+from service.wording.values import quoted
+
+
+class Options(NamedTuple):
+    """The optional parts of a request that change how it is answered."""
+
+    eligible: tuple[str, ...] | None = None  # None: every label of the model, or every action of the request
+    baseline: str | None = None  # what the client would choose itself
+    policy: tuple[tuple[str, float], ...] | None = None  # probabilities to draw from, in logging mode
+    activated: bool = True  # whether the prediction takes feedback at once
+    top: int | None = None  # the number of slots; None for one answer without slots
+
+    @property
+    def names_any(self) -> bool:
+        """Whether any of them names labels or actions."""
+        return not (self.eligible is None and self.baseline is None and self.policy is None)
+
+    def encode(self) -> bytes:
+        """Return bytes that differ between requests for different answers."""
+        eligible = None if self.eligible is None else sorted(self.eligible)
+        slots = [] if self.top is None else [self.top]
+        return json.dumps([eligible, self.baseline, sorted(self.policy or ()), self.activated, *slots]).encode()
+
+
+NO_OPTIONS = Options()
+
+
+class ReadActions(NamedTuple):
+    """The eligible actions of a request, with the features of each."""
+
+    given: Any  # the context
+    context: Factors
+    actions: Sequence[GivenAction]
+    factors: Sequence[Factors]
+    entries: int  # an upper bound on the entries of all vectors
+
+
+class PredictionRequest(NamedTuple):
+    """A request for one prediction."""
+
+    context: GivenContext
+    id: PredictionId | None  # chosen by the client; None: the service generates one
+    include_distribution: bool
+    options: Options = NO_OPTIONS
+    actions: Sequence[GivenAction] | None = None
+    read: ReadActions | None = None  # by `Choice.read`
+
+
+def prediction_item(request: PredictItem, model: str) -> PredictionRequest:
+    """Convert a request from its wire schema.
+
+    Raises:
+        IdentifierError: if its prediction id names another model.
+    """
+    given = request.prediction_id
+    if given is not None:
+        if given.model not in ("", model):
+            detail = f"got an id of model {quoted(given.model)}; must be an id of model {quoted(model)}"
+            raise IdentifierError(detail, "prediction_id")
+        given = PredictionId(model, given.block)
+    return PredictionRequest(request.context, given, request.include_distribution, options_of(request), request.actions)
+
+
+def prediction_request(request: PredictRequest) -> PredictionRequest:
+    """Convert a request that names its model; raise as `prediction_item` does."""
+    return prediction_item(request, request.model)
+
+
+def options_of(request: PredictItem) -> Options:
+    """Return the options of a request."""
+    named = request.eligible, request.baseline, request.policy, request.top
+    if request.activated and named == (None, None, None, None):
+        return NO_OPTIONS
+    eligible = None if request.eligible is None else tuple(request.eligible)
+    policy = None if request.policy is None else tuple(request.policy.items())
+    return Options(eligible, request.baseline, policy, request.activated, request.top)

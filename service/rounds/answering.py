@@ -1,0 +1,124 @@
+"""Predictions in the form that clients receive."""
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from service.choice.requests import PredictionRequest
+from service.errors import PredictionConflictError, StoreError
+from service.models.model import Model
+from service.prediction_id import SINGLE, wire_form, wire_forms
+from service.rounds.deciding import Decided, fingerprint, held_out
+from service.schemas.rounds import PredictAnswer, Slot
+from service.store.records.stored_prediction import StoredPrediction
+from service.wording.values import quoted
+
+_log = logging.getLogger(__name__)
+
+_NUMBER_COST, _REPEATED_COST = 30, 80_000
+"""Costs of listing one probability, and of reading one stored prediction, in multiply-adds."""
+
+
+def answering_cost(model: Model, requests: Sequence[PredictionRequest], existing: Sequence[bytes | None]) -> int:
+    """Return the cost of `answer`, in multiply-adds: it lists distributions, and reads stored predictions."""
+    listed = sum([request.include_distribution for request in requests]) * len(model.definition.labels)
+    return listed * _NUMBER_COST + (len(existing) - existing.count(None)) * _REPEATED_COST
+
+
+def answer(model: Model, parts: Sequence[Decided], existing: Sequence[bytes | None]) -> list[PredictAnswer | Exception]:
+    """Return the prediction for each request, or the error that replaces it, in order.
+
+    Args:
+        model: the model that predicted.
+        parts: what it decided.
+        existing: for each block, the record that was already stored under its name, or None.
+    """
+    answers, start = list[PredictAnswer | Exception](), 0
+    for part in parts:
+        stop = start + len(part.blocks)
+        answers += _answer_part(model, part, existing[start:stop])
+        start = stop
+    return answers
+
+
+def _answer_part(model: Model, decided: Decided, existing: Sequence[bytes | None]) -> list[PredictAnswer | Exception]:
+    answers: list[PredictAnswer | Exception] = []
+    if decided.requests[0].options.top is None:
+        answers += _single_answers(model, decided)
+    else:
+        answers += _slotted_answers(model, decided)
+    for i, record in enumerate(existing):
+        if record is not None:  # alone in its block, as its id is the client's
+            answers[i] = _stored_answer(model, decided.requests[i], decided.fingerprints[i], record)
+    return answers
+
+
+def _single_answers(model: Model, decided: Decided) -> list[PredictAnswer]:
+    name, made, shown = (
+        model.name,
+        decided.predictions,
+        model.choice.show(decided.requests, decided.predictions.outputs),
+    )
+    tokens, spans = decided.tokens.tolist(), zip(decided.blocks, pairwise(decided.bounds), strict=True)
+    ids = [id_ for block, (start, stop) in spans for id_ in wire_forms(name, block, tokens[start:stop])]
+    moment, seen = datetime.fromtimestamp(made.expires_at, UTC), made.rounds_seen
+    listed = [_listed(model, decided, i) for i in range(len(ids))]
+    held = [False] * len(ids) if made.holdout is None else made.holdout.tolist()
+    rows = zip(ids, shown, made.propensities.tolist(), listed, held, strict=True)
+    return [PredictAnswer(id_, name, *answer, p or None, seen, moment, row, held) for id_, answer, p, row, held in rows]
+
+
+def _listed(model: Model, decided: Decided, i: int) -> dict[str, float] | None:
+    """Return the probabilities of the candidates of request i, if it asks for them."""
+    request, (starts, eligible, _) = decided.requests[i], decided.chosen.candidates
+    if not request.include_distribution:
+        return None
+    own = slice(starts[i], starts[i + 1])
+    return model.choice.distribution(request, decided.chosen.probabilities[own], eligible[own])
+
+
+def _slotted_answers(model: Model, decided: Decided) -> list[PredictAnswer]:
+    """Return the answers to requests with slots, a block for each."""
+    made, answers = decided.predictions, list[PredictAnswer]()
+    for i, (start, stop) in enumerate(pairwise(decided.bounds)):
+        held = made.holdout is not None and bool(made.holdout[start])
+        rows = made.propensities[start:stop], made.outputs[start:stop]
+        stored = StoredPrediction(b"", made.expires_at, made.rounds_seen, *rows)
+        answers.append(_with_slots(model, decided.requests[i], decided.blocks[i], stored, held))
+    return answers
+
+
+def _with_slots(
+    model: Model, request: PredictionRequest, block: str, stored: StoredPrediction, held: bool
+) -> PredictAnswer:
+    shown = model.choice.show([request] * len(stored.outputs), stored.outputs)
+    slots = [
+        Slot(wire_form(model.name, block, token), label or "", p or None)
+        for token, ((label, _), p) in enumerate(zip(shown, stored.propensities.tolist(), strict=True))
+    ]
+    id_, moment = wire_form(model.name, block, SINGLE), datetime.fromtimestamp(stored.expires_at, UTC)
+    return PredictAnswer(id_, model.name, None, None, None, stored.rounds_seen, moment, None, held, slots)
+
+
+def answer_repeated(model: Model, request: PredictionRequest, record: bytes) -> PredictAnswer | Exception:
+    """Return the stored answer to a read request with a client's id, or the error if the record is of another one."""
+    return _stored_answer(model, request, fingerprint(model, request), record)
+
+
+def _stored_answer(model: Model, request: PredictionRequest, mark: bytes, record: bytes) -> PredictAnswer | Exception:
+    block = "" if request.id is None else request.id.block
+    try:
+        stored = model.choice.records.decode_stored(record)
+    except StoreError as error:
+        _log.error("prediction %s: %s", wire_form(model.name, block, SINGLE), error.detail)
+        return error
+    if stored is None or stored.fingerprint not in (mark, held_out(mark)):
+        detail = f"prediction {quoted(block)} already exists, with another context or other options"
+        return PredictionConflictError(detail, "prediction_id")
+    held = stored.fingerprint != mark
+    if request.options.top is not None:
+        return _with_slots(model, request, block, stored, held)
+    id_, moment = wire_form(model.name, block, SINGLE), datetime.fromtimestamp(stored.expires_at, UTC)
+    (answer,), (p,) = model.choice.show([request], stored.outputs), stored.propensities.tolist()
+    return PredictAnswer(id_, model.name, *answer, p or None, stored.rounds_seen, moment, None, held)
