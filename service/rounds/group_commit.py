@@ -1,0 +1,152 @@
+"""Group commit: what arrives while a batch is in flight is handled together by the next one."""
+
+import asyncio
+import contextvars
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+Handle: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]
+"""Handles a batch; returns one result per item, in order. An exception among them is raised to the submitter."""
+
+ITEMS_AT_ONCE = 512
+"""Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds."""
+
+_TURNS_BETWEEN = 3
+"""Turns of the event loop after a batch of several items: its answers are written, then requests that have arrived are
+read, then these are submitted. The next batch is larger than without the turns, and an item costs less."""
+
+
+class _Waiting(NamedTuple):
+    """Items submitted together, which share one future and are never split across batches."""
+
+    items: Sequence[Any]
+    handle: Handle[Any, Any]
+    room: int  # for the items of a batch that begins with these
+    context: contextvars.Context  # of the submitter
+    future: asyncio.Future[Sequence[Any]]
+
+
+class GroupCommit(Generic[Item, Result]):
+    """Groups items into batches.
+
+    What is alone is handled at once, in the task that submits it. What arrives meanwhile waits, and becomes the next
+    batch, in a task of its own: a submitter that is cancelled takes no other with it. If a batch raises, all its items
+    fail with that error.
+
+    Args:
+        at_once: maximum batches in flight, in the order of their items. Further batches start only if they are full.
+    """
+
+    def __init__(self, at_once: int = 1) -> None:
+        self._at_once = at_once
+        self._in_flight = 0
+        self._waiting: deque[_Waiting] = deque()
+        self._tasks = set[asyncio.Task[None]]()
+        self._paused = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether no item is waiting or in flight."""
+        return not self._waiting and not self._in_flight
+
+    async def submit(self, item: Item, handle: Handle[Item, Result], room: int) -> Result:
+        """Handle an item; return its result.
+
+        Args:
+            item: the item.
+            handle: handles a batch that begins with this item.
+            room: the maximum size of such a batch, at least 1.
+        """
+        (result,) = await self._together([item], handle, room)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def submit_all(
+        self, items: Sequence[Item], handle: Handle[Item, Result], room: int, most: int
+    ) -> list[Result | Exception]:
+        """Handle many items, at most `most` of them in one batch; return their results, in order.
+
+        Exceptions are returned, not raised. Other arguments are as for `submit`.
+        """
+        parts = [self._together(items[start : start + most], handle, room) for start in range(0, len(items), most)]
+        return [result for part in parts for result in await part]
+
+    async def _together(
+        self, items: Sequence[Item], handle: Handle[Item, Result], room: int
+    ) -> Sequence[Result | Exception]:
+        if self._in_flight or self._waiting or self._paused:
+            return await self._queue(items, handle, room)
+        self._in_flight = 1
+        try:
+            return await _handled(items, handle)
+        finally:
+            self._end(len(items))
+
+    def _queue(self, items: Sequence[Item], handle: Handle[Item, Result], room: int) -> asyncio.Future[Sequence[Any]]:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(items, handle, room, contextvars.copy_context(), future))
+        is_full = sum([len(each.items) for each in self._waiting]) >= room
+        if is_full and self._in_flight < self._at_once and not self._paused:
+            self._start()
+        return future
+
+    def _fills(self, room: int) -> bool:
+        return sum([len(each.items) for each in self._waiting]) >= room
+
+    def _end(self, size: int) -> None:
+        """Start the next batch, after some turns if this one had several items."""
+        self._in_flight -= 1
+        if size > 1 and not self._paused:
+            self._paused = True
+            self._pause(_TURNS_BETWEEN)
+        elif not self._paused and self._waiting:
+            self._start()
+
+    def _pause(self, turns: int) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(self._pause, turns - 1)
+            return
+        self._paused = False
+        if self._waiting and self._in_flight < self._at_once:
+            self._start()
+
+    def _start(self) -> None:
+        batch = self._next_batch()
+        self._in_flight += 1
+        task = asyncio.create_task(self._run(batch), context=batch[0].context)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _next_batch(self) -> list[_Waiting]:
+        """Remove and return the oldest items that fit into one batch; the first ones even if they are more."""
+        batch, room = list[_Waiting](), self._waiting[0].room
+        while self._waiting and (not batch or len(self._waiting[0].items) <= room):
+            batch.append(self._waiting.popleft())
+            room -= len(batch[-1].items)
+        return batch
+
+    async def _run(self, batch: Sequence[_Waiting]) -> None:
+        items = [item for part in batch for item in part.items]
+        try:
+            results = await _handled(items, batch[0].handle)
+        finally:
+            self._end(len(items))
+        start = 0
+        for part in batch:
+            stop = start + len(part.items)
+            if not part.future.done():  # done if the submitter was cancelled
+                part.future.set_result(results[start:stop])
+            start = stop
+
+
+async def _handled(items: Sequence[Any], handle: Handle[Any, Any]) -> Sequence[Any]:
+    """Return the results of a batch; the error for each item if it raises."""
+    try:
+        return await handle(items)
+    except Exception as error:  # noqa: BLE001  every submitter must get it
+        return [error] * len(items)
