@@ -1,6 +1,7 @@
 """The base class of learners with compiled kernels: their verbs and common defaults."""
 
 from abc import abstractmethod
+from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +20,11 @@ class CompiledLearner(CheckedLearner[StateT]):
     @abstractmethod
     def kernels(self) -> Kernels:
         """The compiled verbs and their parameters."""
+
+    @cached_property
+    def _verbs(self) -> Kernels:
+        """`kernels`, computed once."""
+        return self.kernels
 
     @property
     def evidence_size(self) -> int:
@@ -45,13 +51,13 @@ class CompiledLearner(CheckedLearner[StateT]):
         """See `Learner.decide_unchecked`."""
         distributions = np.empty((contexts.n, self.problem.n_labels))
         evidence = np.empty((contexts.n, self.evidence_size))
-        parameters, decide, _ = self.kernels
+        parameters, decide, _ = self._verbs
         among = every_label(contexts.n) if eligible is None else eligible
         decide(parameters, state, contexts, among, distributions, evidence)
         return Decisions(distributions, evidence)
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
         """See `Learner.fold_unchecked`."""
-        parameters, _, fold = self.kernels
+        parameters, _, fold = self._verbs
         fold(parameters, state, rounds)
         return state

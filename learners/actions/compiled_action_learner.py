@@ -1,6 +1,7 @@
 """The base class of learners of actions: checked verbs on top of kernels."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar, Generic
 
 import numpy as np
@@ -46,6 +47,11 @@ class CompiledActionLearner(ABC, Generic[StateT]):
     @abstractmethod
     def kernels(self) -> Kernels:
         """The compiled verbs and their parameters."""
+
+    @cached_property
+    def _verbs(self) -> Kernels:
+        """`kernels`, computed once."""
+        return self.kernels
 
     @property
     @abstractmethod
@@ -98,13 +104,13 @@ class CompiledActionLearner(ABC, Generic[StateT]):
     def decide_unchecked(self, state: StateT, candidates: Candidates) -> FloatArray:
         """See `ActionLearner.decide_unchecked`."""
         distributions = np.empty(candidates.vectors.n)
-        parameters, decide, _ = self.kernels
+        parameters, decide, _ = self._verbs
         decide(parameters, state, candidates, distributions)
         return distributions
 
     def fold_unchecked(self, state: StateT, rounds: ActionRounds) -> StateT:
         """See `ActionLearner.fold_unchecked`."""
         state = self.with_room(state, rounds.chosen)
-        parameters, _, fold = self.kernels
+        parameters, _, fold = self._verbs
         fold(parameters, state, rounds)
         return state

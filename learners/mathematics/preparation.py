@@ -11,6 +11,7 @@ that the result has norm X at most.
 """
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -43,30 +44,46 @@ class Preparation(NamedTuple):
         return 1.0 if self.policy == "none" else self.bound / 2.0
 
 
-def prepare(contexts: Contexts, preparation: Preparation) -> Contexts:
-    """Return contexts as the learner sees them, without overflow and without loss of tiny numbers.
+class Preparer:
+    """Prepares the contexts of one model.
 
     Args:
-        contexts: n contexts, already checked; not changed.
         preparation: the policy, the bound and the intercept.
     """
-    policy, _, intercept, d = preparation
-    lengthens, shortens = int(intercept), policy in ("scale", "unit")
-    if policy == "reject" and not intercept:
-        return contexts
-    size = len(contexts.values) + lengthens * contexts.n
-    starts = np.empty(contexts.n + 1, np.int64) if intercept else contexts.starts
-    indices = _indices(contexts, intercept, d, size)
-    room = preparation.room if shortens else math.inf
-    result = Contexts(starts, indices, np.empty(size), contexts.shared)
-    _write(contexts, result, room, policy == "unit", lengthens, d, preparation.constant)
-    return result
+
+    def __init__(self, preparation: Preparation) -> None:
+        policy, _, self._intercept, self._n_features = preparation
+        self._changes_nothing = policy == "reject" and not self._intercept
+        self._room = preparation.room if policy in ("scale", "unit") else math.inf
+        self._to_room, self._constant = policy == "unit", preparation.constant
+
+    @cached_property
+    def _every_index(self) -> IntArray:
+        """The indices of a dense context with the constant."""
+        return np.arange(self._n_features + 1, dtype=np.int64)
+
+    def __call__(self, contexts: Contexts) -> Contexts:
+        """Return contexts as the learner sees them, without overflow and without loss of tiny numbers.
+
+        Args:
+            contexts: n contexts, already checked; not changed.
+        """
+        if self._changes_nothing:
+            return contexts
+        starts, indices, size, shared = contexts.starts, contexts.indices, len(contexts.values), contexts.shared
+        if self._intercept:
+            size += contexts.n
+            starts = np.empty(contexts.n + 1, np.int64)
+            indices = self._every_index if shared else np.empty(size, np.int64)
+        result = Contexts(starts, indices, np.empty(size), shared)
+        rule = self._room, self._to_room, int(self._intercept), self._n_features, self._constant
+        _write(contexts, result, *rule)
+        return result
 
 
-def _indices(contexts: Contexts, intercept: bool, d: int, size: int) -> IntArray:
-    if not intercept:
-        return contexts.indices
-    return np.arange(d + 1, dtype=np.int64) if contexts.shared else np.empty(size, np.int64)
+def prepare(contexts: Contexts, preparation: Preparation) -> Contexts:
+    """Prepare contexts once: see `Preparer`."""
+    return Preparer(preparation)(contexts)
 
 
 @compiled

@@ -3,10 +3,11 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Rounds
-from learners.mathematics.preparation import Preparation, prepare
+from learners.mathematics.preparation import Preparation, Preparer
 from service.choice.answers import Answers, Shown
 from service.choice.candidates import Candidates
 from service.choice.errors import TooFewChoicesError, TopTooLargeError
@@ -173,9 +174,13 @@ class Choice(ABC):
     def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
         """Return the learner's state after rounds of the log, as `Learner.fold_unchecked`."""
 
+    @cached_property
+    def _prepare(self) -> Preparer:
+        return Preparer(self.preparation)
+
     def prepared(self, contexts: Contexts) -> Contexts:
         """Return contexts as the learner sees them, from contexts as they are stored."""
-        return prepare(contexts, self.preparation)
+        return self._prepare(contexts)
 
     def check(self, request: PredictionRequest) -> PredictionRequest:
         """Read a request, and check that it fits the model; return it with what was read.

@@ -28,7 +28,7 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    choice: Choice, state: Any, requests: Sequence[PredictionRequest], held_out: BoolArray, uniforms: FloatArray
+    choice: Choice, state: Any, requests: Sequence[PredictionRequest], held_out: BoolArray | None, uniforms: FloatArray
 ) -> Chosen:
     """Choose the answers to n requests with m slots each.
 
@@ -36,7 +36,7 @@ def choose(
         choice: the model's.
         state: of the model's learner.
         requests: n read requests, each with at least m candidates.
-        held_out: which requests the holdout answers, (n,).
+        held_out: which requests the holdout answers, (n,); None without a holdout.
         uniforms: (n, m, U), in [0, 1).
     """
     candidates = choice.candidates(requests)

@@ -30,7 +30,7 @@ def override_of(
     definition: ModelDefinition,
     requests: Sequence[PredictionRequest],
     candidates: Candidates,
-    held_out: BoolArray,
+    held_out: BoolArray | None,
     positions: Callable[[PredictionRequest], Mapping[str, int]],
 ) -> Override | None:
     """Return the override of n requests; None if the learner answers all of them.
@@ -39,9 +39,13 @@ def override_of(
         definition: of the model.
         requests: n.
         candidates: of the requests.
-        held_out: which requests the holdout answers, (n,).
+        held_out: which requests the holdout answers, (n,); None without a holdout.
         positions: returns the position of each candidate of a request by its name.
     """
+    if held_out is None:
+        if definition.mode != "logging":
+            return None
+        held_out = np.zeros(len(requests), np.bool_)
     rows = held_out | (definition.mode == "logging")
     if not rows.any():
         return None

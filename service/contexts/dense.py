@@ -2,12 +2,13 @@
 
 import struct
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from learners.base import Contexts
+from learners.base import Contexts, IntArray
 from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part, PlainNumbers
 from service.contexts.precision import NUMBERS, Precision, rounded
 from service.input_errors import ContextLengthError
@@ -42,6 +43,7 @@ class DenseKind(ContextKind[list[float]]):
         self.codec = DenseCodec(self._size, NUMBERS[features.precision])
         self._rounds = features.precision != "float64"
         self._pack = struct.Struct(f"<{self._size}d").pack
+        self._one = np.array([0, self._size])
 
     @staticmethod
     def claims(given: object) -> bool:
@@ -73,8 +75,13 @@ class DenseKind(ContextKind[list[float]]):
 
     def gather(self, contexts: Sequence[list[float]]) -> Contexts:
         """See `ContextKind.gather`."""
-        packed = b"".join([self._pack(*context) for context in contexts])  # twice as fast as an array of lists
-        return Contexts.dense(np.frombuffer(packed, "<f8").reshape(-1, self._size))
+        packed = bytearray().join([self._pack(*context) for context in contexts])  # faster than an array of lists
+        starts = self._one if len(contexts) == 1 else np.arange(len(contexts) + 1) * self._size
+        return Contexts(starts, self._indices, np.frombuffer(packed), True)
+
+    @cached_property
+    def _indices(self) -> IntArray:
+        return np.arange(self._size)
 
     def fingerprinted(self, context: list[float]) -> bytes:
         """See `ContextKind.fingerprinted`."""

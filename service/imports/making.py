@@ -29,7 +29,7 @@ def drawn_predictions(basis: Basis, rounds: Sequence[ReadRound], chance: Chance)
         ImpossibleDecisionsError: if the learner fails, or its decisions cannot be stored.
     """
     chosen = chosen_by(basis, [each.request for each in rounds], chance)
-    return predictions_of(basis, chosen)._replace(holdout=chance.held_out if chance.held_out.any() else None)
+    return predictions_of(basis, chosen)._replace(holdout=chance.held_out)
 
 
 def logged_predictions(

@@ -32,11 +32,11 @@ class Chance(NamedTuple):
     """The random numbers of n requests."""
 
     uniforms: FloatArray  # (n, m, U), in [0, 1), for m slots
-    held_out: BoolArray  # (n,), which requests the holdout answers
+    held_out: BoolArray | None  # (n,), which requests the holdout answers; None without one
 
     def rows(self, part: slice) -> "Chance":
         """Return those of some of the requests."""
-        return Chance(self.uniforms[part], self.held_out[part])
+        return Chance(self.uniforms[part], None if self.held_out is None else self.held_out[part])
 
 
 class Decided(NamedTuple):
@@ -56,7 +56,7 @@ def chance_of(model: Model, requests: Sequence[PredictionRequest], rng: np.rando
     """Draw the random numbers of n requests with the same number of slots."""
     n, holdout = len(requests), model.definition.holdout
     uniforms = rng.random((n, requests[0].options.top or 1, model.choice.uniforms))
-    return Chance(uniforms, np.zeros(n, np.bool_) if holdout is None else rng.random(n) < holdout.fraction)
+    return Chance(uniforms, None if holdout is None else rng.random(n) < holdout.fraction)
 
 
 def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, new_id: Callable[[], str]) -> Decided:
@@ -73,7 +73,7 @@ def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, 
     """
     chosen, slots = chosen_by(basis, requests, chance), requests[0].options.top or 1
     predictions, inactive = predictions_of(basis, chosen), [not request.options.activated for request in requests]
-    if chance.held_out.any():
+    if chance.held_out is not None:
         predictions = predictions._replace(holdout=np.repeat(chance.held_out, slots))
     if any(inactive):
         predictions = predictions._replace(inactive=np.repeat(np.array(inactive), slots))
@@ -93,7 +93,10 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
     """Return answers as predictions to be stored; arguments and errors as for `decide`."""
     (model, _, seen, now), n = basis, chosen.candidates.n
     records = model.choice.records
-    predictions = NewPredictions(
+    sound = np.isfinite(chosen.draws.propensities) & np.isfinite(chosen.evidence).all(axis=1)
+    if not sound.all():
+        raise ImpossibleDecisionsError(np.logical_and.reduce(sound.reshape(n, -1), axis=1))
+    return NewPredictions(
         outputs=records.answers.rows(chosen.draws.labels),
         propensities=chosen.draws.propensities,
         residual_uniforms=chosen.draws.residual_uniforms,
@@ -105,9 +108,6 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
         changes_seen=seen.change_count,
         parts=chosen.parts,
     )
-    if not (sound := records.sound(predictions)).all():
-        raise ImpossibleDecisionsError(np.logical_and.reduce(sound.reshape(n, -1), axis=1))
-    return predictions
 
 
 def _encoded(

@@ -56,6 +56,8 @@ class Predictor:
         self._environment = environment
         self._upkeep = upkeep
         self._first_model = replica.model
+        self._most_of: Model | None = None
+        self._most = 1  # requests of that model that are decided together
         self._is_compiled = False  # the first decision may compile kernels
         self._expects_rounds = False
         self._commits = GroupCommit[PredictionRequest, PredictAnswer]()
@@ -219,8 +221,14 @@ class Predictor:
         return decided
 
     def _most_together(self, slots: int | None = None) -> int:
-        """Return the maximum batch size. A change of the model may change it."""
+        """Return the maximum batch size."""
         model = self._replica.model
+        if self._most_of is not model:
+            self._most_of, self._most = model, self._most_of_model(model)
+        return max(1, self._most // (slots or 1))
+
+    @staticmethod
+    def _most_of_model(model: Model) -> int:
         cost = model.learner.decide_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS))
         bounds = (
             ITEMS_AT_ONCE,
@@ -228,7 +236,7 @@ class Predictor:
             _COST_AT_ONCE // cost,
             _BYTES_AT_ONCE // model.choice.records.round_bytes,
         )
-        return max(1, min(bounds) // (slots or 1))
+        return max(1, min(bounds))
 
 
 def checking_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:

@@ -1,27 +1,39 @@
-"""Predictions that are not yet stored, and the encoding of their bodies."""
+"""Predictions that are not yet stored, and their encoding."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from learners.base import BoolArray, Contexts, FloatArray
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec
 from service.store.records.layout import (
     ANSWERED,
     BODY,
+    CHECK,
     ELIGIBLE,
     EVIDENCE,
+    HEAD,
     HOLDOUT,
+    INACTIVE,
+    OPEN_COUNT,
+    OUTCOME,
+    PREDICTION,
     SIZES,
     SIZES_GIVEN,
+    VERSION,
     check_of,
 )
 from service.store.records.parts import NO_PARTS, Parts, packed_masks
-from service.store.records.round_table import Table
+
+BLOCK_BYTES = 16_384
+"""Maximum bytes of a block with several predictions. Each feedback reads a whole block."""
+
+_HEAD, _CHECK, _OPEN_COUNT = HEAD.struct(), CHECK.struct(), OPEN_COUNT.struct()
+_BODY, _SIZES, _KIND_AT = BODY.struct(), SIZES.struct(), OUTCOME.place("kind")
 
 
 class NewPredictions(NamedTuple):
@@ -41,8 +53,8 @@ class NewPredictions(NamedTuple):
     inactive: BoolArray | None = None  # (n,), which must be activated before feedback; None for none
 
 
-class BodyEncoder:
-    """Encodes the bodies of one model's predictions.
+class BlockEncoder:
+    """Encodes one model's predictions as blocks, a struct at a time: most blocks have few predictions.
 
     Args:
         answers: the codec of its answers.
@@ -51,63 +63,77 @@ class BodyEncoder:
     """
 
     def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
-        self._n_labels, self._contexts = answers.n_labels, contexts
-        answered, evidence = ANSWERED.dtype(answers.dtype), ("evidence", "<f8", (evidence_size,))
-        self._skipped = answered.itemsize
-        core = [("answered", answered), ("body", BODY.dtype())]
-        self._with_sizes = np.dtype([*core, ("sizes", SIZES.dtype()), evidence])
-        self._whole = np.dtype([*core, evidence, ("context", f"V{contexts.fixed_bytes or 0}")])
+        self._n_labels, self._contexts, self._answer_bytes = answers.n_labels, contexts, answers.dtype.itemsize
+        self._evidence_bytes = 8 * evidence_size
+        self._prediction, self._answered = PREDICTION.struct(self._answer_bytes), ANSWERED.struct(self._answer_bytes)
+        self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
 
-    def size(self, contexts: Contexts, parts: Parts) -> int:
-        """Return the approximate bytes of the bodies of n predictions."""
-        fixed, each = self._contexts.fixed_bytes, self._whole if self._is_whole(parts) else self._with_sizes
-        fields = contexts.n * (each.itemsize - self._skipped)
-        if each is self._whole:
-            return fields
-        in_contexts = int(self._contexts.encode(contexts)[1][-1]) if fixed is None else contexts.n * fixed
-        masks = contexts.n * (parts.eligible.shape[1] // 8)
-        total: int = fields + in_contexts + masks + sum(map(len, [*parts.sent, *parts.actions]))
-        return total
+    def bounds(self, contexts: Contexts, parts: Parts) -> list[int]:
+        """See `RecordFormat.bounds`."""
+        n, fixed = contexts.n, self._contexts.fixed_bytes
+        each = self._outcome_bytes + self._prediction.size + _BODY.size + self._evidence_bytes
+        total = n * (each + (0 if self._is_whole(parts) else _SIZES.size) + parts.eligible.shape[1] // 8)
+        total += int(self._contexts.encode(contexts)[1][-1]) if fixed is None else n * fixed
+        total += sum(map(len, parts.sent)) + sum(map(len, parts.actions))
+        blocks = min(n, -(-total // BLOCK_BYTES))
+        return [n * i // blocks for i in range(blocks + 1)]
 
     def _is_whole(self, parts: Parts) -> bool:
         """Return whether bodies have the same parts with the same sizes."""
         varies = parts.eligible.shape[1] or parts.sent or parts.actions
         return self._contexts.fixed_bytes is not None and not varies
 
-    def encode(self, predictions: NewPredictions) -> tuple[list[bytes], list[int]]:
-        """Return the body of each prediction, and its check."""
-        contexts, offsets = self._contexts.encode(predictions.contexts)
-        parts, n = predictions.parts, len(predictions.outputs)
-        rows, rest = np.zeros(n, self._whole if self._is_whole(parts) else self._with_sizes), [b""] * n
-        self._put_numbers(rows, predictions)
-        if rows.dtype is self._whole:
-            rows["context"] = np.frombuffer(contexts, rows["context"].dtype)
-        else:
-            rows["sizes"]["context_bytes"] = np.diff(offsets)
-            rest = _with_parts(rows, [contexts[begin:end] for begin, end in pairwise(offsets.tolist())], parts)
-        encoded, size, skipped = rows.tobytes(), rows.itemsize, self._skipped
-        pieces = [(at, at + size, after) for at, after in zip(range(0, len(encoded), size), rest, strict=True)]
-        bodies = [encoded[begin + skipped : end] + after for begin, end, after in pieces]
-        return bodies, [check_of(encoded[begin:end], after) for begin, end, after in pieces]
+    def encode(
+        self, predictions: NewPredictions, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
+    ) -> list[bytes]:
+        """See `RecordFormat.encode_blocks`."""
+        bodies, size = self._bodies(predictions), self._answer_bytes
+        seen = predictions.rounds_seen, predictions.changes_seen, self._n_labels
+        answers, own, propensities = predictions.outputs.tobytes(), tokens.tolist(), predictions.propensities.tolist()
+        blocks = list[bytes]()
+        for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
+            heads, end = [_HEAD.pack(VERSION, stop - start, 0, size, fingerprint, predictions.expires_at, *seen)], 0
+            for i in range(start, stop):
+                answer, p, end = answers[i * size : (i + 1) * size], propensities[i], end + len(bodies[i])
+                check = check_of(self._answered.pack(p, answer, *seen), bodies[i])
+                heads.append(self._prediction.pack(end, own[i], check, p, answer))
+            checked = b"".join(heads)
+            counts = _CHECK.pack(check_of(checked)) + _OPEN_COUNT.pack(stop - start)
+            blocks.append(b"".join((checked, counts, self._outcomes(predictions, start, stop), *bodies[start:stop])))
+        return blocks
 
-    def _put_numbers(self, rows: Table, predictions: NewPredictions) -> None:
-        """Fill in all columns but the parts."""
-        answered, body, rows["evidence"] = rows["answered"], rows["body"], predictions.evidence
-        answered["output"], answered["propensity"] = predictions.outputs, predictions.propensities
-        answered["rounds_seen"], answered["changes_seen"] = predictions.rounds_seen, predictions.changes_seen
-        answered["labels"], body["flags"] = self._n_labels, EVIDENCE
-        body["predicted_at"], body["residual_uniform"] = predictions.predicted_at, predictions.residual_uniforms
-        if predictions.holdout is not None:
-            body["flags"][predictions.holdout] |= HOLDOUT
+    def _bodies(self, predictions: NewPredictions) -> list[bytes]:
+        """Return the body of each prediction."""
+        parts, n, size = predictions.parts, len(predictions.outputs), self._evidence_bytes
+        rests, flags = self._rests(predictions.contexts, parts)
+        evidence, residuals = predictions.evidence.tobytes(), predictions.residual_uniforms.tolist()
+        at, held_out = predictions.predicted_at, predictions.holdout
+        moments = at.tolist() if isinstance(at, np.ndarray) else [at] * n
+        own = [flags] * n if held_out is None else [flags | HOLDOUT * held for held in held_out.tolist()]
+        return [
+            b"".join((_BODY.pack(own[i], moments[i], residuals[i]), sizes, evidence[i * size : (i + 1) * size], *rest))
+            for i, (sizes, *rest) in enumerate(rests)
+        ]
 
+    def _rests(self, contexts: Contexts, parts: Parts) -> tuple[Iterable[tuple[bytes, ...]], int]:
+        """Return the sizes of the parts of each body, then the parts after the evidence; and the flags of all."""
+        encoded, offsets = self._contexts.encode(contexts)
+        each = [encoded[begin:end] for begin, end in pairwise(offsets.tolist())]
+        if self._is_whole(parts):
+            return [(b"", one) for one in each], EVIDENCE
+        nothing = [b""] * len(each)
+        masks = packed_masks(parts.eligible) if parts.eligible.shape[1] else nothing
+        sent, actions = parts.sent or nothing, parts.actions or nothing
+        sizes = [_SIZES.pack(*map(len, row)) for row in zip(each, sent, actions, strict=True)]
+        flags = EVIDENCE | SIZES_GIVEN | (0 if masks is nothing else ELIGIBLE)
+        return zip(sizes, masks, each, sent, actions, strict=True), flags
 
-def _with_parts(rows: Table, contexts: Sequence[bytes], parts: Parts) -> list[bytes]:
-    """Return what follows the evidence in each body; set the flags and sizes of the parts."""
-    rows["body"]["flags"] |= SIZES_GIVEN
-    nothing = [b""] * len(contexts)
-    masks = packed_masks(parts.eligible) if parts.eligible.shape[1] else nothing
-    sent, actions = parts.sent or nothing, parts.actions or nothing
-    if masks is not nothing:
-        rows["body"]["flags"] |= ELIGIBLE
-    rows["sizes"]["sent_bytes"], rows["sizes"]["actions_bytes"] = list(map(len, sent)), list(map(len, actions))
-    return [b"".join(each) for each in zip(masks, contexts, sent, actions, strict=True)]
+    def _outcomes(self, predictions: NewPredictions, start: int, stop: int) -> bytes:
+        """Return the outcomes of new predictions: open, or waiting for their activation."""
+        nothing = bytes((stop - start) * self._outcome_bytes)
+        if predictions.inactive is None:
+            return nothing
+        outcomes = bytearray(nothing)
+        for i in np.flatnonzero(predictions.inactive[start:stop]).tolist():
+            outcomes[i * self._outcome_bytes + _KIND_AT] = INACTIVE
+        return bytes(outcomes)

@@ -4,38 +4,20 @@
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, Contexts, IntArray, Rounds
+from learners.base import Contexts, IntArray, Rounds
 from service.errors import StoreCorruptError
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.blocks import block_of
 from service.store.records.context_codec import ContextCodec
-from service.store.records.layout import (
-    CHECK,
-    HEAD,
-    INACTIVE,
-    OPEN,
-    OPEN_COUNT,
-    OUTCOME,
-    PREDICTION,
-    VERSION,
-    check_of,
-)
-from service.store.records.new_predictions import BodyEncoder, NewPredictions
+from service.store.records.new_predictions import BlockEncoder, NewPredictions
 from service.store.records.parts import NO_PARTS, LogRows, Parts, unpacked_masks
 from service.store.records.round_table import Table, row_faults
 from service.store.records.rounds import StoredRounds
-from service.store.records.soundness import Numbers, sound_rows
 from service.store.records.stored_prediction import StoredPrediction, stored_prediction
-
-BLOCK_BYTES = 16_384
-"""Maximum bytes of a block with several predictions. Each feedback reads a whole block."""
-
-_HEAD, _CHECK, _OPEN_COUNT = HEAD.struct(), CHECK.struct(), OPEN_COUNT.struct()
 
 
 class Waiting(NamedTuple):
@@ -67,9 +49,7 @@ class RecordFormat:
         since: int = 0,
     ) -> None:
         self.answers, self._contexts, self._has_actions = answers, contexts, has_actions
-        self._prediction = PREDICTION.dtype(answers.dtype)
-        self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
-        self._bodies = BodyEncoder(answers, evidence_size, contexts)
+        self._blocks = BlockEncoder(answers, evidence_size, contexts)
         self._rounds = StoredRounds(answers, evidence_size, contexts, has_actions=has_actions, since=since)
 
     @property
@@ -82,23 +62,9 @@ class RecordFormat:
         """Whether all contexts have the same size."""
         return self._contexts.fixed_bytes is not None
 
-    def sound(self, predictions: NewPredictions) -> BoolArray:
-        """Return which of n predictions will be readable after they are stored, (n,)."""
-        numbers = Numbers(
-            predictions.outputs,
-            predictions.propensities,
-            predictions.residual_uniforms,
-            predictions.evidence,
-            predictions.contexts,
-            (predictions.predicted_at, predictions.expires_at),
-        )
-        return sound_rows(self.answers, numbers)
-
     def bounds(self, contexts: Contexts, parts: Parts = NO_PARTS) -> list[int]:
         """Divide n predictions into blocks of limited size; return the start of each block, and n."""
-        slots = contexts.n * (self._outcome_bytes + self._prediction.itemsize)
-        blocks = min(contexts.n, -(-(slots + self._bodies.size(contexts, parts)) // BLOCK_BYTES))
-        return [contexts.n * i // blocks for i in range(blocks + 1)]
+        return self._blocks.bounds(contexts, parts)
 
     def encode_blocks(
         self, predictions: NewPredictions, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
@@ -111,35 +77,7 @@ class RecordFormat:
             tokens: (n,), see `service.prediction_id`.
             fingerprints: 16 bytes for each block.
         """
-        bodies, checks = self._bodies.encode(predictions)
-        heads = self._encode_heads(predictions, bodies, bounds, tokens)
-        heads["body_check"] = checks
-        encoded, size, answer_bytes = heads.tobytes(), self._prediction.itemsize, self.answers.dtype.itemsize
-        after = (predictions.expires_at, predictions.rounds_seen, predictions.changes_seen, self.answers.n_labels)
-        blocks = list[bytes]()
-        for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
-            head = _HEAD.pack(VERSION, stop - start, 0, answer_bytes, fingerprint, *after)
-            checked, outcomes = head + encoded[start * size : stop * size], self._outcomes(predictions, start, stop)
-            counts = _CHECK.pack(check_of(checked)) + _OPEN_COUNT.pack(stop - start)
-            blocks.append(b"".join((checked, counts, outcomes, *bodies[start:stop])))
-        return blocks
-
-    def _encode_heads(
-        self, predictions: NewPredictions, bodies: Sequence[bytes], bounds: Sequence[int], tokens: IntArray
-    ) -> Table:
-        """Return the PREDICTION struct of each prediction, without the check of its body."""
-        heads, ends = np.empty(len(bodies), self._prediction), np.cumsum([0, *map(len, bodies)])
-        heads["end"] = ends[1:] - np.repeat(ends[list(bounds[:-1])], np.diff(bounds))
-        heads["propensity"], heads["output"], heads["token"] = predictions.propensities, predictions.outputs, tokens
-        return heads
-
-    def _outcomes(self, predictions: NewPredictions, start: int, stop: int) -> bytes:
-        """Return the outcomes of new predictions: open, or waiting for their activation."""
-        if predictions.inactive is None:
-            return bytes((stop - start) * self._outcome_bytes)
-        outcomes = np.zeros(stop - start, OUTCOME.dtype(self.answers.dtype))
-        outcomes["kind"] = np.where(predictions.inactive[start:stop], INACTIVE, OPEN)
-        return outcomes.tobytes()
+        return self._blocks.encode(predictions, bounds, tokens, fingerprints)
 
     def decode_stored(self, record: bytes) -> StoredPrediction:
         """Decode the predictions of a block, with or without bodies.

@@ -1,7 +1,5 @@
-"""Valid ranges of a prediction's numbers, checked before it is stored and whenever it is read."""
+"""Valid ranges of a prediction's numbers, checked whenever it is read."""
 
-import functools
-import operator
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -27,11 +25,6 @@ class Numbers(NamedTuple):
     evidence: FloatArray  # (n, E)
     contexts: Contexts
     moments: tuple[FloatArray | float, ...]  # (n,) each, or one for all: seconds since the epoch
-
-
-def sound_rows(form: AnswerCodec, numbers: Numbers) -> BoolArray:
-    """Return which of n predictions have only valid numbers, (n,)."""
-    return functools.reduce(operator.and_, (mask for _, mask in _columns(form, numbers)))
 
 
 def faults(form: AnswerCodec, numbers: Numbers) -> list[str]:

@@ -15,7 +15,8 @@ from service.store.records.context_codec import ContextCodec, DenseCodec, Sparse
 from service.store.records.layout import VERSION
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.outcomes import decode_outcomes
-from service.store.records.records import BLOCK_BYTES, RecordFormat
+from service.store.records.new_predictions import BLOCK_BYTES
+from service.store.records.records import RecordFormat
 from tests.service.store.record_samples import (
     COUNTS,
     FLOATS,
