@@ -28,11 +28,18 @@ def _refusal(text: str) -> exceptions.RedisError:
 
 
 class _Replies(asyncio.Protocol):
-    """One network connection. Replies are matched to commands in order."""
+    """One network connection. Replies are matched to commands in order.
 
-    def __init__(self) -> None:
+    Args:
+        timeout: seconds to wait for a reply.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(replyError=_refusal)
-        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()  # with the moments of sending
+        self._is_watched = False  # whether a timer will look at the oldest command: one for all of them
         self._transport: asyncio.Transport | None = None
         self.gone = asyncio.Event()
 
@@ -47,15 +54,34 @@ class _Replies(asyncio.Protocol):
     def send(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
         """Send a command; return a future of its reply."""
         assert self._transport is not None
-        packed, future = hiredis.pack_command(command), asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+        packed, future = hiredis.pack_command(command), self._loop.create_future()
+        self._waiting.append((future, self._loop.time()))
         self._transport.write(packed)
+        if not self._is_watched:
+            self._is_watched = True
+            self._loop.call_later(self._timeout, self._watch)
         return future
+
+    def _watch(self) -> None:
+        """Cut the connection if the oldest command has no reply in time; else look again when it must have one."""
+        self._is_watched = False
+        if not self._waiting or self.gone.is_set():
+            return
+        overdue = self._loop.time() - self._timeout
+        oldest = self._waiting[0][1]
+        if oldest > overdue:
+            self._is_watched = True
+            self._loop.call_later(oldest - overdue, self._watch)
+            return
+        for future, sent_at in self._waiting:
+            if sent_at <= overdue and not future.done():
+                future.set_exception(exceptions.TimeoutError(f"no reply within {self._timeout:g} s"))
+        self.cut()
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
         while (reply := self._reader.gets()) is not False:
-            future = self._waiting.popleft()
+            future, _ = self._waiting.popleft()
             if future.done():  # the caller was cancelled
                 continue
             if isinstance(reply, Exception):
@@ -70,7 +96,7 @@ class _Replies(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.gone.set()
-        for future in self._waiting:
+        for future, _ in self._waiting:
             if not future.done():
                 future.set_exception(exceptions.ConnectionError(f"the connection was lost: {exc or 'closed'}"))
 
@@ -80,7 +106,7 @@ class Pipeline:
 
     Args:
         address: the address of one server.
-        timeout: seconds to wait for the connection and the reply together.
+        timeout: seconds to wait for a reply.
         tls: redis-py's options, if the address selects TLS.
         opening: seconds to wait for the connection; `timeout` if not given.
     """
@@ -103,17 +129,12 @@ class Pipeline:
             OSError: if the connection cannot be opened.
         """
         replies = self._replies
-        try:
-            async with asyncio.timeout(self._timeout):
-                if replies is None or not replies.usable:
-                    replies = await self._opened()
-                return await replies.send(command)
-        except TimeoutError:
-            if replies is not None:
-                replies.cut()
-            raise exceptions.TimeoutError(
-                f"no reply within {self._timeout if replies else self._patience:g} s"
-            ) from None
+        if replies is None or not replies.usable:
+            try:
+                replies = await self._opened()
+            except TimeoutError:
+                raise exceptions.TimeoutError(f"no reply within {self._patience:g} s") from None
+        return await replies.send(command)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -131,10 +152,11 @@ class Pipeline:
     async def _open(self) -> _Replies:
         loop, address = asyncio.get_running_loop(), self._address
         if address.path:
-            _, replies = await loop.create_unix_connection(_Replies, address.path)
+            _, replies = await loop.create_unix_connection(lambda: _Replies(self._timeout), address.path)
         else:
             host, port = address.nodes[0]
-            _, replies = await loop.create_connection(_Replies, host, port, ssl=_context(self._tls))
+            context = _context(self._tls)
+            _, replies = await loop.create_connection(lambda: _Replies(self._timeout), host, port, ssl=context)
         try:
             for command in _greeting(address.user, address.db):
                 await replies.send(command)
