@@ -135,11 +135,11 @@ class ActionChoice(Choice):
         if options.policy is not None:
             self._check_policy(options)
 
-    def slot_bytes(self, request: PredictionRequest) -> int:
+    def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
         """See `Choice.slot_bytes`."""
         read = _read(request)
-        logged = _encoded(read) if self._logs_all else _sent(read)
-        return len(logged) + read.entries // len(read.actions) * _BYTES_PER_NUMBER
+        sent, logged = len(_sent(read)), len(_encoded(read)) if self._logs_all else 0
+        return sent, logged + read.entries // len(read.actions) * _BYTES_PER_NUMBER
 
     @property
     def _logs_all(self) -> bool:

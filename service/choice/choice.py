@@ -93,8 +93,8 @@ class Choice(ABC):
         return False
 
     @abstractmethod
-    def slot_bytes(self, request: PredictionRequest) -> int:
-        """Return the approximate bytes of the record of one slot of a read request."""
+    def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
+        """Return the approximate bytes of what the slots of a read request share, and of each slot."""
 
     @abstractmethod
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
@@ -201,10 +201,16 @@ class Choice(ABC):
         if request.include_distribution and not self.answers.has_distribution:
             detail = "got true; must be false, as the model has too many rankings to list"
             raise NoDistributionError(detail, "include_distribution")
-        if top is not None and top > 1 and top * (each := self.slot_bytes(read)) > _MOST_SLOT_BYTES:
-            most = counted(max(1, _MOST_SLOT_BYTES // each), "slots")
-            raise TopTooLargeError(f"got {top}; the context is large, so the request may have {most}", "top")
+        if top is not None and top > 1:
+            self._check_slots(read, top)
         return read
+
+    def _check_slots(self, request: PredictionRequest, top: int) -> None:
+        """Check the size of the record of all slots."""
+        shared, each = self.slot_bytes(request)
+        if shared + top * each > _MOST_SLOT_BYTES:
+            most = counted(max(1, (_MOST_SLOT_BYTES - shared) // each), "slots")
+            raise TopTooLargeError(f"got {top}; the context is large, so the request may have {most}", "top")
 
     def check_options(self, request: PredictionRequest) -> None:
         """Check what a change of the model may have made wrong in a read request.

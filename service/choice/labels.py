@@ -125,9 +125,10 @@ class LabelChoice(Choice):
             return False
         return self.contexts.fit_together([each.context for each in requests])
 
-    def slot_bytes(self, request: PredictionRequest) -> int:
+    def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
         """See `Choice.slot_bytes`."""
-        return self.contexts.size(request.context) * _BYTES_PER_NUMBER + len(self.contexts.sent(request.context))
+        shared = self.contexts.size(request.context) * _BYTES_PER_NUMBER + len(self.contexts.sent(request.context))
+        return shared, 8 * self._learner.evidence_size + len(self._labels) // 8 + 1
 
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
         """See `Choice.fingerprinted`."""

@@ -69,7 +69,7 @@ end
 local heads, stored = {}, 0
 for i = BEFORE_KEYS + 1, #KEYS do
   local made = ARGV[i + BEFORE_RECORDS - BEFORE_KEYS]
-  local _, n, _, _, _, expires_at = struct.unpack(HEAD, made)
+  local _, n, _, _, _, _, expires_at = struct.unpack(HEAD, made)
   local noted = there[6] and note_deadline(KEYS[i], expires_at)
   local record = redis.call('SET', KEYS[i], made, 'PX', ARGV[8], 'NX', 'GET')
   if record then

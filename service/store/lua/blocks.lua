@@ -46,8 +46,8 @@ local function parse_block(record)
   if version ~= VERSION then
     return nil, version > VERSION and 'n' or 'b'
   end
-  local _, n, flags, answer_bytes, _, expires_at = read(HEAD, record)
-  local block = {record = record, n = n, answer_bytes = answer_bytes, expires_at = expires_at}
+  local _, n, flags, answer_bytes, common, _, expires_at = read(HEAD, record)
+  local block = {record = record, n = n, answer_bytes = answer_bytes, common = common, expires_at = expires_at}
   block.prediction, block.slot = PREDICTION_BYTES + answer_bytes, OUTCOME_BYTES + answer_bytes
   block.check_at = HEAD_BYTES + n * block.prediction
   block.open_at = block.check_at + CHECK_BYTES
@@ -108,7 +108,8 @@ local function body_of(block, i, prediction)
   local upto, _, check = read(PREDICTION, prediction)
   local from = i == 0 and 0 or read(PREDICTION, block.record, HEAD_BYTES + (i - 1) * block.prediction + 1)
   local body = sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
-  local whole = sub(prediction, PREDICTION_PROPENSITY) .. block.seen .. body
+  local common = block.common > 0 and sub(block.record, -block.common) or ''
+  local whole = sub(prediction, PREDICTION_PROPENSITY) .. block.seen .. body .. common
   return #body == upto - from and check_of(whole) == check and whole or nil
 end
 

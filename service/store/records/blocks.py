@@ -35,6 +35,7 @@ class Block(NamedTuple):
     predictions: Table  # (n,), of `PREDICTION`
     outcomes: Table  # (n,), of `OUTCOME`
     bodies: bytes
+    common: bytes  # what all bodies end with
     seen: bytes  # SEEN
 
     def waiting(self) -> tuple[list[bytes], list[int]]:
@@ -51,7 +52,7 @@ class Block(NamedTuple):
             if len(body) != ends[i + 1] - ends[i]:
                 raise StoreCorruptError("the body of an open prediction is missing")
             told = self.predictions[i].tobytes()[_IDENTITY_ENDS:] + self.seen
-            rounds.append(_round(self.outcomes.dtype, self._token_and_check(i), told + body))
+            rounds.append(_round(self.outcomes.dtype, self._token_and_check(i), told + body + self.common))
         return rounds, [kinds[i] for i in waiting]
 
     def _is_waiting(self, i: int, kind: int) -> bool:
@@ -79,7 +80,7 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
         raise StoreCorruptError("a prediction's record has an unknown format")
     if record[0] != VERSION:
         raise NewerVersionError(f"a prediction's record has format {record[0]}; this version reads {VERSION}")
-    _, n, flags, answer_bytes, fingerprint, expires_at, rounds_seen, *_ = _HEAD.unpack_from(record)
+    _, n, flags, answer_bytes, common, fingerprint, expires_at, rounds_seen, *_ = _HEAD.unpack_from(record)
     prediction, outcome = PREDICTION.dtype(answers.dtype), OUTCOME.dtype(answers.dtype)
     check_at = HEAD.size + n * prediction.itemsize
     outcomes_at = check_at + CHECK.size + OPEN_COUNT.size
@@ -93,7 +94,8 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
     heads = np.frombuffer(record, prediction, n, HEAD.size)
     outcomes = np.frombuffer(record, outcome, n, outcomes_at)
     seen = record[HEAD.size - SEEN.size : HEAD.size]
-    return Block(fingerprint, expires_at, rounds_seen, heads, outcomes, record[bodies_at:], seen)
+    ends = max(bodies_at, len(record) - common)
+    return Block(fingerprint, expires_at, rounds_seen, heads, outcomes, record[bodies_at:ends], record[ends:], seen)
 
 
 def _round(outcome: np.dtype[Any], token_and_check: bytes, body: bytes) -> bytes:

@@ -4,16 +4,17 @@ All numbers are little-endian.
 
 A block stores the predictions of one batch in one string:
 
-    HEAD | n x PREDICTION | check u32 | open u32 | n x OUTCOME | bodies
+    HEAD | n x PREDICTION | check u32 | open u32 | n x OUTCOME | bodies | common
 
-The check covers HEAD and every PREDICTION, which never change. A PREDICTION has the check of its body. Feedback
-fills in an OUTCOME, and appends a round to the log: ROUND, then the rest of the body. ROUND joins the OUTCOME, the
-PREDICTION without `end`, SEEN of the HEAD, and BODY. The outcome's check covers the rest of the OUTCOME, and the token
-and the body check that follow it in the ROUND. The body check covers ANSWERED and the body, which follow it there. When
+The parts that all bodies end with are stored once, as `common`: the slots of a request share its context. The check
+covers HEAD and every PREDICTION, which never change. A PREDICTION has the check of its body. Feedback fills in an
+OUTCOME, and appends a round to the log: ROUND, then the rest of the body. ROUND joins the OUTCOME, the PREDICTION
+without `end`, SEEN of the HEAD, and BODY. The outcome's check covers the rest of the OUTCOME, and the token and the
+body check that follow it in the ROUND. The body check covers ANSWERED and the whole body, which follow it there. When
 the last prediction of a block is closed, its bodies are dropped. A body is BODY, then its parts, in this order:
 
     SIZES (flag SIZES_GIVEN) | evidence, E x f64 (flag EVIDENCE) | eligible labels, one bit each (flag ELIGIBLE) |
-    context | the JSON of the context as the client sent it | actions
+    context | actions | the JSON of the context as the client sent it
 
 E and the number of labels are those of the prediction; a model may have got more labels since then. Without SIZES, the
 context has the size of all contexts of the model, and nothing follows it. The context is as the client sent it, or a
@@ -125,6 +126,7 @@ HEAD = Layout(
     predictions="u32",
     flags="u32",  # 0
     answer_bytes="u32",
+    common_bytes="u32",
     fingerprint="16s",  # of the context sent; zeros if the service generated the block's id
     expires_at="f64",  # seconds since the epoch, like all moments
     **SEEN.fields,  # of all predictions of the block
@@ -158,8 +160,8 @@ BODY = Layout(
 
 SIZES = Layout(
     context_bytes="u32",
-    sent_bytes="u32",
     actions_bytes="u32",
+    sent_bytes="u32",
 )
 
 ROUND = Layout(

@@ -1,6 +1,6 @@
 """Predictions that are not yet stored, and their encoding."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -87,46 +87,47 @@ class BlockEncoder:
         self, predictions: NewPredictions, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
     ) -> list[bytes]:
         """See `RecordFormat.encode_blocks`."""
-        bodies, size = self._bodies(predictions), self._answer_bytes
-        seen = predictions.rounds_seen, predictions.changes_seen, self._n_labels
+        heads, tails = self._bodies(predictions)
+        size, seen = self._answer_bytes, (predictions.rounds_seen, predictions.changes_seen, self._n_labels)
         answers, own, propensities = predictions.outputs.tobytes(), tokens.tolist(), predictions.propensities.tolist()
         blocks = list[bytes]()
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
-            heads, end = [_HEAD.pack(VERSION, stop - start, 0, size, fingerprint, predictions.expires_at, *seen)], 0
-            for i in range(start, stop):
-                answer, p, end = answers[i * size : (i + 1) * size], propensities[i], end + len(bodies[i])
-                check = check_of(self._answered.pack(p, answer, *seen), bodies[i])
-                heads.append(self._prediction.pack(end, own[i], check, p, answer))
-            checked = b"".join(heads)
-            counts = _CHECK.pack(check_of(checked)) + _OPEN_COUNT.pack(stop - start)
-            blocks.append(b"".join((checked, counts, self._outcomes(predictions, start, stop), *bodies[start:stop])))
+            varying = _count_varying(tails[start:stop])
+            common = b"".join(tails[start][varying:])
+            bodies = [b"".join((heads[i], *tails[i][:varying])) for i in range(start, stop)]
+            head = VERSION, stop - start, 0, size, len(common), fingerprint, predictions.expires_at, *seen
+            checked, end = [_HEAD.pack(*head)], 0
+            for i, body in enumerate(bodies, start):
+                answer, p, end = answers[i * size : (i + 1) * size], propensities[i], end + len(body)
+                check = check_of(self._answered.pack(p, answer, *seen), body, common)
+                checked.append(self._prediction.pack(end, own[i], check, p, answer))
+            joined, outcomes = b"".join(checked), self._outcomes(predictions, start, stop)
+            counts = _CHECK.pack(check_of(joined)) + _OPEN_COUNT.pack(stop - start)
+            blocks.append(b"".join((joined, counts, outcomes, *bodies, common)))
         return blocks
 
-    def _bodies(self, predictions: NewPredictions) -> list[bytes]:
-        """Return the body of each prediction."""
+    def _bodies(self, predictions: NewPredictions) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
+        """Return the begin of each body, and the parts that it ends with: context, actions and JSON."""
         parts, n, size = predictions.parts, len(predictions.outputs), self._evidence_bytes
-        rests, flags = self._rests(predictions.contexts, parts)
+        encoded, offsets = self._contexts.encode(predictions.contexts)
+        nothing, contexts = [b""] * n, [encoded[begin:end] for begin, end in pairwise(offsets.tolist())]
+        tails: list[tuple[bytes, ...]] = list(
+            zip(contexts, parts.actions or nothing, parts.sent or nothing, strict=True)
+        )
+        flags, masks, sizes = EVIDENCE, nothing, nothing
+        if not self._is_whole(parts):
+            flags, sizes = flags | SIZES_GIVEN, [_SIZES.pack(*map(len, tail)) for tail in tails]
+        if parts.eligible.shape[1]:
+            flags, masks = flags | ELIGIBLE, packed_masks(parts.eligible)
         evidence, residuals = predictions.evidence.tobytes(), predictions.residual_uniforms.tolist()
         at, held_out = predictions.predicted_at, predictions.holdout
         moments = at.tolist() if isinstance(at, np.ndarray) else [at] * n
         own = [flags] * n if held_out is None else [flags | HOLDOUT * held for held in held_out.tolist()]
-        return [
-            b"".join((_BODY.pack(own[i], moments[i], residuals[i]), sizes, evidence[i * size : (i + 1) * size], *rest))
-            for i, (sizes, *rest) in enumerate(rests)
+        heads = [
+            _BODY.pack(own[i], moments[i], residuals[i]) + sizes[i] + evidence[i * size : (i + 1) * size] + masks[i]
+            for i in range(n)
         ]
-
-    def _rests(self, contexts: Contexts, parts: Parts) -> tuple[Iterable[tuple[bytes, ...]], int]:
-        """Return the sizes of the parts of each body, then the parts after the evidence; and the flags of all."""
-        encoded, offsets = self._contexts.encode(contexts)
-        each = [encoded[begin:end] for begin, end in pairwise(offsets.tolist())]
-        if self._is_whole(parts):
-            return [(b"", one) for one in each], EVIDENCE
-        nothing = [b""] * len(each)
-        masks = packed_masks(parts.eligible) if parts.eligible.shape[1] else nothing
-        sent, actions = parts.sent or nothing, parts.actions or nothing
-        sizes = [_SIZES.pack(*map(len, row)) for row in zip(each, sent, actions, strict=True)]
-        flags = EVIDENCE | SIZES_GIVEN | (0 if masks is nothing else ELIGIBLE)
-        return zip(sizes, masks, each, sent, actions, strict=True), flags
+        return heads, tails
 
     def _outcomes(self, predictions: NewPredictions, start: int, stop: int) -> bytes:
         """Return the outcomes of new predictions: open, or waiting for their activation."""
@@ -137,3 +138,12 @@ class BlockEncoder:
         for i in np.flatnonzero(predictions.inactive[start:stop]).tolist():
             outcomes[i * self._outcome_bytes + _KIND_AT] = INACTIVE
         return bytes(outcomes)
+
+
+def _count_varying(tails: Sequence[tuple[bytes, ...]]) -> int:
+    """Return how many of the parts, from the first on, differ between the predictions of a block."""
+    first = tails[0]
+    varying = len(first)
+    while varying and len(tails) > 1 and all([tail[varying - 1] == first[varying - 1] for tail in tails]):  # noqa: C419
+        varying -= 1
+    return varying

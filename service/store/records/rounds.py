@@ -183,7 +183,7 @@ class StoredRounds:
             [data[start:stop] for start, stop in pairwise([begin, *row])]
             for begin, row in zip(begins.tolist(), ends.tolist(), strict=True)
         ]
-        evidence, masks, contexts, sent, actions = zip(*parts, strict=True) if parts else [()] * 5
+        evidence, masks, contexts, actions, sent = zip(*parts, strict=True) if parts else [()] * 5
         none, of_others = bytes(size), foreign.tolist()
         padded = b"".join(
             [none if other else each.ljust(size, b"\0") for each, other in zip(evidence, of_others, strict=True)]
@@ -197,7 +197,7 @@ class StoredRounds:
         return begins
 
     def _sizes(self, data: bytes, at: Sequence[int], core: Table) -> IntArray:
-        """Return the bytes of each round's mask, context, JSON and actions, (n, 4).
+        """Return the bytes of each round's mask, context, actions and JSON, (n, 4).
 
         Raises:
             StoreCorruptError: if a round is too short for its sizes.
