@@ -1,6 +1,6 @@
-"""Compiles the kernels of the service, or loads them from the cache. A kernel compiled later would delay a request."""
+"""Compiles the kernels of the service, or loads them from the cache. A kernel compiled later would delay a model."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -19,42 +19,48 @@ from learners.evaluation.off_policy.sums import Settings
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.progressive import progress_unchecked
 from learners.mathematics.preparation import Preparation, prepare
-from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS
+from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS, RECOMMENDED
 
 _PROBLEM = Problem(n_labels=3, n_features=1)
 _ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))
 """One dense and one sparse context."""
 
 
-def warm_up(begin: float = 0.0) -> None:
-    """Load the kernels that every worker needs, which takes some seconds, or compile them, which takes minutes.
+def load_default() -> None:
+    """Load the kernels of models with the default learner, which takes about a second if they are compiled.
+
+    Those of another learner take more memory than the rest of a worker. A model that has one loads them.
+    """
+    for call in _of_default():
+        call()
+
+
+def compile_all(begin: float = 0.0) -> None:
+    """Compile every kernel, or load it from the cache.
 
     Args:
         begin: where in the list of calls to begin, in [0, 1). Processes that begin at different places share the work,
             because each loads what another has compiled.
     """
-    _call_all(_always(), begin)
-
-
-def compile_all(begin: float = 0.0) -> None:
-    """Call `warm_up`, as every worker does when it starts; then compile what only some workers and commands need.
-
-    Args:
-        begin: as for `warm_up`.
-    """
-    warm_up(begin)
-    _call_all(_sometimes(), begin)
-
-
-def _call_all(calls: Iterable[Callable[[], object]], begin: float) -> None:
-    calls = list(calls)
+    calls = [*_of_default(), *_of_others(), *_sometimes()]
     first = int(begin * len(calls))
     for call in calls[first:] + calls[:first]:
         call()
 
 
-def _always() -> Iterator[Callable[[], object]]:
-    """Yield calls that together need every kernel of predictions, explanations, feedback and evaluations."""
+def _of_default() -> Iterator[Callable[[], object]]:
+    """Yield calls that together need every kernel of predictions and feedback for the default learners."""
+    for contexts in _ONE_OF_EACH:
+        yield partial(_play_once, RECOMMENDED(problem=_PROBLEM), contexts)
+        of_actions = ACTION_LEARNERS[RECOMMENDED.algorithm]
+        yield partial(_choose_once, of_actions(problem=ActionProblem(n_features=1)), contexts)
+        yield partial(prepare, contexts, Preparation("scale", 1.0, True, 1))
+    features = FeatureSets(np.array([0, 1]), np.ones(1, np.uint64), np.ones(1), np.zeros(1, np.int64))
+    yield partial(joined_vectors, features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
+
+
+def _of_others() -> Iterator[Callable[[], object]]:
+    """Yield calls that need the kernels of the other learners, and those of evaluations."""
     learners = [cls(problem=_PROBLEM) for cls in ALL_LEARNERS.values()]
     learners += [AdaBoostOlm(problem=_PROBLEM, weak_learner=name) for name in WEAK_LEARNERS]
     for learner in (*learners, FenchelYoungRanking(problem=_PROBLEM, polytope="birkhoff")):
@@ -63,10 +69,6 @@ def _always() -> Iterator[Callable[[], object]]:
     for cls in ACTION_LEARNERS.values():
         for contexts in _ONE_OF_EACH:
             yield partial(_choose_once, cls(problem=ActionProblem(n_features=1)), contexts)
-    for contexts in _ONE_OF_EACH:
-        yield partial(prepare, contexts, Preparation("scale", 1.0, True, 1))
-    features = FeatureSets(np.array([0, 1]), np.ones(1, np.uint64), np.ones(1), np.zeros(1, np.int64))
-    yield partial(joined_vectors, features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
     yield partial(sums_of, _logged(), [Evaluated(Served())], Settings(replicates=1))
 
 

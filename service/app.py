@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from fastapi import FastAPI
 
-from learners.warming import warm_up
+from learners.warming import load_default
 from service.access.access_control import access_control
 from service.api.application import UseCases, build_application
 from service.api.middleware.body_limit import Pace
@@ -118,7 +118,7 @@ async def _running(
 ) -> AsyncIterator[None]:
     """Maintain the sessions while the worker runs; then close its threads and its store."""
     spare_lasting_objects()
-    # Load kernels during the first requests, not before them. A request that needs one earlier loads it in a thread.
+    # Load kernels during the first requests, not before them. A request that needs another loads it in a thread.
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     upkeep = asyncio.create_task(_keep_up(sessions, watch))
     closing = asyncio.create_task(_each_second(Closer(environment, sessions).run))
@@ -140,7 +140,7 @@ async def _running(
 @functools.cache
 def _warm_up() -> None:
     """Load the kernels once per process: tests run hundreds of workers in one."""
-    warm_up()
+    load_default()
     gc.freeze()  # kernels last as long as the process
 
 

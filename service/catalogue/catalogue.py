@@ -140,8 +140,6 @@ class Catalogue:
         """Return a new model, and its definition and summary as stored."""
         model = new_model(definition, incarnation, self._limits)
         left_out = {"actions" if definition.actions is None else "labels"}
-        if model.definition.freshness == Freshness():
-            left_out.add("freshness")  # earlier releases do not know this policy
         text = model.definition.model_dump_json(exclude=left_out)
         return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
 

@@ -84,7 +84,7 @@ class OpenPredictions:
                 status=_STATUS[waiting.kinds[i]],
                 label=logged.answer.label,
                 labels=logged.answer.labels,
-                propensity=float(line["propensity"]) or None,
+                propensity=float(line["propensity"]),
                 holdout=bool(line["flags"] & HOLDOUT),
                 context=logged.context,
                 rounds_seen=int(line["rounds_seen"]),

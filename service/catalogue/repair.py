@@ -152,7 +152,7 @@ async def _search_predictions(store: Store, model: Model) -> AsyncIterator[Findi
     async for block in _blocks(store, model):
         what = f"prediction {block.id}"
         try:
-            model.choice.records.check_block(block.record)
+            model.choice.records.waiting(block.record)
         except NewerVersionError as error:
             yield Finding(model.name, what, error.detail, damaged=False)
         except StoreCorruptError as error:

@@ -105,7 +105,7 @@ def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> 
             prediction_id=str(id_),
             label=answer.label,
             labels=answer.labels,
-            propensity=float(line["propensity"]) or None,
+            propensity=float(line["propensity"]),
             outcome="expired" if line["kind"] == EXPIRED else "feedback",
             correct=bit_of(float(line["reward"])),
             reward=float(line["reward"]),

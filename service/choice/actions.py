@@ -34,7 +34,6 @@ from service.contexts.registry import context_kind
 from service.input_errors import TooManyFeaturesError
 from service.schemas.models import ModelDefinition
 from service.store.records.context_codec import SparseCodec
-from service.store.records.format_3 import Past
 from service.store.records.parts import LogRows, Parts
 from service.store.records.records import RecordFormat
 from service.wording.values import quoted
@@ -61,7 +60,7 @@ class ActionChoice(Choice):
         definition: of the model.
         actions: its part on actions.
         learner: decides.
-        past: the changes of the model.
+        since: the number of changes after which predictions hold its evidence.
     """
 
     things = "actions"
@@ -70,7 +69,7 @@ class ActionChoice(Choice):
     uniforms = 1
 
     def __init__(
-        self, definition: ModelDefinition, actions: ActionsDefinition, learner: AnyActionLearner, past: Past | None
+        self, definition: ModelDefinition, actions: ActionsDefinition, learner: AnyActionLearner, since: int
     ) -> None:
         joint = actions.features
         self.definition, self._actions, self._learner = definition, actions, learner
@@ -79,7 +78,7 @@ class ActionChoice(Choice):
         self.contexts = context_kind(definition.features)
         self.preparation = Preparation(joint.norm, joint.norm_bound, joint.intercept, self._vectors.size)
         codec = SparseCodec(self._vectors.size)
-        self.records = RecordFormat(self.answers.form, 1, codec, has_actions=True, past=past)
+        self.records = RecordFormat(self.answers.form, 1, codec, has_actions=True, since=since)
 
     @property
     def table_bytes(self) -> int:

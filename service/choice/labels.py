@@ -19,7 +19,6 @@ from service.compute import slices
 from service.contexts.registry import context_kind
 from service.input_errors import EligibleError, InvalidInputError, RetiredLabelError, UnknownLabelError
 from service.schemas.models import ModelDefinition
-from service.store.records.format_3 import Past
 from service.store.records.parts import NO_PARTS, LogRows, Parts
 from service.store.records.records import RecordFormat
 from service.wording.values import quoted
@@ -38,7 +37,7 @@ class LabelChoice(Choice):
         learner: decides.
         retired: labels that are never answered again.
         evidence_size: E, of the learner that serves.
-        past: the changes of the model.
+        since: the number of changes after which predictions hold evidence of this size.
     """
 
     things = "labels"
@@ -50,7 +49,7 @@ class LabelChoice(Choice):
         learner: AnyLearner,
         retired: frozenset[str],
         evidence_size: int,
-        past: Past | None,
+        since: int,
     ) -> None:
         features = definition.features
         self.definition, self._learner, self._labels, self._retired = definition, learner, definition.labels, retired
@@ -60,7 +59,7 @@ class LabelChoice(Choice):
         self.contexts = context_kind(features)
         self.preparation = Preparation(features.norm, features.norm_bound, features.intercept, features.size)
         self.norm = ContextCheck(self.contexts, self.preparation, learner.context_norm)
-        self.records = RecordFormat(self.answers.form, evidence_size, self.contexts.codec, past=past)
+        self.records = RecordFormat(self.answers.form, evidence_size, self.contexts.codec, since=since)
         self.uniforms = uniforms_per_answer(learner)
 
     @property

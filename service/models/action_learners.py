@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from learners.registry import ACTION_LEARNERS, RECOMMENDED, current_name
+from learners.registry import ACTION_LEARNERS, RECOMMENDED
 from service.actions.errors import ActionLearnerError
 from service.wording.values import joined, quoted
 
@@ -13,7 +13,7 @@ def action_learner_class(algorithm: str | None) -> type[Any]:
     Raises:
         ActionLearnerError: if the algorithm needs labels, or is unknown.
     """
-    name = RECOMMENDED.algorithm if algorithm is None else current_name(algorithm)
+    name = RECOMMENDED.algorithm if algorithm is None else algorithm
     if name not in ACTION_LEARNERS:
         known = joined(map(quoted, ACTION_LEARNERS), "or")
         detail = f"got {quoted(name)}; a model with actions needs {known}"

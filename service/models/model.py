@@ -8,7 +8,6 @@ import pydantic
 
 from learners.actions.base import ActionProblem, AnyActionLearner
 from learners.base import AnyLearner, BoolArray, IntArray, Rounds, StateTooLargeError, StepTooCostlyError
-from learners.mathematics.preparation import prepare
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
 from service.choice.actions import ActionChoice
 from service.choice.choice import Choice
@@ -25,8 +24,6 @@ from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
-from service.store.records.format_3 import Past
-from service.store.records.layout import AS_SENT
 from service.store.records.parts import LogRows
 from service.store.stored_models import ModelKey, StoredPolicies
 
@@ -81,11 +78,10 @@ class Model:
     def choice(self) -> Choice:
         """What its predictions choose among."""
         definition, actions = self.definition, self.definition.actions
-        past = None if self.first is None else Past(self.learner_since, *self.first)
         if actions is not None:
-            return ActionChoice(definition, actions, cast(AnyActionLearner, self.learner), past)
+            return ActionChoice(definition, actions, cast(AnyActionLearner, self.learner), self.learner_since)
         size = (self.served_by or self.learner).evidence_size
-        return LabelChoice(definition, self.learner, self.retired, size, past)
+        return LabelChoice(definition, self.learner, self.retired, size, self.learner_since)
 
     def changed(self, change: Change) -> "Model":
         """Return the model after a further change.
@@ -108,10 +104,9 @@ class Model:
         )
 
     def rounds_of(self, rows: LogRows) -> Rounds:
-        """Return rounds of the log as the learner sees them. Rounds of version 3 hold prepared contexts."""
-        choice, as_sent = self.choice, (rows.table["flags"] & AS_SENT) != 0
-        rounds = choice.records.rounds_of(rows)
-        return rounds._replace(contexts=prepare(rounds.contexts, choice.preparation, as_sent))
+        """Return rounds of the log as the learner sees them."""
+        rounds = self.choice.records.rounds_of(rows)
+        return rounds._replace(contexts=self.choice.prepared(rounds.contexts))
 
     def has_own_evidence(self, changes_seen: IntArray) -> BoolArray:
         """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded.
@@ -152,7 +147,7 @@ class Model:
     def feedback_rules(self) -> FeedbackRules:
         """How the store judges feedback."""
         accepts_late = self.definition.late_feedback == "accept"
-        return FeedbackRules(accepts_late, self.learner.needs_true_label, self.choice.records.shape)
+        return FeedbackRules(accepts_late, self.learner.needs_true_label)
 
 
 def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:

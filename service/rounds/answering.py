@@ -66,7 +66,7 @@ def _single_answers(model: Model, decided: Decided) -> list[PredictAnswer]:
     listed = [_listed(model, decided, i) for i in range(len(ids))]
     held = [False] * len(ids) if made.holdout is None else made.holdout.tolist()
     rows = zip(ids, shown, made.propensities.tolist(), listed, held, strict=True)
-    return [PredictAnswer(id_, name, *answer, p or None, seen, moment, row, held) for id_, answer, p, row, held in rows]
+    return [PredictAnswer(id_, name, *answer, p, seen, moment, row, held) for id_, answer, p, row, held in rows]
 
 
 def _listed(model: Model, decided: Decided, i: int) -> dict[str, float] | None:
@@ -94,7 +94,7 @@ def _with_slots(
 ) -> PredictAnswer:
     shown = model.choice.show([request] * len(stored.outputs), stored.outputs)
     slots = [
-        Slot(wire_form(model.name, block, token), label or "", p or None)
+        Slot(wire_form(model.name, block, token), label or "", p)
         for token, ((label, _), p) in enumerate(zip(shown, stored.propensities.tolist(), strict=True))
     ]
     id_, moment = wire_form(model.name, block, SINGLE), datetime.fromtimestamp(stored.expires_at, UTC)
@@ -113,7 +113,7 @@ def _stored_answer(model: Model, request: PredictionRequest, mark: bytes, record
     except StoreError as error:
         _log.error("prediction %s: %s", wire_form(model.name, block, SINGLE), error.detail)
         return error
-    if stored is None or stored.fingerprint not in (mark, held_out(mark)):
+    if stored.fingerprint not in (mark, held_out(mark)):
         detail = f"prediction {quoted(block)} already exists, with another context or other options"
         return PredictionConflictError(detail, "prediction_id")
     held = stored.fingerprint != mark
@@ -121,4 +121,4 @@ def _stored_answer(model: Model, request: PredictionRequest, mark: bytes, record
         return _with_slots(model, request, block, stored, held)
     id_, moment = wire_form(model.name, block, SINGLE), datetime.fromtimestamp(stored.expires_at, UTC)
     (answer,), (p,) = model.choice.show([request], stored.outputs), stored.propensities.tolist()
-    return PredictAnswer(id_, model.name, *answer, p or None, stored.rounds_seen, moment, None, held)
+    return PredictAnswer(id_, model.name, *answer, p, stored.rounds_seen, moment, None, held)

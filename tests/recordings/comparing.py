@@ -1,6 +1,8 @@
 """Compares recorded exchanges with others."""
 
+import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -9,6 +11,9 @@ from tests.recordings.exchanges import Recorded
 
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 """Tolerances of floats: another processor may give other last digits, also to a difference of two equal numbers."""
+
+_GENERATED = re.compile(r"(rec-\d+)(?::(\d+))?")
+_PLACES = 2**16
 
 _MOST_SHOWN = 30
 _WIDTH = 160
@@ -57,7 +62,24 @@ def report(title: str, expected: Sequence[Recorded], got: Sequence[Recorded]) ->
     return "\n".join([*lines[:_MOST_SHOWN], *(["..."] if len(lines) > _MOST_SHOWN else [])])
 
 
+def _renumbered(exchanges: Sequence[Recorded]) -> Sequence[Recorded]:
+    """Return exchanges whose generated ids are numbered as they appear, and whose tokens are places in their blocks.
+
+    How many ids a worker has generated, or thrown away, is nobody's business; that an answer names a known one is.
+    """
+    numbers: dict[str, int] = {}
+
+    def renumber(found: re.Match[str]) -> str:
+        number, place = numbers.setdefault(found[1], len(numbers)), found[2]
+        return f"id-{number}" if place is None else f"id-{number}:{int(place) % _PLACES}"
+
+    text = json.dumps(exchanges)
+    renumbered: Sequence[Recorded] = json.loads(_GENERATED.sub(renumber, text))
+    return renumbered
+
+
 def _lines(title: str, expected: Sequence[Recorded], got: Sequence[Recorded]) -> Iterator[str]:
+    expected, got = _renumbered(expected), _renumbered(got)
     for one, other in zip(expected, got, strict=False):
         for difference in differences(one, other):
             yield f"{title} {one['number']}, {one['request']}: {difference}"

@@ -50,16 +50,6 @@ async def played(store: Store, name: str, kind: str, n: int, blocks: int | None)
     return model
 
 
-async def play_3(store: Store, model: Model, n: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add n rounds in two blocks, like `play` or `play_sparse`, in the format of release 0.1.0."""
-    form = model.choice.records
-    encode = functools.partial(encode_blocks_3, form.answers, form._contexts)
-    with monkeypatch.context() as patched:
-        patched.setattr(form, "encode_blocks", encode)
-        sparse = isinstance(model.definition.features, SparseFeatures)
-        await (play_sparse if sparse else play)(store, model, n, seed, blocks=min(n, 2))
-
-
 async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:
     """Add n rounds like `tests.service.sample_models.play`, with contexts of one to three numbers."""
     rng = np.random.default_rng(seed)

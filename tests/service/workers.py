@@ -34,9 +34,9 @@ class Clock:
 
 
 def numbered(prefix: str) -> Callable[[], str]:
-    """Return a factory of ids: the prefix, a hyphen and a running number."""
+    """Return a factory of ids: the prefix, a hyphen and a running number, ordered as they are made."""
     numbers: Iterator[int] = itertools.count()
-    return lambda: f"{prefix}-{next(numbers)}"
+    return lambda: f"{prefix}-{next(numbers):04}"
 
 
 @asynccontextmanager

@@ -73,7 +73,7 @@ async def test_a_model_continues_from_the_state(store: RedisStore, name: str, al
         then = decode_state(model.learner, kept.state)
         expected = then if labels is None else with_more_labels(model.learner, after.learner, then)
     for record in one_by_one(await whole_log(store, model.key))[12:]:
-        expected = after.learner.fold(expected, after.rounds_of(after.format.rows([record])))
+        expected = after.learner.fold(expected, after.rounds_of(after.choice.records.rows([record])))
     assert bits(replica.state) == bits(expected)
     assert (replica.round_count, replica.statistics.counts().rounds) == (18, 18)
     assert after.definition.window_seconds == 7.0

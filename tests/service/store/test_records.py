@@ -13,9 +13,8 @@ from service.prediction_id import tokens_of
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
 from service.store.records.layout import VERSION
-from service.store.records.new_predictions import NewPredictions
+from service.store.records.new_predictions import BLOCK_BYTES, NewPredictions
 from service.store.records.outcomes import decode_outcomes
-from service.store.records.new_predictions import BLOCK_BYTES
 from service.store.records.records import RecordFormat
 from tests.service.store.record_samples import (
     COUNTS,
