@@ -163,7 +163,7 @@ class Rounds(NamedTuple):
 
 def every_label(n: int) -> BoolArray:
     """Return the `eligible` of n rounds in which every label is eligible: (n, 0)."""
-    return np.ones((n, 0), np.bool_)
+    return np.empty((n, 0), np.bool_)
 
 
 class Decisions(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 from learners.base import BoolArray, Contexts, Decisions, Rounds, StateT, every_label
 from learners.checked_learner import CheckedLearner
 from learners.hyperparameters import hyperparameters
-from learners.kernels import Kernels
+from learners.kernels import Kernels, as_given, call_by_state
 from learners.layouts import zero_state
 
 
@@ -22,9 +22,11 @@ class CompiledLearner(CheckedLearner[StateT]):
         """The compiled verbs and their parameters."""
 
     @cached_property
-    def _verbs(self) -> Kernels:
-        """`kernels`, computed once."""
-        return self.kernels
+    def verbs(self) -> Kernels:
+        """`kernels`, computed once, and known to compiled code that calls them by the type of the state."""
+        kernels = self.kernels
+        call_by_state(self.state_type, kernels)
+        return kernels
 
     @property
     def evidence_size(self) -> int:
@@ -51,13 +53,14 @@ class CompiledLearner(CheckedLearner[StateT]):
         """See `Learner.decide_unchecked`."""
         distributions = np.empty((contexts.n, self.problem.n_labels))
         evidence = np.empty((contexts.n, self.evidence_size))
-        parameters, decide, _ = self._verbs
+        parameters, decide, _, locate = self.verbs
+        located = contexts if locate is as_given else locate(parameters, state, contexts)
         among = every_label(contexts.n) if eligible is None else eligible
-        decide(parameters, state, contexts, among, distributions, evidence)
+        decide(parameters, state, located, among, distributions, evidence)
         return Decisions(distributions, evidence)
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
         """See `Learner.fold_unchecked`."""
-        parameters, _, fold = self._verbs
+        parameters, _, fold, _ = self.verbs
         fold(parameters, state, rounds)
         return state

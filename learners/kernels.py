@@ -139,23 +139,31 @@ def most_entries(starts: IntArray) -> int:
     return most
 
 
+@compiled
+def as_given(_parameters: Any, _state: Any, contexts: Contexts) -> Contexts:
+    """Return contexts as they are: most kernels take them so."""
+    return contexts
+
+
 class Kernels(NamedTuple):
     """A learner's verbs as compiled functions, and its hyperparameters in the form that they take.
 
-    Both functions take the parameters and the state first. `decide(…, contexts, eligible, distributions, evidence)`
-    overwrites distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place.
+    The functions take the parameters and the state first. `decide(…, contexts, eligible, distributions, evidence)`
+    overwrites distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place. `locate(…,
+    contexts)` returns contexts in the form that both take.
     """
 
     parameters: tuple[Any, ...]
     decide: Callable[..., None]
     fold: Callable[..., None]
+    locate: Callable[..., Contexts] = as_given
 
 
 _OF_STATE: dict[type[Any], Kernels] = {}
 
 
 def call_by_state(state_type: type[Any], kernels: Kernels) -> None:
-    """Make `decide_by_state` and `fold_by_state` call these kernels for states of this type.
+    """Let `decide_by_state`, `fold_by_state` and `locate_by_state` call these kernels for states of this type.
 
     Raises:
         TypeError: if another learner with other kernels uses the same type of state.
@@ -165,18 +173,18 @@ def call_by_state(state_type: type[Any], kernels: Kernels) -> None:
         raise TypeError(f"{state_type.__name__} has other kernels already: each learner needs its own type of state")
 
 
-def _by_state(verb: str) -> Callable[..., None]:
+def _by_state(verb: str) -> Callable[..., Any]:
     # The kernel is chosen by the type of the second argument when the caller is compiled. Passing the kernel as an
     # argument would give the caller a new signature in every process, and its cached machine code would never be found.
-    def stand_in(*arguments: Any) -> None:
+    def stand_in(*arguments: Any) -> Any:
         raise NotImplementedError(f"{verb} by state is only for compiled code, not for {len(arguments)} Python objects")
 
     @numba.extending.overload(stand_in)
-    def choose(*arguments: Any) -> Callable[..., None]:
+    def choose(*arguments: Any) -> Callable[..., Any]:
         kernel = getattr(_OF_STATE[arguments[1].instance_class], verb)
 
-        def call(*arguments: Any) -> None:
-            kernel(*arguments)
+        def call(*arguments: Any) -> Any:
+            return kernel(*arguments)
 
         return call
 
@@ -185,3 +193,4 @@ def _by_state(verb: str) -> Callable[..., None]:
 
 decide_by_state = _by_state("decide")
 fold_by_state = _by_state("fold")
+locate_by_state = _by_state("locate")

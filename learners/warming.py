@@ -12,13 +12,14 @@ from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.weak_learners import WEAK_LEARNERS
 from learners.answers import draw_answers, uniforms_per_answer
 from learners.base import AnyLearner, Contexts, Problem, Rounds, every_label
+from learners.choosing import NOBODY, choose_unchecked
 from learners.evaluation.off_policy.logged import LoggedRounds
 from learners.evaluation.off_policy.policies import Served
 from learners.evaluation.off_policy.reward_model import RewardProblem, reward_sums
 from learners.evaluation.off_policy.sums import Settings
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.progressive import progress_unchecked
-from learners.mathematics.preparation import Preparation, prepare
+from learners.mathematics.preparation import Preparation, Preparer, prepare
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS, RECOMMENDED
 
 _PROBLEM = Problem(n_labels=3, n_features=1)
@@ -85,6 +86,13 @@ def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
     labels, propensities, residual_uniforms = draw_answers(
         learner, decisions, np.zeros((1, uniforms_per_answer(learner)))
     )
+    one = (
+        Preparer(Preparation("scale", 1.0, False, 1)),
+        every_label(1),
+        NOBODY,
+        np.zeros((1, uniforms_per_answer(learner))),
+    )
+    choose_unchecked(learner, state, contexts, *one)
     outcome = np.array([True]), labels
     rounds = Rounds.of_bits(contexts, labels, propensities, *outcome, decisions.evidence, residual_uniforms)
     learner.contributions(learner.fold(state, rounds), contexts)

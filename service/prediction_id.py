@@ -57,8 +57,8 @@ class PredictionId(NamedTuple):
         return wire_form(*self)
 
 
-def tokens_of(bounds: Sequence[int], secret: str) -> IntArray:
-    """Return the tokens of n predictions in blocks, (n,).
+def tokens_of(bounds: Sequence[int], secret: str) -> list[int]:
+    """Return the tokens of n predictions in blocks.
 
     Args:
         bounds: start of each block, and n.
@@ -68,4 +68,4 @@ def tokens_of(bounds: Sequence[int], secret: str) -> IntArray:
     tokens: IntArray = noise << _PLACE_BITS
     for start, stop in pairwise(bounds):
         tokens[start:stop] = SINGLE if stop - start == 1 else tokens[start:stop] | np.arange(stop - start)
-    return tokens
+    return list(tokens.tolist())

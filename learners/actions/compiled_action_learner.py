@@ -104,13 +104,13 @@ class CompiledActionLearner(ABC, Generic[StateT]):
     def decide_unchecked(self, state: StateT, candidates: Candidates) -> FloatArray:
         """See `ActionLearner.decide_unchecked`."""
         distributions = np.empty(candidates.vectors.n)
-        parameters, decide, _ = self._verbs
+        parameters, decide, *_ = self._verbs
         decide(parameters, state, candidates, distributions)
         return distributions
 
     def fold_unchecked(self, state: StateT, rounds: ActionRounds) -> StateT:
         """See `ActionLearner.fold_unchecked`."""
         state = self.with_room(state, rounds.chosen)
-        parameters, _, fold = self._verbs
+        parameters, _, fold, _ = self._verbs
         fold(parameters, state, rounds)
         return state

@@ -12,7 +12,7 @@ import numpy as np
 
 from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds
 from learners.compiled_learner import CompiledLearner
-from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
+from learners.kernels import compiled, decide_by_state, fold_by_state
 
 
 class Progress(NamedTuple):
@@ -49,10 +49,9 @@ def progress_unchecked(
     if in_python or _is_python or not isinstance(learner, CompiledLearner):
         return _progress(learner, found, rounds, mask, kept)
     state, contexts = learner.prepare(state, rounds.contexts)
-    call_by_state(learner.state_type, learner.kernels)
     room = Decisions(np.empty((1, learner.problem.n_labels)), np.empty((1, learner.evidence_size)))
     played = rounds._replace(contexts=contexts, evidence=np.empty((0, 0)))
-    _progress_compiled(learner.kernels.parameters, state, played, mask, room, (found.probabilities, kept))
+    _progress_compiled(learner.verbs.parameters, state, played, mask, room, (found.probabilities, kept))
     return found._replace(state=state)
 
 

@@ -23,7 +23,7 @@ from learners.checks import check_eligible, check_labels, check_state, check_uni
 from learners.compiled_learner import CompiledLearner
 from learners.context_checks import BOOL, FLOAT, check_contexts, expect_array
 from learners.evaluation.borrowed import borrowed
-from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
+from learners.kernels import compiled, decide_by_state, fold_by_state
 from learners.mathematics.exploration import draw_into, draw_unchecked
 from learners.mathematics.norms import one_by_one
 
@@ -82,8 +82,7 @@ def simulate(
         return _play(learner, world, result)
     state, contexts = learner.prepare(state, contexts)
     world, result = world._replace(contexts=contexts), result._replace(state=state)
-    call_by_state(learner.state_type, learner.kernels)
-    _play_compiled(learner.kernels.parameters, world, _room(learner, world), result)
+    _play_compiled(learner.verbs.parameters, world, _room(learner, world), result)
     return result
 
 

@@ -44,6 +44,18 @@ class Preparation(NamedTuple):
         return 1.0 if self.policy == "none" else self.bound / 2.0
 
 
+class Rule(NamedTuple):
+    """A preparation in the form that compiled code takes."""
+
+    changes_nothing: bool
+    room: float  # infinite without a norm policy
+    to_room: bool  # whether every context but 0 gets the length of the room
+    extra: int  # 1 with an intercept, else 0
+    n_features: int  # d, without the constant
+    constant: float
+    every_index: IntArray  # of a dense context, with the constant
+
+
 class Preparer:
     """Prepares the contexts of one model.
 
@@ -52,15 +64,15 @@ class Preparer:
     """
 
     def __init__(self, preparation: Preparation) -> None:
-        policy, _, self._intercept, self._n_features = preparation
-        self._changes_nothing = policy == "reject" and not self._intercept
-        self._room = preparation.room if policy in ("scale", "unit") else math.inf
-        self._to_room, self._constant = policy == "unit", preparation.constant
+        self._preparation = preparation
 
     @cached_property
-    def _every_index(self) -> IntArray:
-        """The indices of a dense context with the constant."""
-        return np.arange(self._n_features + 1, dtype=np.int64)
+    def rule(self) -> Rule:
+        """The preparation for compiled code."""
+        policy, _, intercept, d = self._preparation
+        room = self._preparation.room if policy in ("scale", "unit") else math.inf
+        changes_nothing, constant = policy == "reject" and not intercept, self._preparation.constant
+        return Rule(changes_nothing, room, policy == "unit", int(intercept), d, constant, np.arange(d + 1))
 
     def __call__(self, contexts: Contexts) -> Contexts:
         """Return contexts as the learner sees them, without overflow and without loss of tiny numbers.
@@ -68,16 +80,16 @@ class Preparer:
         Args:
             contexts: n contexts, already checked; not changed.
         """
-        if self._changes_nothing:
+        rule = self.rule
+        if rule.changes_nothing:
             return contexts
         starts, indices, size, shared = contexts.starts, contexts.indices, len(contexts.values), contexts.shared
-        if self._intercept:
+        if rule.extra:
             size += contexts.n
             starts = np.empty(contexts.n + 1, np.int64)
-            indices = self._every_index if shared else np.empty(size, np.int64)
+            indices = rule.every_index if shared else np.empty(size, np.int64)
         result = Contexts(starts, indices, np.empty(size), shared)
-        rule = self._room, self._to_room, int(self._intercept), self._n_features, self._constant
-        _write(contexts, result, *rule)
+        _write(rule, contexts, result)
         return result
 
 
@@ -87,17 +99,24 @@ def prepare(contexts: Contexts, preparation: Preparation) -> Contexts:
 
 
 @compiled
-def _write(
-    contexts: Contexts,
-    result: Contexts,
-    room: float,
-    to_room: bool,
-    extra: int,
-    d: int,
-    constant: float,
-) -> None:
-    """Write prepared contexts; `to_room` gives all the length of the room, `extra` is 1 with an intercept, else 0."""
-    n, end = len(contexts.starts) - 1, 0
+def prepared_by_rule(rule: Rule, contexts: Contexts) -> Contexts:
+    """Do the same as a `Preparer`, for compiled code."""
+    if rule.changes_nothing:
+        return contexts
+    starts, indices, n = contexts.starts, contexts.indices, len(contexts.starts) - 1
+    size = len(contexts.values) + n * rule.extra
+    if rule.extra:
+        starts = np.empty(n + 1, np.int64)
+        indices = rule.every_index if contexts.shared else np.empty(size, np.int64)
+    result = Contexts(starts, indices, np.empty(size), contexts.shared)
+    _write(rule, contexts, result)
+    return result
+
+
+@compiled
+def _write(rule: Rule, contexts: Contexts, result: Contexts) -> None:
+    """Write prepared contexts."""
+    n, end, extra = len(contexts.starts) - 1, 0, rule.extra
     if extra:
         result.starts[0] = 0
     for i in range(n):
@@ -105,16 +124,16 @@ def _write(
         start, end = end, end + len(values) + extra
         written = result.values[start : start + len(values)]
         _copy(values, written)
-        if room == math.inf:
+        if rule.room == math.inf:
             _clip(written)
         else:
-            _fit(written, room, to_room)
+            _fit(written, rule.room, rule.to_room)
         if extra:
             result.starts[i + 1] = end
-            result.values[end - 1] = constant
+            result.values[end - 1] = rule.constant
             if not contexts.shared:
                 result.indices[start : end - 1] = indices
-                result.indices[end - 1] = d
+                result.indices[end - 1] = rule.n_features
 
 
 @compiled

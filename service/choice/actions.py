@@ -25,7 +25,8 @@ from service.actions.logged import as_sent, decode, encode, to_json
 from service.actions.vectors import MOST_ENTRIES, ActionVectors, NamedFactors
 from service.choice.answers import NOTHING, ActionAnswers, Shown
 from service.choice.candidates import EVERY, Candidates, count_eligible
-from service.choice.choice import Choice, LoggedChoice
+from service.choice.choice import Choice, Choices, LoggedChoice
+from service.choice.overrides import Override
 from service.choice.requests import PredictionRequest, ReadActions
 from service.contexts.canonical import canonical
 from service.contexts.kind import Part
@@ -196,9 +197,13 @@ class ActionChoice(Choice):
         counts = count_eligible(starts, eligible).astype(np.float64)[:, np.newaxis]
         return self._learner.decide_unchecked(state, flat), counts
 
-    def draw(self, probabilities: FloatArray, starts: IntArray, evidence: FloatArray, uniforms: FloatArray) -> Draws:  # noqa: ARG002  for sets and rankings
-        """See `Choice.draw`."""
-        return Draws(*draw_among(probabilities, starts, uniforms[:, 0]))
+    def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
+        """See `Choice.choose`."""
+        probabilities, evidence = self.decide(state, candidates)
+        if override is not None:
+            probabilities = override.applied(probabilities, candidates.starts)
+        draws = Draws(*draw_among(probabilities, candidates.starts, uniforms[:, 0]))
+        return Choices(probabilities, evidence, draws, np.isfinite(draws.propensities))
 
     def stored(
         self,

@@ -11,6 +11,7 @@ from learners.mathematics.preparation import Preparation, Preparer
 from service.choice.answers import Answers, Shown
 from service.choice.candidates import Candidates
 from service.choice.errors import TooFewChoicesError, TopTooLargeError
+from service.choice.overrides import Override
 from service.choice.requests import Options, PredictionRequest
 from service.contexts.kind import ContextKind
 from service.input_errors import (
@@ -37,6 +38,15 @@ class LoggedChoice(NamedTuple):
     right: Shown  # the true answer; nothing if unknown
     context: Any  # as the client sent it
     actions: Any = None  # `service.actions.logged.LoggedActions` of a model with actions
+
+
+class Choices(NamedTuple):
+    """The choices of n requests among m candidates."""
+
+    probabilities: FloatArray  # (m,), that were drawn from; (0,) for rankings
+    evidence: FloatArray  # (n, E)
+    draws: Draws  # `labels` are positions of candidates, or rows for sets and rankings
+    sound: BoolArray  # (n,), whether propensity and evidence are finite
 
 
 class Choice(ABC):
@@ -137,8 +147,15 @@ class Choice(ABC):
         """Return the probability of each candidate (m,), 0 where not eligible, and the evidence (n, E)."""
 
     @abstractmethod
-    def draw(self, probabilities: FloatArray, starts: IntArray, evidence: FloatArray, uniforms: FloatArray) -> Draws:
-        """Draw one candidate of each request, from uniforms (n, U) in [0, 1); `labels` are positions, or rows."""
+    def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
+        """Decide, and draw one candidate of each of n requests.
+
+        Args:
+            state: of the learner.
+            candidates: of the requests.
+            override: another policy, which answers some of them.
+            uniforms: (n, U), in [0, 1).
+        """
 
     @property
     @abstractmethod

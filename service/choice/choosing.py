@@ -21,6 +21,7 @@ class Chosen(NamedTuple):
 
     draws: Draws  # n * m
     evidence: FloatArray  # (n * m, E)
+    sound: BoolArray  # (n * m,), see `Choices`
     contexts: Contexts  # n * m, to be stored
     parts: Parts  # stored beside them
     candidates: Candidates  # of the first slot
@@ -46,22 +47,21 @@ def choose(
         if slot:
             candidates = candidates._replace(eligible=without(starts, candidates.eligible, slots[-1].draws.labels))
             override = override and override.among(starts, candidates.eligible)
-        probabilities, evidence = choice.decide(state, candidates)
-        if override is not None:
-            probabilities = override.applied(probabilities, starts)
-        draws = choice.draw(probabilities, starts, evidence, np.ascontiguousarray(uniforms[:, slot]))
+        args = state, candidates, override, np.ascontiguousarray(uniforms[:, slot])
+        probabilities, evidence, draws, sound = choice.choose(*args)
         stored = choice.stored(requests, candidates, draws.labels, probabilities)
-        slots.append(Chosen(draws, evidence, *stored, candidates, probabilities))
+        slots.append(Chosen(draws, evidence, sound, *stored, candidates, probabilities))
     return slots[0] if len(slots) == 1 else _together(slots)
 
 
 def _together(slots: Sequence[Chosen]) -> Chosen:
     """Return the answers of all slots as one."""
-    draws, evidence, contexts, parts, *_ = zip(*slots, strict=True)
+    draws, evidence, sound, contexts, parts, *_ = zip(*slots, strict=True)
     eligible, sent, actions = zip(*parts, strict=True)
     return Chosen(
         Draws(*map(_rows, zip(*draws, strict=True))),
         _rows(evidence),
+        _rows(sound),
         _contexts(contexts),
         Parts(_masks(eligible), _interleaved(sent), _interleaved(actions)),
         slots[0].candidates,

@@ -1,19 +1,22 @@
 """The choice among the labels of a model, and of learners that answer a set or a ranking of them."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from learners.answers import draw_answers_unchecked, uniforms_per_answer
-from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray, IntArray, Rounds
+from learners.answers import uniforms_per_answer
+from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, every_label
+from learners.choosing import NOBODY, Instead, choose_unchecked
 from learners.mathematics.preparation import Preparation
 from service.actions.errors import ActionsNotAllowedError
 from service.choice.answers import NOTHING, Shown, answers_of
 from service.choice.candidates import EVERY, Candidates
-from service.choice.choice import Choice, LoggedChoice
+from service.choice.choice import Choice, Choices, LoggedChoice
 from service.choice.errors import TopUnsupportedError
 from service.choice.norms import ContextCheck
+from service.choice.overrides import Override
 from service.choice.requests import NO_OPTIONS, PredictionRequest
 from service.compute import slices
 from service.contexts.registry import context_kind
@@ -54,7 +57,7 @@ class LabelChoice(Choice):
         features = definition.features
         self.definition, self._learner, self._labels, self._retired = definition, learner, definition.labels, retired
         self.active: BoolArray = np.array([label not in retired for label in self._labels])
-        self._any_retired = bool(retired)
+        self._any_retired, self._starts = bool(retired), np.array([0, len(self._labels)])
         self.answers = answers_of(learner, self._labels)
         self.contexts = context_kind(features)
         self.preparation = Preparation(features.norm, features.norm_bound, features.intercept, features.size)
@@ -161,13 +164,22 @@ class LabelChoice(Choice):
 
     def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
         """See `Choice.deciding_cost`."""
+        if self.contexts.codec.fixed_bytes is not None:
+            return self._fixed_cost * len(requests)
         sizes = sum([self.contexts.size(each.context) for each in requests])
         each = self._learner.decide_cost(-(-sizes // len(requests)) + 1)
         return sizes * (_NAMED_COST if self.contexts.has_names else _NUMBER_COST) + each * len(requests)
 
+    @cached_property
+    def _fixed_cost(self) -> int:
+        """The cost of deciding a request whose context has the same size as all others."""
+        size = self.definition.features.size
+        return size * _NUMBER_COST + self._learner.decide_cost(size + 1)
+
     def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
         """See `Choice.candidates`."""
-        starts = np.arange(0, len(requests) * len(self._labels) + 1, len(self._labels))
+        n, labels = len(requests), len(self._labels)
+        starts = self._starts if n == 1 else np.arange(0, n * labels + 1, labels)
         return Candidates(starts, self._eligible(requests), self.contexts.gather([each.context for each in requests]))
 
     def _eligible(self, requests: Sequence[PredictionRequest]) -> BoolArray:
@@ -189,13 +201,16 @@ class LabelChoice(Choice):
 
     def _rows(self, eligible: BoolArray, n: int) -> BoolArray:
         """Return a mask as rows of labels, (n, K), or (n, 0)."""
-        return eligible.reshape(n, len(self._labels)) if eligible.size else np.ones((n, 0), np.bool_)
+        return eligible.reshape(n, len(self._labels)) if eligible.size else every_label(n)
 
-    def draw(self, probabilities: FloatArray, starts: IntArray, evidence: FloatArray, uniforms: FloatArray) -> Draws:
-        """See `Choice.draw`."""
-        n = len(starts) - 1
-        decisions = Decisions(probabilities.reshape(n, len(probabilities) // n), evidence)
-        return draw_answers_unchecked(self._learner, decisions, uniforms)
+    def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
+        """See `Choice.choose`."""
+        n, instead = candidates.n, NOBODY
+        if override is not None:
+            instead = Instead(override.rows, override.probabilities.reshape(n, len(self._labels)))
+        args = candidates.contexts, self._prepare, self._rows(candidates.eligible, n), instead, uniforms
+        distributions, evidence, draws, sound = choose_unchecked(self._learner, state, *args)
+        return Choices(distributions.reshape(-1), evidence, draws, sound)
 
     def stored(
         self,

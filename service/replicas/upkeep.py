@@ -76,8 +76,10 @@ class Upkeep:
         await self._write_if_due()
 
     def _start_if_due(self) -> None:
-        many = FOLD_EVERY_IF_LATE if self._lag else FOLD_EVERY
-        if (self.rounds_waiting >= many or self._is_late or self._snapshots.has_many_rounds) and self.idle:
+        lag = self._lag
+        many = FOLD_EVERY_IF_LATE if lag else FOLD_EVERY
+        due = self.rounds_waiting >= many or (lag and self._is_late) or self._snapshots.has_many_rounds
+        if due and self.idle:
             self._task = asyncio.create_task(self._run_quietly())
 
     @property

@@ -22,7 +22,8 @@ _NUMBER_COST, _REPEATED_COST = 30, 80_000
 
 def answering_cost(model: Model, requests: Sequence[PredictionRequest], existing: Sequence[bytes | None]) -> int:
     """Return the cost of `answer`, in multiply-adds: it lists distributions, and reads stored predictions."""
-    listed = sum([request.include_distribution for request in requests]) * len(model.definition.labels)
+    listed = sum([request.include_distribution for request in requests])
+    listed = listed and listed * len(model.definition.labels)
     return listed * _NUMBER_COST + (len(existing) - existing.count(None)) * _REPEATED_COST
 
 
@@ -60,22 +61,20 @@ def _single_answers(model: Model, decided: Decided) -> list[PredictAnswer]:
         decided.predictions,
         model.choice.show(decided.requests, decided.predictions.outputs),
     )
-    tokens, spans = decided.tokens.tolist(), zip(decided.blocks, pairwise(decided.bounds), strict=True)
+    tokens, spans = decided.tokens, zip(decided.blocks, pairwise(decided.bounds), strict=True)
     ids = [id_ for block, (start, stop) in spans for id_ in wire_forms(name, block, tokens[start:stop])]
-    moment, seen = datetime.fromtimestamp(made.expires_at, UTC), made.rounds_seen
-    listed = [_listed(model, decided, i) for i in range(len(ids))]
+    moment, seen, asked = datetime.fromtimestamp(made.expires_at, UTC), made.rounds_seen, enumerate(decided.requests)
+    listed = [_listed(model, decided, i) if each.include_distribution else None for i, each in asked]
     held = [False] * len(ids) if made.holdout is None else made.holdout.tolist()
     rows = zip(ids, shown, made.propensities.tolist(), listed, held, strict=True)
     return [PredictAnswer(id_, name, *answer, p, seen, moment, row, held) for id_, answer, p, row, held in rows]
 
 
-def _listed(model: Model, decided: Decided, i: int) -> dict[str, float] | None:
-    """Return the probabilities of the candidates of request i, if it asks for them."""
-    request, (starts, eligible, _) = decided.requests[i], decided.chosen.candidates
-    if not request.include_distribution:
-        return None
+def _listed(model: Model, decided: Decided, i: int) -> dict[str, float]:
+    """Return the probabilities of the candidates of request i."""
+    starts, eligible, _ = decided.chosen.candidates
     own = slice(starts[i], starts[i + 1])
-    return model.choice.distribution(request, decided.chosen.probabilities[own], eligible[own])
+    return model.choice.distribution(decided.requests[i], decided.chosen.probabilities[own], eligible[own])
 
 
 def _slotted_answers(model: Model, decided: Decided) -> list[PredictAnswer]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, FloatArray, IntArray
+from learners.base import BoolArray, FloatArray
 from service.choice.choosing import Chosen, choose
 from service.choice.requests import NO_OPTIONS, PredictionRequest
 from service.models.model import Model
@@ -47,7 +47,7 @@ class Decided(NamedTuple):
     predictions: NewPredictions  # n * m
     bounds: list[int]  # the first prediction of each block, then n * m
     blocks: list[str]  # their names
-    tokens: IntArray  # (n * m,)
+    tokens: Sequence[int]  # n * m
     fingerprints: list[bytes]  # of the request that each block belongs to; zeros for generated ids
     records: list[bytes]  # of the blocks
 
@@ -72,11 +72,11 @@ def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, 
         ImpossibleDecisionsError: if the learner fails, or its decisions cannot be stored.
     """
     chosen, slots = chosen_by(basis, requests, chance), requests[0].options.top or 1
-    predictions, inactive = predictions_of(basis, chosen), [not request.options.activated for request in requests]
+    predictions, activated = predictions_of(basis, chosen), [request.options.activated for request in requests]
     if chance.held_out is not None:
         predictions = predictions._replace(holdout=np.repeat(chance.held_out, slots))
-    if any(inactive):
-        predictions = predictions._replace(inactive=np.repeat(np.array(inactive), slots))
+    if False in activated:
+        predictions = predictions._replace(inactive=np.repeat(np.logical_not(activated), slots))
     return _encoded(basis.model, requests, chosen, predictions, new_id)
 
 
@@ -91,13 +91,11 @@ def chosen_by(basis: Basis, requests: Sequence[PredictionRequest], chance: Chanc
 
 def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
     """Return answers as predictions to be stored; arguments and errors as for `decide`."""
-    (model, _, seen, now), n = basis, chosen.candidates.n
-    records = model.choice.records
-    sound = np.isfinite(chosen.draws.propensities) & np.isfinite(chosen.evidence).all(axis=1)
-    if not sound.all():
-        raise ImpossibleDecisionsError(np.logical_and.reduce(sound.reshape(n, -1), axis=1))
+    model, _, seen, now = basis
+    if False in chosen.sound.tolist():
+        raise ImpossibleDecisionsError(np.logical_and.reduce(chosen.sound.reshape(chosen.candidates.n, -1), axis=1))
     return NewPredictions(
-        outputs=records.answers.rows(chosen.draws.labels),
+        outputs=model.choice.records.answers.rows(chosen.draws.labels),
         propensities=chosen.draws.propensities,
         residual_uniforms=chosen.draws.residual_uniforms,
         evidence=chosen.evidence,
@@ -120,9 +118,9 @@ def _encoded(
     choice, n, top = model.choice, len(requests), requests[0].options.top
     first = requests  # the request that each block belongs to
     if top is not None:
-        bounds, tokens = list(range(0, n * top + 1, top)), np.tile(np.arange(top), n)
+        bounds, tokens = list(range(0, n * top + 1, top)), [*range(top)] * n
     elif n == 1 or not choice.shares_blocks or any([each.id is not None for each in requests]):  # noqa: C419  faster
-        bounds, tokens = list(range(n + 1)), np.full(n, SINGLE)
+        bounds, tokens = list(range(n + 1)), [SINGLE] * n
     else:
         bounds = choice.records.bounds(predictions.contexts, predictions.parts)
         tokens, first = tokens_of(bounds, new_id()), [requests[start] for start in bounds[:-1]]

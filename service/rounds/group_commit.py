@@ -83,7 +83,9 @@ class GroupCommit(Generic[Item, Result]):
             return await self._queue(items, handle, room)
         self._in_flight = 1
         try:
-            return await _handled(items, handle)
+            return await handle(items)
+        except Exception as error:  # noqa: BLE001  the submitter must get it for each item
+            return [error] * len(items)
         finally:
             self._end(len(items))
 

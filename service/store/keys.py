@@ -1,5 +1,7 @@
 """The names of all keys in the store. The braces put all keys of a model into one slot of a cluster."""
 
+from functools import lru_cache
+
 from service.store.stored_models import ModelKey
 
 MODELS = "wager:models"
@@ -152,9 +154,10 @@ def block(name: str, incarnation: str, block_id: str) -> str:
     return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
 
 
-def of_blocks(name: str, incarnation: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def of_blocks(name: str, incarnation: str) -> tuple[str, ...]:
     """Return the keys that precede those of blocks in the scripts that change blocks."""
-    return [model(name), log(name, incarnation), deadlines(name, incarnation)]
+    return model(name), log(name, incarnation), deadlines(name, incarnation)
 
 
 def lasting(name: str, incarnation: str) -> list[str]:

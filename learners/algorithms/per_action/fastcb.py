@@ -13,13 +13,14 @@ import pydantic
 
 from learners.actions.base import ActionRounds, Candidates
 from learners.actions.compiled_action_learner import CompiledActionLearner
-from learners.algorithms.regression.feature_rows import ADD, ADD_OR_IGNORE, READ, FeatureRows, rows_in_use, to_rows
+from learners.algorithms.regression.feature_rows import ADD, ADD_OR_IGNORE, READ, rows_in_use, to_rows
 from learners.algorithms.regression.feature_scales import added_by_entries, measure, size_of, write_relative
 from learners.algorithms.regression.growing_learner import (
     GrowingRows,
     RowCounts,
     RowFeatures,
     RowSlots,
+    in_rows,
     room_for,
     rows_of,
     rows_of_entries,
@@ -143,15 +144,6 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
 
 
 @compiled
-def _in_rows(state: FastCbActionsState, contexts: Contexts, mode: int) -> Contexts:
-    """Return contexts whose indices are rows."""
-    nonzeros = len(contexts.values)
-    room = Contexts(np.zeros(len(contexts.starts), np.int64), np.empty(nonzeros, np.int64), np.empty(nonzeros), False)
-    to_rows(FeatureRows(state.features, state.slots.reshape(-1), state.row_counts), contexts, room, 0, mode)
-    return room
-
-
-@compiled
 def _centred_rows(counts: IntArray, rows: int) -> int:
     """Return the number of leading rows that may be centred: none without an intercept."""
     return min(rows, counts[_CENTRED]) if counts[_INTERCEPT] > 0 else 0
@@ -170,7 +162,7 @@ def _chance(w: FloatArray, where: IntArray, z: FloatArray, n: int) -> float:
 def _decide(
     parameters: _Parameters, state: FastCbActionsState, candidates: Candidates, distributions: FloatArray
 ) -> None:
-    vectors, starts, eligible = _in_rows(state, candidates.vectors, READ), candidates.starts, candidates.eligible
+    vectors, starts, eligible = in_rows(state, candidates.vectors, READ), candidates.starts, candidates.eligible
     w, scales, means, seen = state.weights, state.scales, state.means, state.rounds.item()
     centred, losses = _centred_rows(state.counts, len(state.means)), state.sums[_LOSSES]
     room, most = most_entries(vectors.starts) + centred, most_entries(starts)
@@ -196,7 +188,7 @@ def _decide(
 
 @compiled
 def _fold(parameters: _Parameters, state: FastCbActionsState, rounds: ActionRounds) -> None:
-    chosen, w, information = _in_rows(state, rounds.chosen, ADD_OR_IGNORE), state.weights, state.information
+    chosen, w, information = in_rows(state, rounds.chosen, ADD_OR_IGNORE), state.weights, state.information
     scales, means, sums, counts, seen = state.scales, state.means, state.sums, state.counts, state.rounds.item()
     most = most_entries(chosen.starts)
     counts[_CENTRED] = min(counts[_CENTRED], len(means))  # a corrupt count must not allocate memory

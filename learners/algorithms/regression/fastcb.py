@@ -18,6 +18,7 @@ from learners.algorithms.regression.growing_learner import (
     RowCounts,
     RowFeatures,
     RowSlots,
+    locate,
     rows_of_entries,
 )
 from learners.algorithms.regression.logistic_mixture import mix, share_of_softmax, teach_label, teach_softmax
@@ -156,7 +157,7 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
         growth = max(1.0, min(K / 10.0, math.sqrt(K) / 2.0))
         threshold = -math.log(self.restart_risk) if self.restart_risk > 0.0 else math.inf
         steps = self.learning_rate, growth, threshold
-        return Kernels(_Parameters(self.gap_scale, self.least_exploration, *steps), _decide, _fold)
+        return Kernels(_Parameters(self.gap_scale, self.least_exploration, *steps), _decide, _fold, locate)
 
 
 @compiled

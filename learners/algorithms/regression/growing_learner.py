@@ -15,9 +15,10 @@ from learners.algorithms.regression.feature_rows import (
     rows_in_use,
     to_rows,
 )
-from learners.base import BoolArray, Contexts, Decisions, IntArray, Rounds, StateT
+from learners.base import Contexts, IntArray, Rounds, StateT
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
+from learners.kernels import compiled
 from learners.layouts import FEWEST_ROWS, Layout, resized
 
 RowFeatures: TypeAlias = Annotated[IntArray, Layout("int64", ("R",), index_of="d")]
@@ -74,12 +75,6 @@ class GrowingRows:
 class GrowingLearner(GrowingRows, CompiledLearner[StateT]):
     """A compiled learner with growing rows; its kernels get contexts whose indices are rows."""
 
-    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
-        """See `Learner.decide_unchecked`."""
-        room = room_for(contexts)
-        to_rows(rows_of(state), contexts, room, 0, READ)
-        return super().decide_unchecked(state, room, eligible)
-
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
         """See `Learner.fold_unchecked`."""
         state, contexts = self.prepare(state, rounds.contexts)
@@ -111,6 +106,21 @@ def rows_of_entries(state: Any, contexts: Contexts) -> IntArray:
     rows = np.full(m, -1, np.int64)
     rows[np.diff(room.starts) > 0] = room.indices[: room.starts[-1]]
     return rows
+
+
+@compiled
+def in_rows(state: Any, contexts: Contexts, mode: int) -> Contexts:
+    """Return contexts whose indices are rows."""
+    size = len(contexts.values)
+    room = Contexts(np.zeros(len(contexts.starts), np.int64), np.empty(size, np.int64), np.empty(size), False)
+    to_rows(FeatureRows(state.features, state.slots.reshape(-1), state.row_counts), contexts, room, 0, mode)
+    return room
+
+
+@compiled
+def locate(_parameters: Any, state: Any, contexts: Contexts) -> Contexts:
+    """Return contexts whose indices are rows, without features that have none. See `Kernels.locate`."""
+    return in_rows(state, contexts, READ)
 
 
 def room_for(contexts: Contexts) -> Contexts:

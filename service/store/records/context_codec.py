@@ -1,5 +1,6 @@
 """Codecs of contexts, one for each kind of context. `records` treats encoded contexts as opaque bytes."""
 
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -14,8 +15,8 @@ class ContextCodec(Protocol):
     fixed_bytes: int | None
     """Size of every encoded context; None if sizes differ."""
 
-    def encode(self, contexts: Contexts) -> tuple[bytes, IntArray]:
-        """Encode n contexts; return the joined bytes, and the start of each context and the end, (n + 1,)."""
+    def encode(self, contexts: Contexts) -> list[bytes]:
+        """Encode each of n contexts."""
 
     def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
         """Decode contexts into new arrays.
@@ -38,10 +39,10 @@ class DenseCodec:
         self._bytes = self._number.itemsize * size
         self.fixed_bytes: int | None = self._bytes
 
-    def encode(self, contexts: Contexts) -> tuple[bytes, IntArray]:
+    def encode(self, contexts: Contexts) -> list[bytes]:
         """See `ContextCodec.encode`."""
-        rows = contexts.values.reshape(contexts.n, self._size)
-        return rows.astype(self._number, copy=False).tobytes(), np.arange(contexts.n + 1) * self._bytes
+        encoded, size = contexts.values.astype(self._number, copy=False).tobytes(), self._bytes
+        return [encoded[start : start + size] for start in range(0, len(encoded), size)]
 
     def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
         """See `ContextCodec.decode`."""
@@ -63,11 +64,12 @@ class SparseCodec:
         self._pair = np.dtype([("index", "<i4"), ("value", number)])
         self.fixed_bytes: int | None = None
 
-    def encode(self, contexts: Contexts) -> tuple[bytes, IntArray]:
+    def encode(self, contexts: Contexts) -> list[bytes]:
         """See `ContextCodec.encode`."""
         pairs = np.empty(len(contexts.values), self._pair)
         pairs["index"], pairs["value"] = contexts.indices, contexts.values
-        return pairs.tobytes(), contexts.starts * self._pair.itemsize
+        encoded, bounds = pairs.tobytes(), (contexts.starts * self._pair.itemsize).tolist()
+        return [encoded[start:stop] for start, stop in pairwise(bounds)]
 
     def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
         """See `ContextCodec.decode`."""

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray
+from learners.base import BoolArray, Contexts, FloatArray
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec
 from service.store.records.layout import (
@@ -73,7 +74,7 @@ class BlockEncoder:
         n, fixed = contexts.n, self._contexts.fixed_bytes
         each = self._outcome_bytes + self._prediction.size + _BODY.size + self._evidence_bytes
         total = n * (each + (0 if self._is_whole(parts) else _SIZES.size) + parts.eligible.shape[1] // 8)
-        total += int(self._contexts.encode(contexts)[1][-1]) if fixed is None else n * fixed
+        total += sum(map(len, self._contexts.encode(contexts))) if fixed is None else n * fixed
         total += sum(map(len, parts.sent)) + sum(map(len, parts.actions))
         blocks = min(n, -(-total // BLOCK_BYTES))
         return [n * i // blocks for i in range(blocks + 1)]
@@ -84,49 +85,44 @@ class BlockEncoder:
         return self._contexts.fixed_bytes is not None and not varies
 
     def encode(
-        self, predictions: NewPredictions, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
+        self, predictions: NewPredictions, bounds: Sequence[int], tokens: Sequence[int], fingerprints: Sequence[bytes]
     ) -> list[bytes]:
         """See `RecordFormat.encode_blocks`."""
         heads, tails = self._bodies(predictions)
         size, seen = self._answer_bytes, (predictions.rounds_seen, predictions.changes_seen, self._n_labels)
-        answers, own, propensities = predictions.outputs.tobytes(), tokens.tolist(), predictions.propensities.tolist()
-        blocks = list[bytes]()
+        answers, propensities = predictions.outputs.tobytes(), predictions.propensities.tolist()
+        answered, prediction, blocks = self._answered.pack, self._prediction.pack, list[bytes]()
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
             varying = _count_varying(tails[start:stop])
             common = b"".join(tails[start][varying:])
-            bodies = [b"".join((heads[i], *tails[i][:varying])) for i in range(start, stop)]
+            bodies = [heads[i] + b"".join(tails[i][:varying]) for i in range(start, stop)]
             head = VERSION, stop - start, 0, size, len(common), fingerprint, predictions.expires_at, *seen
-            checked, end = [_HEAD.pack(*head)], 0
+            checked, end = _HEAD.pack(*head), 0
             for i, body in enumerate(bodies, start):
                 answer, p, end = answers[i * size : (i + 1) * size], propensities[i], end + len(body)
-                check = check_of(self._answered.pack(p, answer, *seen), body, common)
-                checked.append(self._prediction.pack(end, own[i], check, p, answer))
-            joined, outcomes = b"".join(checked), self._outcomes(predictions, start, stop)
-            counts = _CHECK.pack(check_of(joined)) + _OPEN_COUNT.pack(stop - start)
-            blocks.append(b"".join((joined, counts, outcomes, *bodies, common)))
+                check = check_of(answered(p, answer, *seen) + body + common)
+                checked += prediction(end, tokens[i], check, p, answer)
+            counts = _CHECK.pack(check_of(checked)) + _OPEN_COUNT.pack(stop - start)
+            blocks.append(b"".join((checked, counts, self._outcomes(predictions, start, stop), *bodies, common)))
         return blocks
 
-    def _bodies(self, predictions: NewPredictions) -> tuple[list[bytes], list[tuple[bytes, ...]]]:
+    def _bodies(self, predictions: NewPredictions) -> tuple[list[bytes], Sequence[tuple[bytes, ...]]]:
         """Return the begin of each body, and the parts that it ends with: context, actions and JSON."""
-        parts, n, size = predictions.parts, len(predictions.outputs), self._evidence_bytes
-        encoded, offsets = self._contexts.encode(predictions.contexts)
-        nothing, contexts = [b""] * n, [encoded[begin:end] for begin, end in pairwise(offsets.tolist())]
-        tails: list[tuple[bytes, ...]] = list(
-            zip(contexts, parts.actions or nothing, parts.sent or nothing, strict=True)
-        )
-        flags, masks, sizes = EVIDENCE, nothing, nothing
-        if not self._is_whole(parts):
-            flags, sizes = flags | SIZES_GIVEN, [_SIZES.pack(*map(len, tail)) for tail in tails]
-        if parts.eligible.shape[1]:
-            flags, masks = flags | ELIGIBLE, packed_masks(parts.eligible)
-        evidence, residuals = predictions.evidence.tobytes(), predictions.residual_uniforms.tolist()
-        at, held_out = predictions.predicted_at, predictions.holdout
-        moments = at.tolist() if isinstance(at, np.ndarray) else [at] * n
-        own = [flags] * n if held_out is None else [flags | HOLDOUT * held for held in held_out.tolist()]
-        heads = [
-            _BODY.pack(own[i], moments[i], residuals[i]) + sizes[i] + evidence[i * size : (i + 1) * size] + masks[i]
-            for i in range(n)
-        ]
+        parts, residuals, size = predictions.parts, predictions.residual_uniforms.tolist(), self._evidence_bytes
+        contexts, nothing = self._contexts.encode(predictions.contexts), [b""] * len(residuals)
+        tails = [*zip(contexts, parts.actions or nothing, parts.sent or nothing, strict=True)]
+        whole, at, held_out = self._is_whole(parts), predictions.predicted_at, predictions.holdout
+        flags = EVIDENCE | (0 if whole else SIZES_GIVEN) | (ELIGIBLE if parts.eligible.shape[1] else 0)
+        moments = at.tolist() if isinstance(at, np.ndarray) else [at] * len(residuals)
+        own = [flags] * len(residuals) if held_out is None else [flags | HOLDOUT * held for held in held_out.tolist()]
+        heads = list(map(_BODY.pack, own, moments, residuals))
+        if not whole:
+            heads = [head + _SIZES.pack(*map(len, tail)) for head, tail in zip(heads, tails, strict=True)]
+        if size:
+            evidence = predictions.evidence.tobytes()
+            heads = [head + evidence[i * size : (i + 1) * size] for i, head in enumerate(heads)]
+        if flags & ELIGIBLE:
+            heads = list(map(add, heads, packed_masks(parts.eligible)))
         return heads, tails
 
     def _outcomes(self, predictions: NewPredictions, start: int, stop: int) -> bytes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, IntArray, Rounds
+from learners.base import Contexts, Rounds
 from service.errors import StoreCorruptError
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.blocks import block_of
@@ -67,14 +67,14 @@ class RecordFormat:
         return self._blocks.bounds(contexts, parts)
 
     def encode_blocks(
-        self, predictions: NewPredictions, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
+        self, predictions: NewPredictions, bounds: Sequence[int], tokens: Sequence[int], fingerprints: Sequence[bytes]
     ) -> list[bytes]:
         """Encode n open predictions; return the record of each block.
 
         Args:
             predictions: n predictions.
             bounds: the start of each block, and n.
-            tokens: (n,), see `service.prediction_id`.
+            tokens: n, see `service.prediction_id`.
             fingerprints: 16 bytes for each block.
         """
         return self._blocks.encode(predictions, bounds, tokens, fingerprints)

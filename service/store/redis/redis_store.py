@@ -77,10 +77,10 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[bytes | None] | Tail:
         """See `Store.add_predictions`."""
-        named = [*keys.of_blocks(key.name, key.incarnation), *(keys.block(*key, block.id) for block in blocks)]
+        named = [*keys.of_blocks(*key), *[keys.block(*key, block.id) for block in blocks]]
         rounds, limit, last_at, newer, damage, changes = seen or Seen(-1, 0)
         args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, round(keep_seconds * 1000)]
-        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(block.record for block in blocks)])
+        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *[block.record for block in blocks]])
         total, items, *version = _unless_gone(key, reply)
         there: list[bytes | None] = items
         return there if total is None else decode_tail(total, items, *version)
@@ -92,7 +92,7 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
         """See `Store.add_feedback`."""
         order, encoded = feedback_codec.by_block(feedback)
         fixed = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
-        named = [*keys.of_blocks(key.name, key.incarnation), *(keys.block(*key, block) for block in encoded)]
+        named = [*keys.of_blocks(*key), *[keys.block(*key, block) for block in encoded]]
         parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
         reply = await self._run(_ADD_FEEDBACK, named, [*fixed, *parts], self._confirmed)
         replies: list[tuple[bytes, bytes]] = _unless_gone(key, reply)

@@ -1,0 +1,106 @@
+"""Choosing: a learner decides for contexts, another policy may answer some of them, and labels are drawn.
+
+For a learner with compiled kernels, this is one compiled call, because passing arguments from Python to compiled code
+costs more than the arithmetic of a decision.
+"""
+
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.answers import draw_answers_unchecked
+from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import compiled, decide_by_state, locate_by_state
+from learners.mathematics.exploration import draw_into
+from learners.mathematics.preparation import Preparer, Rule, prepared_by_rule
+
+
+class Instead(NamedTuple):
+    """The distributions of another policy, for some of n contexts."""
+
+    answered: BoolArray  # (n,), which contexts it answers; (0,) for none
+    distributions: FloatArray  # (n, K), or (0, 0) for none; those of other contexts are not used
+
+
+NOBODY = Instead(np.empty(0, np.bool_), np.empty((0, 0)))
+"""The learner answers all contexts."""
+
+
+class Choices(NamedTuple):
+    """The answers to n contexts, and the distributions that they were drawn from."""
+
+    distributions: FloatArray  # (n, K), or (n, 0) for rankings
+    evidence: FloatArray  # (n, E)
+    draws: Draws
+    sound: BoolArray  # (n,), whether propensity and evidence are finite
+
+
+def choose_unchecked(
+    learner: AnyLearner,
+    state: Any,
+    contexts: Contexts,
+    preparer: Preparer,
+    eligible: BoolArray,
+    instead: Instead,
+    uniforms: FloatArray,
+) -> Choices:
+    """Choose answers for n contexts. Arrays are not checked: invalid ones may crash the interpreter.
+
+    Args:
+        learner: decides.
+        state: its state; not changed.
+        contexts: before their preparation.
+        preparer: prepares them.
+        eligible: (n, K), with at least one eligible label in each row, or (n, 0) if every label is eligible.
+        instead: answers some of the contexts in the place of the learner.
+        uniforms: (n, U), in [0, 1), for U uniform numbers per answer.
+    """
+    if isinstance(learner, CompiledLearner) and not isinstance(_choose, FunctionType):
+        return _compiled_choices(learner, state, contexts, preparer, eligible, instead, uniforms)
+    distributions, evidence = learner.decide_unchecked(state, preparer(contexts), eligible)
+    if len(instead.answered):
+        distributions = np.where(instead.answered[:, np.newaxis], instead.distributions, distributions)
+    draws = draw_answers_unchecked(learner, Decisions(distributions, evidence), uniforms)
+    return Choices(distributions, evidence, draws, np.isfinite(draws.propensities) & np.isfinite(evidence).all(axis=1))
+
+
+def _compiled_choices(
+    learner: CompiledLearner[Any],
+    state: Any,
+    contexts: Contexts,
+    preparer: Preparer,
+    eligible: BoolArray,
+    instead: Instead,
+    uniforms: FloatArray,
+) -> Choices:
+    n = len(uniforms)
+    draws = Draws(np.empty(n, np.int64), np.empty(n), np.empty(n))
+    found = np.empty((n, learner.problem.n_labels)), np.empty((n, learner.evidence_size)), draws, np.empty(n, np.bool_)
+    _choose(learner.verbs.parameters, state, preparer.rule, contexts, eligible, instead, uniforms, *found)
+    return Choices(*found)
+
+
+@compiled
+def _choose(
+    parameters: Any,
+    state: Any,
+    rule: Rule,
+    contexts: Contexts,
+    eligible: BoolArray,
+    instead: Instead,
+    uniforms: FloatArray,
+    distributions: FloatArray,
+    evidence: FloatArray,
+    draws: Draws,
+    sound: BoolArray,
+) -> None:
+    prepared = locate_by_state(parameters, state, prepared_by_rule(rule, contexts))
+    decide_by_state(parameters, state, prepared, eligible, distributions, evidence)
+    for i in range(len(instead.answered)):
+        if instead.answered[i]:
+            distributions[i] = instead.distributions[i]
+    draw_into(distributions, uniforms[:, 0], draws.labels, draws.propensities, draws.residual_uniforms)
+    for i in range(len(sound)):
+        sound[i] = np.isfinite(draws.propensities[i]) and np.isfinite(evidence[i]).all()
