@@ -50,7 +50,7 @@ _BULK_PATIENCE = 30
 
 _Connection: TypeAlias = Connection | Confirmed
 
-_ADD_PREDICTIONS = record_script("counts", "read_entries", "add_predictions")
+_ADD_PREDICTIONS = record_script("add_predictions", "counts", "read_entries", "add_predictions_late")
 _ADD_FEEDBACK = record_script("counts", "blocks", "add_feedback")
 _READ_TAIL = record_script("read_entries", "read_tail")
 _PUBLISH_STATISTICS = script("publish_statistics")
