@@ -17,10 +17,11 @@ import redis
 
 from benchmarks.measurements.http import D
 from benchmarks.server import Server
+from service.choice.requests import PredictionRequest
 from service.compute import Compute
 from service.environment import Environment, system_environment
+from service.models.closing import feedback_rules, keep_seconds
 from service.prediction_id import PredictionId
-from service.choice.requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.rounds import PredictAnswer
@@ -95,10 +96,12 @@ async def _fill_from(
     for _ in batches:
         filled = [(world.environment.new_id(), tokens, record) for tokens, record in blocks]
         made = [Block(id_, record) for id_, _, record in filled]
-        await store.add_predictions(model.key, made, model.keep_seconds, None)
+        await store.add_predictions(model.key, made, keep_seconds(model.definition), None)
         ids = [PredictionId(model.name, id_, token) for id_, tokens, _ in filled for token in tokens]
         given = [Feedback(id_, i % 3 == 0, None) for i, id_ in enumerate(ids)]
-        await store.add_feedback(model.key, given, model.feedback_rules, world.environment.now())
+        await store.add_feedback(
+            model.key, given, feedback_rules(model.definition, model.learner), world.environment.now()
+        )
         await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in filled))
 
 

@@ -20,7 +20,7 @@ from service.environment import Environment
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
 from service.input_errors import InvalidInputError
 from service.models.changes import change_of
-from service.models.closing import learn_implied
+from service.models.closing import learn_implied, stored_policies
 from service.models.model import Limits, Model, new_model
 from service.models.model_summary import Summary, read_summary, summary_of
 from service.models.reading import reading_cost
@@ -79,7 +79,7 @@ class Catalogue:
             cost, definition.name, self._written, definition, incarnation
         )
         now = self._now()
-        if not await self._store.create_model(model.key, text, now, summary, model.stored_policies):
+        if not await self._store.create_model(model.key, text, now, summary, stored_policies(model.definition)):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
         log_warnings(model)
         return described(StoredModel(model.key, text, now, round_count=0, predictions=0, correct=0), model)
@@ -131,7 +131,9 @@ class Catalogue:
                 return True
             raise
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        done = await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
+        done = await self._store.change_model(
+            stored.key, count, change.encode(), summary, stored_policies(changed.definition)
+        )
         if done:
             log_warnings(changed, model)
         return done

@@ -73,7 +73,7 @@ class OpenPredictions:
             yield from self._of_rows(block.id, waiting)
 
     def _is_open(self, waiting: Waiting, now: float) -> bool:
-        return now <= waiting.expires_at or self._model.feedback_rules.accept_late
+        return now <= waiting.expires_at or self._model.definition.late_feedback == "accept"
 
     def _of_rows(self, block: str, waiting: Waiting) -> Iterator[PredictionLine]:
         model = self._model

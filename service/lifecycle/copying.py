@@ -18,7 +18,7 @@ from service.lifecycle.foreign_state import foreign_state
 from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFile, as_file_error, file_of, read_file
 from service.lifecycle.sessions import Sessions, current
 from service.models.changes import Change, Defined, Origin, check_policies
-from service.models.closing import check_closing
+from service.models.closing import check_closing, stored_policies
 from service.models.model import Limits, Model, check_limits
 from service.models.model_summary import summary_of
 from service.models.reading import stored_model
@@ -164,7 +164,7 @@ def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, Mod
     copy = ModelCopy(definition, history, "", snapshot, counts, imports=source.imports)
     model = stored_model(_stored(key, copy, origin.at))
     summary = summary_of(model, definition).model_dump_json(exclude_defaults=True)
-    return model, copy._replace(summary=summary, policies=model.stored_policies)
+    return model, copy._replace(summary=summary, policies=stored_policies(model.definition))
 
 
 def _counts(statistics: RoundStatistics, rounds: int) -> Counts:

@@ -10,6 +10,7 @@ from service.catalogue.stored import make_change
 from service.environment import Environment
 from service.errors import ShadowLagsError, ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
 from service.models.changes import Change, FromSnapshot, Promotion, read_change
+from service.models.closing import stored_policies
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model
 from service.models.model_summary import summary_of
@@ -93,7 +94,9 @@ class Promoting:
         if not await self._keep(model, found[0], state.snapshot, change):
             return False
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        done = await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
+        done = await self._store.change_model(
+            stored.key, count, change.encode(), summary, stored_policies(changed.definition)
+        )
         if done:
             await self._store.drop_shadow(stored.key, name)
         return done

@@ -10,6 +10,7 @@ from service.catalogue.stored import make_change
 from service.environment import Environment
 from service.errors import SnapshotNotFoundError
 from service.models.changes import Change, FromSnapshot, NewState, read_change
+from service.models.closing import stored_policies
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model
 from service.models.model_summary import summary_of
@@ -77,7 +78,9 @@ class Replacing:
         if isinstance(state, FromSnapshot):
             await kept_state(self._store, self._compute, changed, state.snapshot)  # a damaged one changes nothing
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        return await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
+        return await self._store.change_model(
+            stored.key, count, change.encode(), summary, stored_policies(changed.definition)
+        )
 
     async def _other_learner(self, stored: StoredModel, model: Model, state: FromSnapshot) -> dict[str, object] | None:
         """Return the learner that a kept snapshot belongs to; None if the model has it."""

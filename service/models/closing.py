@@ -1,4 +1,4 @@
-"""A model's policies for predictions that expire: checks, and their form in the store."""
+"""A model's policies for feedback and for predictions that expire: checks, and their form in the store."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,12 @@ from learners.registry import ALL_LEARNERS
 from service.input_errors import ClosingPolicyError, MissingFieldError, RewardNotAcceptedError
 from service.schemas.models import ModelDefinition
 from service.schemas.policies import ExpiryReward
+from service.store.base import FeedbackRules
+from service.store.stored_models import StoredPolicies
 from service.wording.values import joined, shown
+
+FORGET_AFTER = 3600.0
+"""Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
 
 KEPT_FOR_OUTAGES = 7 * 86_400.0
 """Seconds that an expired prediction waits to be closed, in case no worker runs."""
@@ -50,6 +55,22 @@ def policy_warnings(definition: ModelDefinition) -> list[str]:
         'learn: "on_arrival" counts feedback at once, but silence only after the window. With many open predictions, '
         'the model swings from label to label; choose "at_window_close".'
     ]
+
+
+def keep_seconds(definition: ModelDefinition) -> float:
+    """Return how long the store keeps a prediction; longer if it must be closed, so that an outage loses none."""
+    return definition.window_seconds + (KEPT_FOR_OUTAGES if closing_rule(definition) else FORGET_AFTER)
+
+
+def stored_policies(definition: ModelDefinition) -> StoredPolicies:
+    """Return the policies that the store follows without a worker."""
+    retention = "" if definition.retain_seconds is None else repr(definition.retain_seconds)
+    return StoredPolicies(closing_rule(definition), retention, resting_rule(definition))
+
+
+def feedback_rules(definition: ModelDefinition, learner: AnyLearner) -> FeedbackRules:
+    """Return how the store judges feedback."""
+    return FeedbackRules(definition.late_feedback == "accept", learner.needs_true_label)
 
 
 def closing_rule(definition: ModelDefinition) -> str:

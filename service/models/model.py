@@ -20,15 +20,11 @@ from service.input_errors import (
 )
 from service.models.action_models import completed_definition, smaller_of
 from service.models.changes import Change, Defined, FromSnapshot, after, check_learner, check_policies
-from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
+from service.models.closing import check_closing
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.schemas.models import LearnerChoice, ModelDefinition
-from service.store.base import FeedbackRules
 from service.store.records.parts import LogRows
-from service.store.stored_models import ModelKey, StoredPolicies
-
-FORGET_AFTER = 3600.0
-"""Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
+from service.store.stored_models import ModelKey
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,28 +122,6 @@ class Model:
         definition = self.definition.model_copy(update={"learner": choice, "mode": "online"})
         learner, served_by = build_learner(definition), self.served_by or self.learner
         return dataclasses.replace(self, definition=definition, learner=learner, served_by=served_by, digest=b"")
-
-    @cached_property
-    def keep_seconds(self) -> float:
-        """How long the store keeps a prediction; longer if it must be closed, so that an outage loses none."""
-        return self.definition.window_seconds + (KEPT_FOR_OUTAGES if self.closing else FORGET_AFTER)
-
-    @cached_property
-    def closing(self) -> str:
-        """The rule by which the store closes its expired predictions; "" if it does not."""
-        return closing_rule(self.definition)
-
-    @cached_property
-    def stored_policies(self) -> StoredPolicies:
-        """The policies that the store follows without a worker."""
-        retention = self.definition.retain_seconds
-        return StoredPolicies(self.closing, "" if retention is None else repr(retention), resting_rule(self.definition))
-
-    @cached_property
-    def feedback_rules(self) -> FeedbackRules:
-        """How the store judges feedback."""
-        accepts_late = self.definition.late_feedback == "accept"
-        return FeedbackRules(accepts_late, self.learner.needs_true_label)
 
 
 def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:

@@ -19,7 +19,7 @@ from service.input_errors import (
     LabelNeededError,
     UnknownLabelError,
 )
-from service.models.closing import reward_refused
+from service.models.closing import feedback_rules, reward_refused
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.prediction_id import wire_form
@@ -28,7 +28,7 @@ from service.replicas.upkeep import Upkeep
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
 from service.schemas.plain_bodies import GivenFeedback
 from service.schemas.rounds import FeedbackAnswer
-from service.store.base import Feedback, FeedbackResult, FeedbackStatus
+from service.store.base import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
 from service.store.records.outcomes import Outcome
 from service.wording.values import quoted, shown
 
@@ -128,7 +128,7 @@ class FeedbackJoiner:
     async def _rules_change(self, model: Model) -> bool:
         """Check whether another worker has changed the rules of feedback for a model."""
         await self._replica.catch_up()
-        return self._replica.model.feedback_rules != model.feedback_rules
+        return _rules_of(self._replica.model) != _rules_of(model)
 
     @property
     def _room(self) -> int:
@@ -139,13 +139,17 @@ class FeedbackJoiner:
 
     async def _join(self, feedback: Sequence[Feedback]) -> list[FeedbackResult]:
         model, environment = self._replica.model, self._environment
-        results = await environment.store.add_feedback(model.key, feedback, model.feedback_rules, environment.now())
+        results = await environment.store.add_feedback(model.key, feedback, _rules_of(model), environment.now())
         statuses = {status for status, _ in results}
         if FeedbackStatus.EXPIRED in statuses and await self._rules_change(model):
             return await self._join(feedback)
         recorded = [outcome.round for status, outcome in results if status is FeedbackStatus.RECORDED and outcome]
         self._upkeep.note_rounds(max(recorded, default=0))
         return results
+
+
+def _rules_of(model: Model) -> FeedbackRules:
+    return feedback_rules(model.definition, model.learner)
 
 
 def _read(model: Model, request: GivenFeedback) -> Feedback:

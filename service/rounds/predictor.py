@@ -9,6 +9,7 @@ from service.compute import FIRST_CALL, INLINE_COST
 from service.environment import Environment
 from service.errors import PredictionConflictError, StoreUnavailableError, WagerError
 from service.input_errors import InvalidInputError
+from service.models.closing import keep_seconds
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.replicas.folding.reading import TYPICAL_NONZEROS
@@ -58,6 +59,7 @@ class Predictor:
         self._first_model = replica.model
         self._most_of: Model | None = None
         self._most = 1  # requests of that model that are decided together
+        self._keep_seconds = 0.0  # of its predictions
         self._is_compiled = False  # the first decision may compile kernels
         self._expects_rounds = False
         self._commits = GroupCommit[PredictionRequest, PredictAnswer]()
@@ -184,7 +186,7 @@ class Predictor:
                     raise _ModelChangedError
                 decided = await self._decide(model, seen, requests)
                 blocks = [block for each in decided for block in map(Block, each.blocks, each.records)]
-                stored = await self._environment.store.add_predictions(model.key, blocks, model.keep_seconds, seen)
+                stored = await self._environment.store.add_predictions(model.key, blocks, self._keep_seconds, seen)
                 if not isinstance(stored, Tail):
                     return decided, stored
                 self._expects_rounds = True
@@ -225,6 +227,7 @@ class Predictor:
         model = self._replica.model
         if self._most_of is not model:
             self._most_of, self._most = model, self._most_of_model(model)
+            self._keep_seconds = keep_seconds(model.definition)
         return max(1, self._most // (slots or 1))
 
     @staticmethod

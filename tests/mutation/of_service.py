@@ -279,11 +279,11 @@ SERVICE = (
             "test_feedback_is_recorded_once_and_then_a_duplicate",
         ),
         errors=(
-            ("no true label needed", "Model.feedback_rules", "self.learner.needs_true_label", "False"),
+            ("no true label needed", "closing.py:feedback_rules", "learner.needs_true_label", "False"),
             (
                 "predictions expire with the window",
-                "Model.keep_seconds",
-                "KEPT_FOR_OUTAGES if self.closing else FORGET_AFTER",
+                "closing.py:keep_seconds",
+                "KEPT_FOR_OUTAGES if closing_rule(definition) else FORGET_AFTER",
                 "0.0",
             ),
             ("another model's id is accepted", "_converted", "given.model not in ('', model)", "False"),

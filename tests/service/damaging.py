@@ -11,6 +11,7 @@ from learners.base import Contexts
 from service.choice.requests import PredictionRequest
 from service.contexts.sparse import SparseContext, SparseFeatures
 from service.environment import Environment
+from service.models.closing import feedback_rules
 from service.models.model import Model
 from service.prediction_id import PredictionId, tokens_of
 from service.rounds.session import ModelSession
@@ -66,10 +67,10 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
     ids = [
         PredictionId(model.name, block, token)
         for block, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
-        for token in tokens[start:stop].tolist()
+        for token in tokens[start:stop]
     ]
     feedback = [Feedback(id_, bool(rng.random() < 0.7), None) for id_ in ids]
-    await store.add_feedback(model.key, feedback, model.feedback_rules, START)
+    await store.add_feedback(model.key, feedback, feedback_rules(model.definition, model.learner), START)
 
 
 async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) -> None:

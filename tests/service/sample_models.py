@@ -15,6 +15,7 @@ from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
 from learners.mathematics.preparation import Preparation, prepare
 from learners.registry import ALL_LEARNERS
 from service.compute import Compute
+from service.models.closing import feedback_rules
 from service.models.model import Limits, Model, new_model
 from service.models.reading import stored_model
 from service.prediction_id import PredictionId, tokens_of
@@ -80,7 +81,7 @@ async def play(
     records = model.choice.records.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
     await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
     spans = zip(names, pairwise(bounds), strict=True)
-    own = [(block, token) for block, (start, stop) in spans for token in tokens[start:stop].tolist()]
+    own = [(block, token) for block, (start, stop) in spans for token in tokens[start:stop]]
     ids = [PredictionId(model.name, *each) for each in own]
     truths = model.choice.answers.form.encode(
         rng.permutation(labels)
@@ -89,7 +90,7 @@ async def play(
         Feedback(id_, None, truth) if model.learner.needs_true_label else Feedback(id_, bool(rng.random() < 0.7), None)
         for id_, truth in zip(ids, truths, strict=True)
     ]
-    results = await store.add_feedback(model.key, feedback, model.feedback_rules, now)
+    results = await store.add_feedback(model.key, feedback, feedback_rules(model.definition, model.learner), now)
     assert {result.status for result in results} <= {FeedbackStatus.RECORDED}
 
 

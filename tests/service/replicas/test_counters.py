@@ -8,6 +8,7 @@ import pytest
 from service.catalogue.repair import search
 from service.catalogue.round_log import LogReader
 from service.errors import StoreCorruptError
+from service.models.closing import feedback_rules
 from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.store import keys
@@ -57,7 +58,9 @@ async def test_a_log_that_differs_from_its_counter_accepts_no_feedback(
     model, id_ = await damaged(store, name, damage)
     before = await store.command("XLEN", keys.log(*model.key))
     with pytest.raises(StoreCorruptError):
-        await store.add_feedback(model.key, [Feedback(id_, True, None)], model.feedback_rules, START)
+        await store.add_feedback(
+            model.key, [Feedback(id_, True, None)], feedback_rules(model.definition, model.learner), START
+        )
     assert await store.command("XLEN", keys.log(*model.key)) == before
 
 

@@ -58,7 +58,7 @@ def record(fact: dict[str, Any], number: int) -> bytes:
         fact["at"] + WINDOW,
         0,
     )
-    (block,) = FORM.encode_blocks(made, [0, 1], np.full(1, SINGLE), [bytes(16)])
+    (block,) = FORM.encode_blocks(made, [0, 1], [SINGLE], [bytes(16)])
     truth = outputs.tobytes() if fact["correct"] else None
     return as_round(block, 0, (fact["correct"], fact["at"] + fact["delay"], number), truth)
 

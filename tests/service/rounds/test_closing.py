@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from service.errors import StoreError, StoreFullError, StoreUnavailableError
+from service.models.closing import keep_seconds
 from service.models.model import Model
 from service.models.reading import stored_model
 from service.rounds.session_cache import SessionCache
@@ -145,7 +146,7 @@ async def test_open_predictions_survive_a_long_outage(store: RedisStore, store_u
     async with with_predictions(store_url, name, Clock()):
         pass
     model = await _model(store, name)
-    assert model.keep_seconds == WINDOW + 7 * 86_400.0
+    assert keep_seconds(model.definition) == WINDOW + 7 * 86_400.0
     with raw(store_url) as client:
         assert client.ttl(keys.block(*model.key, "p0")) > 7 * 86_400.0
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
+from service.models.closing import keep_seconds
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import definition, make_model
 from tests.service.workers import Clock, worker
@@ -95,4 +96,4 @@ async def test_the_window_uses_the_workers_clock(store_url: str, name: str) -> N
 
 async def test_a_prediction_is_kept_for_an_hour_after_its_window(store: RedisStore, name: str) -> None:
     """For an hour after the window, late feedback gets another answer than feedback on an unknown prediction."""
-    assert (await make_model(store, name, window_seconds=WINDOW)).keep_seconds == WINDOW + 3600.0
+    assert keep_seconds((await make_model(store, name, window_seconds=WINDOW)).definition) == WINDOW + 3600.0

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from service.prediction_id import PredictionId
+from service.prediction_id import SINGLE, PredictionId
 from service.store.base import Block, FeedbackStatus
 from service.store.stored_models import ModelKey, StoredPolicies
 from tests.service.store.samples import FORMAT, NOW, WINDOW, sample_made
@@ -45,7 +45,7 @@ async def outcomes(scenario: Scenario) -> list[tuple[int, int, float]]:
 def inactive(block: str) -> list[Block]:
     """Return a prediction that must be activated."""
     made = sample_made(1)._replace(inactive=np.array([True]))
-    return [Block(block, FORMAT.encode_blocks(made, [0, 1], np.array([-1]), [bytes(16)])[0])]
+    return [Block(block, FORMAT.encode_blocks(made, [0, 1], [SINGLE], [bytes(16)])[0])]
 
 
 async def activate(scenario: Scenario, block: str, now: float = NOW) -> FeedbackStatus:

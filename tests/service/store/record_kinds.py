@@ -61,7 +61,7 @@ def record_of(kind: Kind, alone: bool) -> tuple[bytes, list[int]]:
     bounds = [0, 1, 2, 3] if alone else [0, 3]
     tokens, made, fingerprints = tokens_of(bounds, "secret"), made_of(kind), [bytes(16)] * (3 if alone else 1)
     blocks = kind.format.encode_blocks(made, bounds, tokens, fingerprints)
-    return blocks[0], (tokens[:1] if alone else tokens).tolist()
+    return blocks[0], tokens[:1] if alone else tokens
 
 
 def with_each_byte_changed(record: bytes, mask: int) -> list[bytes]:
@@ -84,7 +84,7 @@ async def judged(
     names = [f"b{i}" for i in range(len(records))]
     for name, record in zip(["before", *names, "after"], [whole, *records, whole], strict=True):
         await store.command("SET", keys.block(*key, name), record)
-    about = tokens_of([0, 3], "secret").tolist()
+    about = tokens_of([0, 3], "secret")
     ids = [*ids_in("before", about), *(own for name in names for own in ids_in(name, tokens)), *ids_in("after", about)]
     results = await store.add_feedback(key, [Feedback(own, True, None) for own in ids], kind.rules, NOW)
     assert {result.status for result in [*results[:3], *results[-3:]]} == {FeedbackStatus.RECORDED}

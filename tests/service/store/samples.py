@@ -49,7 +49,7 @@ def sample_made(n: int, label: int = 2) -> NewPredictions:
 def sample_predictions(*ids: str, label: int = 2) -> list[Block]:
     """Return such predictions, one block each."""
     n = len(ids)
-    tokens = np.full(n, SINGLE)
+    tokens = [SINGLE] * n
     return list(map(Block, ids, FORMAT.encode_blocks(sample_made(n, label), range(n + 1), tokens, [bytes(16)] * n)))
 
 
@@ -70,7 +70,7 @@ def ids_in(block: str, tokens: Iterable[int]) -> list[PredictionId]:
 
 def sample_ids(block: str, n: int) -> list[PredictionId]:
     """Return the ids of the n predictions of `sample_block`."""
-    return ids_in(block, tokens_of([0, n], block).tolist())
+    return ids_in(block, tokens_of([0, n], block))
 
 
 class BlockOffsets(NamedTuple):

@@ -177,8 +177,8 @@ def test_tokens_encode_the_position_and_noise() -> None:
     bounds = [0, 1, 200, 700]
     tokens, others = tokens_of(bounds, "secret"), tokens_of(bounds, "Secret")
     assert tokens[0] == others[0] == SINGLE
-    assert (tokens[1:] % 65536).tolist() == [*range(199), *range(500)]
-    noise = [*(tokens[1:] // 65536).tolist(), *(others[1:] // 65536).tolist()]
+    assert [token % 65536 for token in tokens[1:]] == [*range(199), *range(500)]
+    noise = [token // 65536 for token in (*tokens[1:], *others[1:])]
     assert len(set(noise)) == len(noise)
     assert max(noise) < 2**32
-    assert tokens_of(range(4), "secret").tolist() == [SINGLE] * 3
+    assert tokens_of(range(4), "secret") == [SINGLE] * 3

@@ -94,7 +94,7 @@ async def test_records_of_extreme_sizes_survive(store: RedisStore, name: str, ca
     assert await store.add_predictions(key, [Block("b", record)], WINDOW, None) == [None]
     waiting = form.waiting(await store.command("GET", keys.block(*key, "b")))
     assert waiting is not None
-    given = [Feedback(own, True, None) for own in ids_in("b", tokens.tolist())]
+    given = [Feedback(own, True, None) for own in ids_in("b", tokens)]
     for some in (given[: n // 2], given[n // 2 :]):
         await store.add_feedback(key, some, rules, NOW)
     rows = read_entries(form, (await store.read_tail(key, 0, 1_000_000)).entries, 0).rows
@@ -106,7 +106,7 @@ async def test_records_of_extreme_sizes_survive(store: RedisStore, name: str, ca
             ("residual_uniform", made.residual_uniforms),
             ("evidence", made.evidence),
             ("predicted_at", np.asarray(made.predicted_at)),
-            ("token", tokens),
+            ("token", np.array(tokens)),
         ):
             assert table[column].tobytes() == expected.tobytes(), column
         assert set(table["rounds_seen"].tolist()) == {made.rounds_seen}

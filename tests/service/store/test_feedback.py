@@ -143,7 +143,7 @@ async def test_answers_of_any_length_are_compared_as_bytes(scenario: Scenario, f
     shape = RecordFormat(form, 1, DenseCodec(1))
     numbers, half, outputs = np.ones((3, 1)), np.full(3, 0.5), form.rows(np.array(rows[:1] * 3))
     made = NewPredictions(outputs, half, half, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
-    records = shape.encode_blocks(made, range(4), np.full(3, SINGLE), [bytes(16)] * 3)
+    records = shape.encode_blocks(made, range(4), [SINGLE] * 3, [bytes(16)] * 3)
     for expected in (None, without_bodies(records[0])):
         heads = await scenario.store.add_predictions(scenario.key, list(map(Block, "abc", records)), WINDOW, None)
         assert heads == [expected] * 3

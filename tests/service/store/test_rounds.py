@@ -46,7 +46,7 @@ def test_the_table_has_times_and_round_numbers(sample: Sample) -> None:
     assert table["round"].tolist() == list(range(1, n + 1))
     assert table["rounds_seen"].tolist() == [sample.made.rounds_seen] * n
     assert table["predicted_at"].tolist() == table["feedback_at"].tolist() == [sample.made.predicted_at] * n
-    assert table["token"].tolist() == tokens_of(sample.bounds, "secret").tolist()
+    assert table["token"].tolist() == tokens_of(sample.bounds, "secret")
     assert {len(record) for record in as_rounds(sample)} == {sample.format.round_bytes}
     together = sample.format.table([b"".join(as_rounds(sample))])
     assert together.tobytes() == table.tobytes()
