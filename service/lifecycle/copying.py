@@ -22,6 +22,7 @@ from service.models.closing import check_closing, stored_policies
 from service.models.model import Limits, Model, check_limits
 from service.models.model_summary import summary_of
 from service.models.reading import stored_model
+from service.models.unreadable import unreadable_definition
 from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.store.base import Snapshot
 from service.store.copies import Counts, ModelCopy
@@ -132,7 +133,7 @@ class Copying:
                 raise ModelExistsError(f"model {quoted(name)} was deleted and created again during the copy", "name")
             imports = await self._store.read_imports(stored.key)
             if _positions(before) == _positions(imports):  # so the state has exactly the rounds before them
-                definition = await self._compute.run(name, json.loads, stored.definition)
+                definition = await self._compute.run(name, _definition_in, stored)
                 history = stored.history[: snapshot.change_count]
                 return stored, _Source(name, definition, history, snapshot, tuple(imports))
         raise StoreUnavailableError(f"rounds are imported into model {quoted(name)} too fast for a copy; try again")
@@ -143,6 +144,13 @@ class Copying:
             raise ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
         log_warnings(model)
         return described(_stored(model.key, copy, now), model)
+
+
+def _definition_in(stored: StoredModel) -> dict[str, Any]:
+    try:
+        return dict(json.loads(stored.definition))
+    except (ValueError, TypeError, RecursionError) as error:  # it became unreadable after the session had read it
+        raise unreadable_definition(stored.key.name, error) from error
 
 
 def _positions(imports: Sequence[ImportedSource]) -> dict[str, int]:

@@ -48,6 +48,9 @@ _ERRORS = responses(
 )
 
 
+_BATCH_ERRORS = responses(input_errors.BatchTooLargeError, input_errors.IdentifierError, errors.StoreCorruptError)
+
+
 def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     """Return the routes of predictions.
 
@@ -64,7 +67,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         check_model(request.model, "model")
         return await rounds.predict(request.model, prediction_request(request))
 
-    @routes.post("/predict/batch", responses=responses(input_errors.BatchTooLargeError, input_errors.IdentifierError))
+    @routes.post("/predict/batch", responses=_BATCH_ERRORS)
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
         """Predict for many contexts together. The response has a prediction or a problem for each, in order."""
         given = _given(batch)

@@ -24,7 +24,7 @@ _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
 _DEFINED = _SCHEMA.pop("$defs")  # openapi.json lists them among its components, except the following one
 _SCHEMA["properties"]["actions"]["anyOf"][0]["items"] = _DEFINED["LoggedAction"]
-_RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError) | {
+_RESPONSES = responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError) | {
     200: {
         "description": "One `RoundLine` in JSON per line.",
         "content": {_NDJSON: {"schema": _SCHEMA}},

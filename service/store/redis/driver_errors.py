@@ -1,5 +1,6 @@
 """Translates the driver's errors to the service's errors."""
 
+import re
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -20,6 +21,10 @@ _NO_RIGHT = ("NOPERM", "ACL failure", "The user executing the script")
 """Prefixes of the errors for missing permissions, in and outside of scripts."""
 
 
+_IN_A_SCRIPT = re.compile(r",? ?script: \w+, on @?user_script:\d+\.?|@?user_script:\d+: ")
+"""Where in a script a server raised an error."""
+
+
 def translating_errors(method: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P, Coroutine[Any, Any, _T]]:
     """Wrap a method so that it raises the service's errors instead of the driver's."""
 
@@ -38,11 +43,12 @@ def translating_errors(method: Callable[_P, Coroutine[Any, Any, _T]]) -> Callabl
 def translated_error(error: Exception) -> StoreError:
     """Return the service's error for one of the driver's."""
     message = f"{error or type(error).__name__}"
+    plain = _IN_A_SCRIPT.sub("", message)
     match error:
         case exceptions.OutOfMemoryError():
             return StoreFullError("the store has reached its memory limit, or its disk is almost full")
         case exceptions.ResponseError() if message.startswith("MISCONF"):  # it cannot write its log or its dump
-            return StoreFullError(f"the store refuses writes: {message}")
+            return StoreFullError(f"the store refuses writes: {plain}")
         case exceptions.ResponseError() if message.startswith("WRONGTYPE"):
             return StoreCorruptError("a key of the store holds the wrong type of value")
         case exceptions.AskError():
@@ -50,13 +56,13 @@ def translated_error(error: Exception) -> StoreError:
         case exceptions.ResponseError() if isinstance(error, exceptions.NoPermissionError) or message.startswith(
             _NO_RIGHT
         ):
-            detail = f"the store's user lacks a permission: {message}"
+            detail = f"the store's user lacks a permission: {plain}"
         case exceptions.ReadOnlyError():
-            detail = f"the store refuses writes: READONLY {message}"
+            detail = f"the store refuses writes: READONLY {plain}"
         case exceptions.ResponseError() if message.startswith(_NO_WRITES):
-            detail = f"the store refuses writes: {message}"
+            detail = f"the store refuses writes: {plain}"
         case exceptions.ResponseError() if message.startswith("CORRUPT") or "user_script" in message:
-            return StoreCorruptError(f"a model's data in the store cannot be used: {message}")
+            return StoreCorruptError(f"a model's data in the store cannot be used: {plain}")
         case _:
-            detail = f"the store does not answer: {message}"
+            detail = f"the store does not answer: {plain}"
     return StoreUnavailableError(detail)
