@@ -1,6 +1,6 @@
 """The environment of a worker: store, threads, clocks, random numbers. Tests pass their own."""
 
-import base64
+import binascii
 import os
 import time
 from collections.abc import Callable
@@ -37,6 +37,10 @@ def system_environment(store: Store, compute: Compute) -> Environment:
     return Environment(store, compute, time.time, np.random.default_rng(), _new_id)
 
 
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+
+
 def _new_id() -> str:
     """Return 20 characters: milliseconds since the epoch and 9 unpredictable random bytes."""
-    return base64.urlsafe_b64encode(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(9)).decode()
+    unsafe = binascii.b2a_base64(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(9), newline=False)
+    return unsafe.translate(_URL_SAFE).decode()

@@ -136,7 +136,7 @@ class RoundImporter:
             await replica.catch_up_locked()
             if replica.model is not model:
                 return None
-            chance = chance_of(model, requests, environment.rng)
+            chance = chance_of(model, requests, environment.rng.random)
             basis = Basis(model, replica.state, replica.seen, now)
             if rounds[0].answer is None:
                 return await run(cost, model.name, drawn_predictions, basis, rounds, chance)

@@ -23,7 +23,7 @@ class Basis(NamedTuple):
     """What decisions take into account."""
 
     model: Model
-    state: Any  # of its learner; nobody changes it meanwhile
+    state: Any  # of its learner; nobody changes it until then
     seen: Seen  # the rounds and changes in the state
     now: float  # seconds since the epoch
 
@@ -52,11 +52,13 @@ class Decided(NamedTuple):
     records: list[bytes]  # of the blocks
 
 
-def chance_of(model: Model, requests: Sequence[PredictionRequest], rng: np.random.Generator) -> Chance:
+def chance_of(
+    model: Model, requests: Sequence[PredictionRequest], random: Callable[[int | tuple[int, ...]], FloatArray]
+) -> Chance:
     """Draw the random numbers of n requests with the same number of slots."""
     n, holdout = len(requests), model.definition.holdout
-    uniforms = rng.random((n, requests[0].options.top or 1, model.choice.uniforms))
-    return Chance(uniforms, None if holdout is None else rng.random(n) < holdout.fraction)
+    uniforms = random((n, requests[0].options.top or 1, model.choice.uniforms))
+    return Chance(uniforms, None if holdout is None else random(n) < holdout.fraction)
 
 
 def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, new_id: Callable[[], str]) -> Decided:

@@ -33,9 +33,9 @@ class _Waiting(NamedTuple):
 class GroupCommit(Generic[Item, Result]):
     """Groups items into batches.
 
-    What is alone is handled at once, in the task that submits it. What arrives meanwhile waits, and becomes the next
-    batch, in a task of its own: a submitter that is cancelled takes no other with it. If a batch raises, all its items
-    fail with that error.
+    What is alone is handled at once, in the task that submits it. What arrives until it is done waits, and becomes the
+    next batch, in a separate task: a submitter that is cancelled takes no other with it. If a batch raises, all its
+    items fail with that error.
 
     Args:
         at_once: maximum batches in flight, in the order of their items. Further batches start only if they are full.

@@ -211,7 +211,7 @@ class Predictor:
     async def _decide(self, model: Model, seen: Seen, requests: Sequence[PredictionRequest]) -> list[Decided]:
         """Decide in parts, so that other models get a turn between long ones."""
         environment, choice, slots = self._environment, model.choice, requests[0].options.top or 1
-        chance, decided = chance_of(model, requests, environment.rng), list[Decided]()
+        chance, decided = chance_of(model, requests, environment.rng.random), list[Decided]()
         basis = Basis(model, self._replica.state, seen, environment.now())
         for part in choice.parts(requests):
             some = requests[part]

@@ -7,7 +7,7 @@ _MACHINERY = (
 )
 _ERRORS = "service.errors service.input_errors"
 _WORDS = (
-    f"{_ERRORS} service.schemas service.request_context service.strict_body service.actions service.slots "
+    f"{_ERRORS} service.schemas service.request_context service.strict_body service.actions "
     "service.contexts service.prediction_id service.tuples service.wording"
 )
 _STORE = "service.store service.store.records"
@@ -28,6 +28,7 @@ ROOMS: dict[str, str] = {
     "learners.actions": f"{_GROUND} learners.kernels learners.context_checks learners.checks",
     "learners.algorithms": f"{_MACHINERY} learners.actions learners.mathematics learners.output_spaces",
     "learners.answers": f"{_MACHINERY} learners.mathematics",
+    "learners.choosing": f"{_MACHINERY} learners.answers learners.mathematics",
     "learners.registry": "learners.algorithms",
     "learners.codec": f"{_GROUND} learners.registry",
     "learners.new_models": f"{_GROUND} learners.registry",
@@ -45,7 +46,7 @@ ROOMS: dict[str, str] = {
     ),
     "learners.estimators.processes": "",
     "learners.warming": (
-        f"{_GROUND} learners.actions learners.algorithms learners.answers learners.evaluation "
+        f"{_GROUND} learners.actions learners.algorithms learners.answers learners.choosing learners.evaluation "
         "learners.evaluation.off_policy learners.mathematics learners.registry"
     ),
     "learners.__main__": "learners.warming",
@@ -82,14 +83,16 @@ ROOMS: dict[str, str] = {
     "service.actions": (
         f"{_ERRORS} service.strict_body service.wording service.contexts {_STORE} learners.base learners.actions"
     ),
-    "service.slots": f"{_ERRORS} learners.base",
     "service.environment": "service.compute service.models service.store",
     "service.access": f"{_ERRORS} service.wording service.environment service.store service.store.access",
     "service.models": (
         f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.answers learners.mathematics learners.new_models "
-        "learners.registry service.compute"
+        "learners.registry service.choice service.compute"
     ),
-    "service.candidates": f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.mathematics service.models",
+    "service.choice": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.answers learners.choosing learners.mathematics "
+        "service.compute"
+    ),
     "service.replicas": (
         f"service.errors service.schemas {_STORE} {_GROUND} learners.codec learners.growth learners.evaluation "
         "service.compute service.models"
@@ -100,11 +103,11 @@ ROOMS: dict[str, str] = {
     ),
     "service.rounds": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.mathematics service.compute service.environment "
-        "service.per_item service.models service.candidates service.replicas"
+        "service.per_item service.choice service.models service.replicas"
     ),
     "service.imports": (
-        f"{_WORDS} {_STORE} {_GROUND} service.compute service.environment service.models service.candidates "
-        "service.replicas service.rounds"
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers service.choice service.compute service.environment "
+        "service.models service.replicas service.rounds"
     ),
     "service.visits": f"service.errors service.compute service.environment {_STORE} service.models service.shadows",
     "service.catalogue": (
@@ -129,13 +132,13 @@ ROOMS: dict[str, str] = {
     ),
     "service.observability": (f"{_ERRORS} service.request_context service.store service.replicas service.insight"),
     # the interface
-    "service.api.responses": f"{_WORDS} service.compute service.per_item",
+    "service.api.responses": f"{_WORDS} service.choice service.compute service.per_item",
     "service.api.middleware": (
         f"{_WORDS} service.compute service.store service.store.access service.access service.observability "
         "service.api.responses"
     ),
     "service.api.resources": (
-        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.evaluation "
+        f"{_WORDS} service.choice service.store service.compute service.per_item service.catalogue service.evaluation "
         "service.imports service.insight service.lifecycle service.rounds service.observability service.api.responses "
         "service.api.middleware"
     ),

@@ -1,4 +1,4 @@
-"""The laws of group commit: a lone item is handled at once, and what arrives meanwhile is handled together."""
+"""The laws of group commit: a lone item is handled at once, and what arrives until then is handled together."""
 
 import asyncio
 import gc
@@ -43,7 +43,7 @@ async def turn(times: int = 5) -> None:
 def submitted(
     commits: GroupCommit[int, int], handler: Handler, *items: int, room: int = 256
 ) -> list[asyncio.Task[int]]:
-    """Submit items, each in a task of its own."""
+    """Submit items, each in a separate task."""
     return [asyncio.ensure_future(commits.submit(item, handler, room)) for item in items]
 
 
