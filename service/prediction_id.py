@@ -33,7 +33,7 @@ def wire_form(model: str, block: str, token: int) -> str:
 def wire_forms(model: str, block: str, tokens: Sequence[int]) -> list[str]:
     """Return the wire forms of the ids of one block."""
     if SINGLE in tokens:
-        return [wire_form(model, block, token) for token in tokens]
+        return [f"{model}:{block}"]  # it is alone
     begin = f"{model}:{block}:"
     return [begin + token for token in map(str, tokens)]
 

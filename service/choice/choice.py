@@ -12,7 +12,7 @@ from service.choice.answers import Answers, Shown
 from service.choice.candidates import Candidates
 from service.choice.errors import TooFewChoicesError, TopTooLargeError
 from service.choice.overrides import Override
-from service.choice.requests import Options, PredictionRequest
+from service.choice.requests import NO_OPTIONS, Options, PredictionRequest
 from service.contexts.kind import ContextKind
 from service.input_errors import (
     BaselineNeededError,
@@ -236,6 +236,8 @@ class Choice(ABC):
             InvalidInputError: if an option does not fit the model; names the field.
         """
         options, holdout = request.options, self.definition.holdout
+        if options is NO_OPTIONS and holdout is None:
+            return
         if options.baseline is None and holdout is not None and holdout.policy == "baseline":
             detail = "missing; the holdout of this model answers the baseline of each request"
             raise BaselineNeededError(detail, "baseline")

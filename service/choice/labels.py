@@ -62,6 +62,7 @@ class LabelChoice(Choice):
         self.contexts = context_kind(features)
         self.preparation = Preparation(features.norm, features.norm_bound, features.intercept, features.size)
         self.norm = ContextCheck(self.contexts, self.preparation, learner.context_norm)
+        self._refuses = self.norm.refuses
         self.records = RecordFormat(self.answers.form, evidence_size, self.contexts.codec, since=since)
         self.uniforms = uniforms_per_answer(learner)
 
@@ -83,7 +84,8 @@ class LabelChoice(Choice):
         if request.actions is not None:
             raise ActionsNotAllowedError("the model has labels, so its requests bring no actions", "actions")
         context = self.contexts.check(request.context)
-        self.norm.check(context)
+        if self._refuses:
+            self.norm.check(context)
         return request if context is request.context else request._replace(context=context)
 
     def count(self, request: PredictionRequest) -> int:
@@ -118,7 +120,7 @@ class LabelChoice(Choice):
 
     def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
         """See `Choice.fit_together`."""
-        if self.norm.refuses or not self.answers.has_distribution:
+        if self._refuses or not self.answers.has_distribution:
             return False
         if not all([each.options is NO_OPTIONS and each.actions is None for each in requests]):  # noqa: C419  faster
             return False

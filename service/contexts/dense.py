@@ -50,6 +50,16 @@ class DenseKind(ContextKind[list[float]]):
         """See `ContextKind.claims`."""
         return isinstance(given, list)
 
+    def check(self, context: object) -> list[float]:
+        """See `ContextKind.check`."""
+        if type(context) is list and len(context) == self._size and not self._rounds:
+            return context
+        return super().check(context)
+
+    def reading_cost(self, given: object) -> int:
+        """See `ContextKind.reading_cost`."""
+        return self.cost_of(len(given)) if type(given) is list else super().reading_cost(given)
+
     def checked(self, context: list[float]) -> list[float]:
         """See `ContextKind.checked`."""
         if len(context) != self._size:

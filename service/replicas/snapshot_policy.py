@@ -36,9 +36,10 @@ class SnapshotPolicy:
     @property
     def has_many_rounds(self) -> bool:
         """Whether enough new rounds and changes exist to write a snapshot without waiting for the next upkeep."""
-        if self._new < SNAPSHOT_EVERY or self._now() - self._begun_at < SNAPSHOT_PAUSE:
+        new = self._new
+        if new < SNAPSHOT_EVERY or self._now() - self._begun_at < SNAPSHOT_PAUSE:
             return False
-        return self._new >= self._replica.bytes // self._replica.model.choice.records.round_bytes
+        return new >= self._replica.bytes // self._replica.model.choice.records.round_bytes
 
     @property
     def is_due(self) -> bool:

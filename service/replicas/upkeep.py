@@ -76,10 +76,9 @@ class Upkeep:
         await self._write_if_due()
 
     def _start_if_due(self) -> None:
-        lag = self._lag
+        lag, waiting = self._lag, self._newest_round - self._replica.round_count
         many = FOLD_EVERY_IF_LATE if lag else FOLD_EVERY
-        due = self.rounds_waiting >= many or (lag and self._is_late) or self._snapshots.has_many_rounds
-        if due and self.idle:
+        if (waiting >= many or (lag and self._is_late) or self._snapshots.has_many_rounds) and self.idle:
             self._task = asyncio.create_task(self._run_quietly())
 
     @property
