@@ -1,4 +1,4 @@
-"""Runs one worker as `wager serve` does, or a baseline: `python -m benchmarks.launch APPLICATION PORT`."""
+"""Runs one worker as `wager serve` does, and reports standstills: `python -m benchmarks.launch PORT`."""
 
 import sys
 
@@ -8,24 +8,18 @@ from service.commands.serve import connection_settings
 from service.settings import Settings
 
 
-def main(application: str, port: int) -> None:
-    """Run an application until a signal.
-
-    Args:
-        application: module and factory, such as `benchmarks.server:app_under_test`.
-        port: on 127.0.0.1.
-    """
-    served = connection_settings(Settings()) if application.startswith("benchmarks.server:") else {}
+def main(port: int) -> None:
+    """Run a worker on a port of 127.0.0.1 until a signal."""
     uvicorn.run(
-        application,
+        "benchmarks.server:app_under_test",
         factory=True,
         port=port,
         access_log=False,
         log_level="warning",
         timeout_graceful_shutdown=1,
-        **served,
+        **connection_settings(Settings()),
     )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(int(sys.argv[1]))

@@ -1,6 +1,6 @@
 """Fills a model's log quickly: through the store's own scripts, without HTTP and without learning in between.
 
-A session makes one batch of predictions. The filler stores their records many times under new ids and gives feedback.
+A session makes some predictions. The filler stores their records many times under new ids and gives feedback.
 The log is as long and as large as after that many requests, but repeats the same contexts. The filler deletes
 predictions as soon as they have feedback: the store would expire them later, and millions do not fit next to the log.
 """
@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import redis
 
-from benchmarks.measurements.http import D
 from benchmarks.server import Server
+from benchmarks.traffic import D
 from service.choice.requests import PredictionRequest
 from service.compute import Compute
 from service.environment import Environment, system_environment
@@ -70,7 +70,7 @@ async def predict(session: ModelSession, n: int, seed: int, together: int = BATC
     return ids
 
 
-async def fill(world: World, session: ModelSession, rounds: int, together: int = BATCH) -> None:
+async def fill(world: World, session: ModelSession, rounds: int, together: int = BATCH, distinct: int = BATCH) -> None:
     """Append rounds to the log; the number is rounded down to whole batches. One round in three is right.
 
     Args:
@@ -78,13 +78,14 @@ async def fill(world: World, session: ModelSession, rounds: int, together: int =
         session: of the model.
         rounds: their number.
         together: predictions that were made together; the rounds of one block are one entry of the log.
+        distinct: different predictions; it divides `BATCH`. Fewer of them are made sooner.
     """
     tokens: defaultdict[str, list[int]] = defaultdict(list)
-    for _, block, token in await predict(session, BATCH, seed=3, together=together):
+    for _, block, token in await predict(session, distinct, seed=3, together=together):
         tokens[block].append(token)
     named = [keys.block(*session.model.key, block) for block in tokens]
     records: list[bytes] = await world.store.command("MGET", *named)
-    batches, blocks = iter(range(rounds // BATCH)), list(zip(tokens.values(), records, strict=True))
+    batches, blocks = iter(range(rounds // BATCH)), BATCH // distinct * list(zip(tokens.values(), records, strict=True))
     await asyncio.gather(*(_fill_from(batches, world, session, blocks) for _ in range(PIPELINES)))
     await world.store.command("UNLINK", *named)
 

@@ -17,7 +17,6 @@ from benchmarks.measurements import (
     http,
     latency,
     many,
-    scale,
     simulation,
     standstill,
     startup,
@@ -41,7 +40,7 @@ class Section(NamedTuple):
 SECTIONS = {
     "fold": Section("Folds, one core", fold.rows, partial(fold.rows, n=5_000)),
     "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
-    "http": Section("Single requests", http.rows, partial(http.rows, n=400, repeats=1)),
+    "http": Section("Single requests", http.rows, partial(http.rows, n=200, turns=1, models=20, retained=2_000)),
     "actions": Section("Actions with features", requests.rows, partial(requests.rows, n=200)),
     "latency": Section("Latency at a given rate", latency.rows, partial(latency.rows, seconds=2.0, n=4_000)),
     "batches": Section("Batches", batches.rows, partial(batches.rows, batches=8)),
@@ -52,7 +51,6 @@ SECTIONS = {
     ),
     "blocking": Section("Nothing blocks", blocking.rows),
     "costliest": Section("The costliest models", costliest.rows),
-    "scale": Section("Workers and models", scale.rows),
     "balancing": Section("Models balanced by name", balancing.rows),
     "many": Section("Ten thousand models", many.rows, partial(many.rows, models=200, active=50, n=1_000)),
     "history": Section(

@@ -22,7 +22,7 @@ from service.store.embedded.server import AppendFsync, EmbeddedServer
 _QUIET_SECONDS, _QUIET_SHARE, _QUIET_WITHIN = 0.5, 0.1, 180.0
 
 _SNAPSHOT_AGE = "BENCH_SNAPSHOT_AGE"
-_LAUNCHER = ("benchmarks.launch", "benchmarks.server:app_under_test")
+_LAUNCHER = ("benchmarks.launch",)
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -57,7 +57,13 @@ class Server(NamedTuple):
 
     def store_busy_seconds(self) -> float:
         """Return the processor seconds of the store so far, over all threads."""
-        return _busy_seconds(self.store_pid)
+        return _busy_seconds(self.store_pid) if self.store_pid else 0.0
+
+    def connections(self) -> dict[int, set[str]]:
+        """Return the open connections to the first port, by process id of the worker that accepted them."""
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        open_ones = {f"socket:[{line[9]}]" for line in lines if line[1].endswith(f":{self.port:04X}")}
+        return {pid: open_ones & _open_files(pid) for pid in self.pids}
 
     @property
     def port(self) -> int:
@@ -80,9 +86,7 @@ def running(
         snapshot_age: `SNAPSHOT_AGE` of the workers; None keeps the service's.
         launcher: module that runs a worker, and its arguments before the port.
     """
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        store = stack.enter_context(EmbeddedServer(Path(folder), appendfsync))
+    with _store(appendfsync) as store, contextlib.ExitStack() as stack:
         environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url, "WAGER_HOST": "127.0.0.1"}
         if snapshot_age is not None:
             environment[_SNAPSHOT_AGE] = str(snapshot_age)
@@ -94,31 +98,65 @@ def running(
 
 
 @contextlib.contextmanager
-def running_baseline(factory: str) -> Iterator[Server]:
-    """Run one worker of an application of `benchmarks.baselines`, without a store."""
-    launcher = ("benchmarks.launch", f"benchmarks.baselines:{factory}")
-    with _launched(launcher, os.environ | _ONE_THREAD) as (port, process):
-        _wait_for(port, process)
-        yield Server((port,), (process.pid,), "", 0)
+def serving(workers: int) -> Iterator[Server]:
+    """Run `wager serve` with some workers, which share a port, on a fresh embedded store."""
+    with _store("everysec") as store:
+        options = ("--store-url", store.url, "--workers", str(workers), "--port")
+        with _launched(("service", "serve", *options), dict(os.environ), subprocess.DEVNULL) as (port, process):
+            yield Server((port,), _workers(port, process, workers), store.url, store.pid or 0)
 
 
 @contextlib.contextmanager
-def _launched(launcher: Sequence[str], environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+def running_baseline(factory: str = "plain_fastapi", workers: int = 1) -> Iterator[Server]:
+    """Run an application of `benchmarks.baselines` with uvicorn, without a store. The workers share a port."""
+    options = ("--factory", "--no-access-log", "--log-level", "warning", "--timeout-keep-alive", "75")
+    command = ("uvicorn", f"benchmarks.baselines:{factory}", *options, "--workers", str(workers), "--port")
+    with _launched(command, dict(os.environ)) as (port, process):
+        yield Server((port,), _workers(port, process, workers), "", 0)
+
+
+@contextlib.contextmanager
+def _store(appendfsync: AppendFsync) -> Iterator[EmbeddedServer]:
+    with tempfile.TemporaryDirectory() as folder, EmbeddedServer(Path(folder), appendfsync) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def _launched(
+    launcher: Sequence[str], environment: dict[str, str], output: int | None = None
+) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
     command = [sys.executable, "-m", *launcher, str(port)]
-    process = subprocess.Popen(command, env=environment)
+    process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
     try:
         yield port, process
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(30)
 
 
 def _busy_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Return the processor seconds of all threads of a process, also of those that have ended."""
+    return time.clock_gettime(~pid << 3 | 2)  # the process's clock, as clock_getcpuclockid(3) returns it
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it was closed after the listing
+            found.add(str(entry.readlink()))
+    return found
+
+
+def _workers(port: int, process: subprocess.Popen[bytes], workers: int) -> tuple[int, ...]:
+    """Wait until the workers serve; return their process ids."""
+    _wait_for(port, process)
+    if workers == 1:
+        return (process.pid,)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return tuple(int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

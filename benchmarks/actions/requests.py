@@ -12,9 +12,9 @@ import httpx2
 import numpy as np
 import uvloop
 
-from benchmarks.driver import drive, post
 from benchmarks.report import Row, at_least
 from benchmarks.server import Server, running, running_baseline
+from benchmarks.traffic import drive, post
 
 CONNECTIONS, ACTIONS, REPEATS = 32, 50, 5
 CATALOGUE = 2_000
@@ -23,7 +23,7 @@ WANTED = 1.2
 
 def rows(n: int = 1_500) -> list[Row]:
     """Return a row for actions that repeat and one for actions that never do."""
-    with running() as server, running_baseline("plain_fastapi") as plain:
+    with running() as server, running_baseline("fastapi_with_actions") as plain:
         for name in ("catalogue", "fresh"):
             body = {"name": name, "features": {"kind": "named"}, "actions": {"features": {"kind": "named"}}}
             httpx2.post(f"http://127.0.0.1:{server.port}/models", json=body).raise_for_status()
@@ -45,9 +45,9 @@ def _row(server: Server, plain: Server, what: str, model: str, n: int) -> Row:
 
 
 def _rate(server: Server, model: str, n: int, seed: int) -> float:
-    outcome = uvloop.run(drive(server.port, predictions(model, n, seed), CONNECTIONS, keep=True))
+    outcome = uvloop.run(drive(server.port, predictions(model, n, seed), CONNECTIONS))
     if seed == 99:
-        uvloop.run(drive(server.port, feedback(model, outcome.bodies), CONNECTIONS))
+        uvloop.run(drive(server.port, feedback(model, outcome.answers), CONNECTIONS))
     return outcome.rate
 
 

@@ -3,14 +3,12 @@
 import tempfile
 from pathlib import Path
 
-import uvloop
-
 from benchmarks.balancer import balancing, installed
-from benchmarks.cost import Meters, read_meters
-from benchmarks.measurements.hot import play
-from benchmarks.measurements.http import create_model
+from benchmarks.cost import Meters
+from benchmarks.measurements.hot import cost_of_decisions
 from benchmarks.report import Row, seen
 from benchmarks.server import Server, running
+from benchmarks.traffic import create_model
 
 WORKERS, MODELS = 2, [f"m{i}" for i in range(10)]
 
@@ -28,12 +26,7 @@ def rows(n: int = 8_000) -> list[Row]:
 
 def _measure(server: Server, balance: str, n: int) -> Meters:
     with tempfile.TemporaryDirectory() as folder, balancing(Path(folder), server.ports, balance) as port:
-        balanced = server._replace(ports=(port,))
-        uvloop.run(play(balanced, n // 4, 99, MODELS))
-        server.wait_until_quiet()
-        before = read_meters(server)
-        uvloop.run(play(balanced, n, 1, MODELS))
-        return read_meters(server).per(before, n)
+        return cost_of_decisions(server._replace(ports=(port,)), n, MODELS)
 
 
 def _row(balance: str, found: Meters, by_connections: Meters) -> Row:

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import uvloop
 
-from benchmarks.driver import drive, post
-from benchmarks.measurements.http import REPEATS, SMALL, create_model
 from benchmarks.report import Row, at_least, of_goal, print_rows
 from benchmarks.server import Server, running
+from benchmarks.traffic import REPEATS, SMALL, create_model, drive, post
 
 ITEMS, CONNECTIONS = 500, 2
 WANTED = 115_000  # decisions per second
@@ -53,9 +52,9 @@ def play(server: Server, name: str, batches: int, seed: int) -> Played:
     """Make all predictions, then give feedback on all of them."""
 
     async def seconds() -> float:
-        made = await drive(server.port, prediction_batches(name, batches, seed), CONNECTIONS, keep=True)
-        given = await drive(server.port, feedback_batches(made.bodies), CONNECTIONS, keep=True)
-        recorded = sum(body.count(b'"recorded"') for body in given.bodies)
+        made = await drive(server.port, prediction_batches(name, batches, seed), CONNECTIONS)
+        given = await drive(server.port, feedback_batches(made.answers), CONNECTIONS)
+        recorded = sum(body.count(b'"recorded"') for body in given.answers)
         if recorded != batches * ITEMS:
             raise RuntimeError(f"{recorded} of {batches * ITEMS} feedbacks were recorded")
         return made.seconds + given.seconds

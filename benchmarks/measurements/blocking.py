@@ -12,40 +12,20 @@ from collections.abc import Iterator
 import numpy as np
 import uvloop
 
-from benchmarks.driver import post
-from benchmarks.measurements.http import SMALL, Shape, create_model, predictions
 from benchmarks.report import Row, at_most, print_rows
 from benchmarks.server import Server, running
+from benchmarks.traffic import SMALL, Shape, ask, create_model, post, predictions
+from service.load.http.client import Client
+from service.load.http.target import Target
 
-LARGE = Shape(10, 400, None)  # K·d = 4,000: dense SOBA keeps 128 MB
+LARGE = Shape(10, 400)  # K·d = 4,000: dense SOBA keeps 128 MB
 PER_SECOND, BATCH = 100, 16
 SNAPSHOT_AGE = -27.0  # seconds; the size of the state adds to it: about one snapshot every five seconds
 
 
-class Client:
-    """Keep-alive connections to the server, opened on demand."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
-
-    async def ask(self, request: bytes) -> bytes:
-        """Send a request and return the body of its answer.
-
-        Raises:
-            RuntimeError: if the status is not 200; the message holds the body.
-        """
-        while self._free and self._free[-1][0].at_eof():  # the server closes idle connections
-            self._free.pop()
-        pair = self._free.pop() if self._free else await asyncio.open_connection("127.0.0.1", self._port)
-        reader, writer = pair
-        writer.write(request)
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        body = await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r\n")[0]))
-        if not head.startswith(b"http/1.1 200"):
-            raise RuntimeError(body.decode())
-        self._free.append(pair)
-        return body
+def client_of(server: Server) -> Client:
+    """Return a client with enough connections that no request waits for one."""
+    return Client(Target.parse(f"http://127.0.0.1:{server.port}"), PER_SECOND, timeout=300.0)
 
 
 async def latencies(client: Client, requests: Iterator[bytes], seconds: float) -> list[float]:
@@ -55,7 +35,7 @@ async def latencies(client: Client, requests: Iterator[bytes], seconds: float) -
     async def one(i: int) -> float:
         due = started + i / PER_SECOND
         await asyncio.sleep(due - time.perf_counter())
-        await client.ask(next(requests))
+        await ask(client, next(requests))
         return time.perf_counter() - due
 
     return list(await asyncio.gather(*(one(i) for i in range(int(seconds * PER_SECOND)))))
@@ -65,9 +45,9 @@ async def teach(client: Client, name: str) -> None:
     """Predict with the large model and give it feedback, until cancelled."""
     contexts = LARGE.contexts(BATCH, seed=1)
     while True:
-        made = json.loads(await client.ask(post("/predict/batch", _json(model=name, contexts=contexts))))
+        made = json.loads(await ask(client, post("/predict/batch", _json(model=name, contexts=contexts))))
         said = [{"prediction_id": each["prediction_id"], "correct": True} for each in made["predictions"]]
-        await client.ask(post("/feedback/batch", _json(feedback=said)))
+        await ask(client, post("/feedback/batch", _json(feedback=said)))
 
 
 def _json(**body: object) -> bytes:
@@ -76,17 +56,18 @@ def _json(**body: object) -> bytes:
 
 async def compare(server: Server, seconds: float) -> tuple[list[float], list[float]]:
     """Return the small model's latencies, alone and alongside the large model, measured alternately."""
-    client, quiet, alongside = Client(server.port), [], []
-    for seed in range(3):
-        requests = predictions("/predict", "small", int(seconds * PER_SECOND), seed)
-        quiet += await latencies(client, requests, seconds)
-        teaching = asyncio.create_task(teach(Client(server.port), "large"))
-        requests = predictions("/predict", "small", int(seconds * PER_SECOND), seed)
-        alongside += await latencies(client, requests, seconds)
-        teaching.cancel()
-        await asyncio.wait([teaching])
-        if not teaching.cancelled():
-            teaching.result()
+    quiet, alongside = list[float](), list[float]()
+    async with client_of(server) as client:
+        for seed in range(3):
+            requests = predictions(["small"], int(seconds * PER_SECOND), seed)
+            quiet += await latencies(client, requests, seconds)
+            teaching = asyncio.create_task(teach(client, "large"))
+            requests = predictions(["small"], int(seconds * PER_SECOND), seed)
+            alongside += await latencies(client, requests, seconds)
+            teaching.cancel()
+            await asyncio.wait([teaching])
+            if not teaching.cancelled():
+                teaching.result()
     return quiet, alongside
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.measurements import scale
-from benchmarks.measurements.hot import LAG, WORKERS, measure_hot
-from benchmarks.measurements.http import SMALL, create_model
+from benchmarks.measurements.hot import LAG, WORKERS, cost_of_decisions, measure_hot
 from benchmarks.measurements.memory import WHAT, measure_memory
 from benchmarks.report import Row, print_rows, seen
 from benchmarks.server import running
 from benchmarks.sizing import CORE, SHARD_MEMORY, Costs, HotCosts, LinearCost, fit, hot_limit, plan
+from benchmarks.traffic import SMALL, create_model
 from service.schemas.models import ModelDefinition
 
 REQUESTS = (10_000, 100_000, 1_000_000)  # per second
@@ -20,10 +19,10 @@ _RETAINED: int = ModelDefinition.model_fields["retain_rounds"].default
 def measure_costs(n: int, workers: Sequence[int] = WORKERS) -> Costs:
     """Measure the costs of a decision on one worker, and on a model that several workers serve."""
     with running() as server:
-        for i in range(_MODELS):
-            create_model(server, f"m{i}", algorithm="gaptron")
-        scale.measure(server, _MODELS, n // 4, seed=99)
-        cost = scale.measure(server, _MODELS, n, seed=1).cost
+        names = [f"m{i}" for i in range(_MODELS)]
+        for name in names:
+            create_model(server, name, algorithm="gaptron")
+        cost = cost_of_decisions(server, n, names)
         memory = measure_memory(server, 10 * n)
     return Costs(
         worker_seconds=cost.worker_seconds,

@@ -15,15 +15,15 @@ import numpy as np
 import pydantic
 import uvloop
 
-from benchmarks.driver import post
-from benchmarks.measurements.blocking import Client, latencies
-from benchmarks.measurements.http import SMALL, create_model, predictions
+from benchmarks.measurements.blocking import client_of, latencies
 from benchmarks.report import Row, at_most, print_rows, seen
 from benchmarks.server import Server, running
+from benchmarks.traffic import SMALL, ask, create_model, post, predictions
 from learners.answers import answer_kind
 from learners.base import AnyLearner, LearnerError, Problem
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
 from learners.registry import ALL_LEARNERS
+from service.load.http.client import Client
 from service.settings import Settings
 
 PER_SECOND = 100
@@ -101,7 +101,7 @@ def create(server: Server, name: str, definition: Definition) -> None:
     body = {
         "name": name,
         "labels": [str(k) for k in range(problem.n_labels)],
-        "features": {"kind": "dense", "size": problem.n_features, "norm": "scale"},
+        "features": {"kind": "dense", "size": problem.n_features, "norm": "scale", "intercept": False},
         "learner": {"algorithm": definition.algorithm} | definition.hyperparameters,
         "retain_rounds": 0,
     }
@@ -125,26 +125,25 @@ async def teach(client: Client, request: bytes, definition: Definition) -> None:
         "ranking": {"true_labels": labels[::-1]},
     }.get(answer_kind(definition.learner), {"true_label": labels[1]})
     while True:
-        made = json.loads(await client.ask(request))["predictions"]
+        made = json.loads(await ask(client, request))["predictions"]
         said = [{"prediction_id": each["prediction_id"]} | truth for each in made]
-        await client.ask(post("/feedback/batch", json.dumps({"feedback": said}).encode()))
+        await ask(client, post("/feedback/batch", json.dumps({"feedback": said}).encode()))
 
 
 async def measure(server: Server, definition: Definition | None, seconds: float) -> tuple[float, float]:
     """Return the small model's p99 and the longest standstill, in milliseconds. Without a definition, it runs alone."""
-    client, n = Client(server.port), int(seconds * PER_SECOND)
-    teaching = None
-    if definition is not None:
-        request = batch(definition.algorithm, definition)
-        teaching = asyncio.create_task(teach(Client(server.port), request, definition))
-    await client.ask(post("/bench/standstill", b"{}"))
-    waits = await latencies(client, predictions("/predict", "small", n, 1), seconds)
-    standstill = json.loads(await client.ask(post("/bench/standstill", b"{}")))["cpu_seconds"]
-    if teaching is not None:
-        if teaching.done():
-            teaching.result()
-        teaching.cancel()
-        await asyncio.wait([teaching])
+    async with client_of(server) as client:
+        teaching = None
+        if definition is not None:
+            teaching = asyncio.create_task(teach(client, batch(definition.algorithm, definition), definition))
+        await ask(client, post("/bench/standstill", b"{}"))
+        waits = await latencies(client, predictions(["small"], int(seconds * PER_SECOND), 1), seconds)
+        standstill = json.loads(await ask(client, post("/bench/standstill", b"{}")))["cpu_seconds"]
+        if teaching is not None:
+            if teaching.done():
+                teaching.result()
+            teaching.cancel()
+            await asyncio.wait([teaching])
     return float(np.quantile(waits, 0.99)) * 1000, standstill * 1000
 
 

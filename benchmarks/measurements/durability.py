@@ -1,38 +1,35 @@
 """The cost of durable acknowledgements: no fsync, one per second, one per write."""
 
+import contextlib
 from typing import get_args
 
 import numpy as np
+import uvloop
 
-from benchmarks.measurements.http import CONNECTIONS, REPEATS, SERVICE, SMALL, by_own_driver, create_model
+from benchmarks.measurements.hot import CONNECTIONS, MODEL, play
 from benchmarks.report import Row, seen
-from benchmarks.server import running, running_baseline
+from benchmarks.server import running
+from benchmarks.traffic import REPEATS, create_model
 from service.store.embedded.server import AppendFsync
 
-_PATHS = ("/predict", "/feedback")
-_LEAST: AppendFsync = "no"
-
-
-def rates(setting: AppendFsync, n: int) -> list[float]:
-    """Return the rate of each path, as a share of the plain FastAPI application's."""
-    with running(appendfsync=setting) as server, running_baseline("plain_fastapi") as plain:
-        create_model(server, "bench", algorithm="gaptron")
-        servers = {SERVICE: server, "FastAPI": plain}
-        by_own_driver(servers, "bench", n // 5, 99, SMALL)
-        runs = [by_own_driver(servers, "bench", n, seed, SMALL) for seed in range(REPEATS)]
-    return [float(np.median([run[path][SERVICE].rate / run[path]["FastAPI"].rate for run in runs])) for path in _PATHS]
+_SETTINGS: list[AppendFsync] = sorted(get_args(AppendFsync), key=lambda name: name != "no")
 
 
 def rows(n: int = 2_000) -> list[Row]:
-    """Return a row for each setting and path, compared with the same path without fsync."""
-    taken = {setting: rates(setting, n) for setting in sorted(get_args(AppendFsync), key=lambda name: name != _LEAST)}
+    """Return a row for each setting, compared with no fsync. A ratio is the median of turns, as other load varies."""
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(running(appendfsync=setting)) for setting in _SETTINGS]
+        for server in servers:
+            create_model(server, MODEL, algorithm="gaptron")
+            uvloop.run(play(server, n // 2, seed=99))
+        seconds = np.array([[uvloop.run(play(each, n, seed)).seconds for each in servers] for seed in range(REPEATS)])
+    rates, ratios = np.median(n / seconds, axis=0), np.median(seconds[:, :1] / seconds, axis=0)
     return [
         seen(
-            f"POST {path}, {CONNECTIONS} connections, appendfsync {setting}",
-            f"{shares[i]:.2f} of a plain FastAPI application",
-            f"{taken[_LEAST][i]:.2f} with appendfsync {_LEAST}",
-            shares[i] / taken[_LEAST][i],
+            f"predictions and feedback in turn, {CONNECTIONS} connections, appendfsync {setting}",
+            f"{rate:,.0f} decisions/s",
+            f"{rates[0]:,.0f} decisions/s with appendfsync {_SETTINGS[0]}",
+            float(ratio),
         )
-        for setting, shares in taken.items()
-        for i, path in enumerate(_PATHS)
+        for setting, rate, ratio in zip(_SETTINGS, rates, ratios, strict=True)
     ]

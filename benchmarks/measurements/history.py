@@ -8,12 +8,11 @@ import numpy as np
 import uvloop
 
 from benchmarks.cost import read_meters
-from benchmarks.driver import Outcome, drive
 from benchmarks.log_filler import BATCH, World, environment, fill, fold, open_session, unwritten
-from benchmarks.measurements.http import CONNECTIONS, REPEATS, D, create_model, feedback, predictions
 from benchmarks.measurements.memory import memory_rows
 from benchmarks.report import Row, at_least, at_most, print_rows, seen
 from benchmarks.server import Server, running
+from benchmarks.traffic import CONNECTIONS, REPEATS, D, Played, create_model, drive, feedback, predictions
 from learners.base import FloatArray
 from service.choice.requests import PredictionRequest
 
@@ -64,14 +63,14 @@ class Taken(NamedTuple):
 async def play(server: Server, name: str, n: int, seed: int) -> list[Taken]:
     """Send n predictions, then their feedback."""
 
-    async def timed(requests: Iterator[bytes]) -> tuple[Taken, Outcome]:
+    async def timed(requests: Iterator[bytes]) -> tuple[Taken, Played]:
         before = read_meters(server)
-        outcome = await drive(server.port, requests, CONNECTIONS, keep=True)
+        outcome = await drive(server.port, requests, CONNECTIONS)
         spent = read_meters(server).per(before, n)
         return Taken(outcome.rate, spent.worker_seconds + spent.store_seconds), outcome
 
-    predicting, made = await timed(predictions("/predict", name, n, seed))
-    giving, _ = await timed(feedback("/feedback", made.bodies))
+    predicting, made = await timed(predictions([name], n, seed))
+    giving, _ = await timed(feedback(made.answers))
     return [predicting, giving]
 
 

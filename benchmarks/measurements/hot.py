@@ -4,20 +4,17 @@ Each client gives feedback on its prediction and then predicts again, so predict
 worker finds new rounds of other workers before nearly every prediction.
 """
 
-import asyncio
 import contextlib
-import itertools
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import httpx2
 import uvloop
 
+from benchmarks import traffic
 from benchmarks.cost import Meters, read_meters
-from benchmarks.measurements.http import SMALL, create_model
 from benchmarks.server import Server, running
+from benchmarks.traffic import create_model, predictions
 from service.load.http.client import Client
-from service.load.http.sender import OK
 from service.load.http.target import Target
 
 WORKERS = (1, 2, 4)
@@ -39,11 +36,16 @@ def measure_hot(workers: int, n: int, lag: float = 0.0) -> Meters:
     with running(workers) as server:
         create_model(server, MODEL, algorithm="gaptron")
         allow_lag(server, MODEL, lag)
-        uvloop.run(play(server, n // 4, seed=99))
-        server.wait_until_quiet()
-        before = read_meters(server)
-        uvloop.run(play(server, n, seed=1))
-        return read_meters(server).per(before, n)
+        return cost_of_decisions(server, n)
+
+
+def cost_of_decisions(server: Server, n: int, models: Sequence[str] = (MODEL,)) -> Meters:
+    """Measure the cost per decision over n decisions on models in turn."""
+    uvloop.run(play(server, n // 4, 99, models))
+    server.wait_until_quiet()
+    before = read_meters(server)
+    uvloop.run(play(server, n, 1, models))
+    return read_meters(server).per(before, n)
 
 
 def allow_lag(server: Server, model: str, seconds: float) -> None:
@@ -52,24 +54,9 @@ def allow_lag(server: Server, model: str, seconds: float) -> None:
     httpx2.patch(url, json=body, headers={"If-Match": "*"}).raise_for_status()
 
 
-async def play(server: Server, n: int, seed: int, models: Sequence[str] = (MODEL,)) -> None:
+async def play(server: Server, n: int, seed: int, models: Sequence[str] = (MODEL,)) -> traffic.Played:
     """Play n decisions on models in turn, by concurrent clients of all workers."""
-    contexts = zip(itertools.cycle(models), SMALL.contexts(n, seed), strict=False)
     async with contextlib.AsyncExitStack() as stack:
         targets = [Target.parse(f"http://127.0.0.1:{port}") for port in server.ports]
         clients = [await stack.enter_async_context(Client(target, CONNECTIONS)) for target in targets]
-        await asyncio.gather(*(_decide(client, contexts) for client in clients for _ in range(CONNECTIONS)))
-
-
-async def _decide(client: Client, contexts: Iterator[tuple[str, list[float]]]) -> None:
-    for i, (model, context) in enumerate(contexts):
-        made = await _ask(client, "/predict", {"model": model, "context": context})
-        await _ask(client, "/feedback", {"prediction_id": made["prediction_id"], "correct": i % 3 == 0})
-
-
-async def _ask(client: Client, path: str, body: dict[str, object]) -> dict[str, object]:
-    answer = await client.call("POST", path, json.dumps(body).encode())
-    if answer.status != OK:
-        raise RuntimeError(f"{path}: {answer.status} {answer.body.decode(errors='replace')}")
-    decoded: dict[str, object] = json.loads(answer.body)
-    return decoded
+        return await traffic.play(CONNECTIONS * clients, predictions(models, n, seed), in_turn=True)

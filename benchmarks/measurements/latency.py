@@ -6,17 +6,15 @@ service another one: on a machine with few cores they compete, and a row says if
 """
 
 import itertools
-import json
 import math
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import uvloop
 
-from benchmarks.measurements.http import CONNECTIONS, SMALL, create_model
 from benchmarks.report import Row, at_most, print_rows, seen
 from benchmarks.server import running, running_baseline
+from benchmarks.traffic import CONNECTIONS, create_model, feedback_bodies, prediction_bodies
 from service.load import report
 from service.load.http.client import Client
 from service.load.http.loops import Pace, Requests, closed_loop, open_loop
@@ -60,21 +58,10 @@ class Path:
         self.lag.merge(lag)
 
 
-def prediction_bodies(n: int) -> list[bytes]:
-    """Return n different bodies for /predict."""
-    return [json.dumps({"model": MODEL, "context": context}).encode() for context in SMALL.contexts(n, seed=1)]
-
-
-def feedback_bodies(answers: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the feedback for each prediction; one in three is right."""
-    for i, answer in enumerate(answers):
-        yield json.dumps({"prediction_id": json.loads(answer)["prediction_id"], "correct": i % 3 == 0}).encode()
-
-
 async def capacity(baseline: Client, n: int) -> float:
     """Return the requests per second that the baseline answers in a closed loop over `CONNECTIONS`."""
     for count in (n // 4, n):  # the first warms up
-        requests = Requests("POST", "/predict", prediction_bodies(count))
+        requests = Requests("POST", "/predict", prediction_bodies([MODEL], count, seed=1))
         found = await closed_loop(baseline, requests.encoded(baseline.target), CONNECTIONS)
     return found.achieved
 
@@ -85,13 +72,13 @@ async def measure(ports: tuple[int, int], seconds: float, n: int) -> tuple[float
     async with service, baseline:
         rate = SHARE * min(await capacity(baseline, n), _LARGEST_RATE)
         paths = {path: (Path(), Path()) for path in PATHS}
-        bodies = prediction_bodies(1_000)
+        bodies = prediction_bodies([MODEL], 1_000, seed=1)
         for seed in range(ROUNDS):
             pace, answers = Pace(rate, seconds, seed=seed), list[bytes]()
             predict = Requests("POST", "/predict", itertools.cycle(bodies), answers.append)
             await paths["/predict"][0].take(service, predict, pace)
             await paths["/predict"][1].take(baseline, predict._replace(keep=None), pace)
-            given = list(feedback_bodies(answers))  # one per due request: the same seed gives the same times
+            given = feedback_bodies(answers)  # one per due request: the same seed gives the same times
             for path, client in zip(paths["/feedback"], (service, baseline), strict=True):
                 await path.take(client, Requests("POST", "/feedback", given), pace)
     return rate, paths
@@ -115,7 +102,7 @@ def _remarks(path: Path) -> str:
 
 def rows(seconds: float = 8.0, n: int = 20_000) -> list[Row]:
     """Return the table of latencies."""
-    with running() as server, running_baseline("plain_fastapi") as plain:
+    with running() as server, running_baseline() as plain:
         create_model(server, MODEL, algorithm="fastcb")
         rate, paths = uvloop.run(measure((server.port, plain.port), seconds, n))
     measured = [each for pair in paths.values() for each in pair]

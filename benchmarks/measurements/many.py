@@ -1,6 +1,5 @@
 """Ten thousand models in one store, a thousand of them active: throughput, and memory of a worker and of the store."""
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -12,10 +11,9 @@ import numpy as np
 import uvloop
 
 from benchmarks.cost import memory_used
-from benchmarks.driver import drive, post
-from benchmarks.measurements.http import CONNECTIONS, SMALL, feedback
 from benchmarks.report import Row, at_least, at_most, seen
 from benchmarks.server import Server, running
+from benchmarks.traffic import CONNECTIONS, SMALL, drive, feedback, predictions
 
 MODELS, ACTIVE, ROUNDS = 10_000, 1_000, 20_000
 CACHE_BYTES = 2**24
@@ -35,12 +33,9 @@ def create_models(server: Server, n: int) -> None:
 
 def play(server: Server, models: Sequence[int], seed: int) -> float:
     """Predict once for each of these models, then give the feedback; return the rounds per second."""
-    contexts = zip(models, SMALL.contexts(len(models), seed), strict=True)
-    bodies = (json.dumps({"model": f"model-{i}", "context": context}).encode() for i, context in contexts)
-    predicted = uvloop.run(
-        drive(server.port, iter([post("/predict", body) for body in bodies]), CONNECTIONS, keep=True)
-    )
-    heard = uvloop.run(drive(server.port, feedback("/feedback", predicted.bodies), CONNECTIONS))
+    asked = predictions([f"model-{i}" for i in models], len(models), seed)
+    predicted = uvloop.run(drive(server.port, asked, CONNECTIONS))
+    heard = uvloop.run(drive(server.port, feedback(predicted.answers), CONNECTIONS))
     return len(models) / (predicted.seconds + heard.seconds)
 
 

@@ -7,9 +7,9 @@ import uvloop
 
 from benchmarks.cost import memory_used
 from benchmarks.log_filler import BATCH, PIPELINES, environment, fill, open_session, predict
-from benchmarks.measurements.http import SMALL
 from benchmarks.report import Row, at_most, seen
 from benchmarks.server import Server
+from benchmarks.traffic import SMALL
 
 MODELS = 200
 FEW = 8

@@ -1,7 +1,6 @@
 """The longest standstill of a worker's event loop under load, with its cause, from its start on."""
 
 import itertools
-import json
 import math
 import time
 from collections.abc import Iterator
@@ -10,9 +9,9 @@ from typing import Any
 import httpx2
 import uvloop
 
-from benchmarks.measurements.http import CONNECTIONS, SMALL, create_model, feedback_bodies, prediction_bodies
 from benchmarks.report import Row, at_most, print_rows
 from benchmarks.server import Server, running
+from benchmarks.traffic import CONNECTIONS, SMALL, create_model, feedback_bodies, prediction_bodies
 from service.load.http.client import Client
 from service.load.http.loops import Pace, Requests, open_loop
 from service.load.http.target import Target
@@ -34,8 +33,7 @@ async def load(server: Server, bodies: Iterator[bytes], seed: int) -> None:
     async with Client(Target.parse(f"http://127.0.0.1:{server.port}"), CONNECTIONS) as client:
         pace, answers = Pace(RATE, SLICE_SECONDS / 2, seed=seed), list[bytes]()
         await open_loop(client, Requests("POST", "/predict", bodies, answers.append), pace)
-        ids = [json.loads(answer)["prediction_id"] for answer in answers]
-        await open_loop(client, Requests("POST", "/feedback", feedback_bodies(ids)), pace)
+        await open_loop(client, Requests("POST", "/feedback", feedback_bodies(answers)), pace)
 
 
 def rows(seconds: float = 60.0) -> list[Row]:
@@ -43,7 +41,7 @@ def rows(seconds: float = 60.0) -> list[Row]:
     with running() as server:
         longest(server)
         create_model(server, MODEL, SMALL, algorithm="fastcb")
-        bodies = itertools.cycle(prediction_bodies(MODEL, 1_000, 1))
+        bodies = itertools.cycle(prediction_bodies([MODEL], 1_000, 1))
         uvloop.run(load(server, bodies, 0))
         first, worst, seed = longest(server), {"seconds": -math.inf}, 1
         ends = time.monotonic() + seconds

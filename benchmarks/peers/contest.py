@@ -19,10 +19,10 @@ from typing import NamedTuple
 import httpx2
 import uvloop
 
-from benchmarks.driver import Outcome, drive
-from benchmarks.measurements.http import CONNECTIONS, create_model, feedback, predictions
 from benchmarks.report import Row, seen
 from benchmarks.server import Server
+from benchmarks.traffic import CONNECTIONS, create_model, drive, feedback, predictions
+from benchmarks.traffic import Played as Driven
 from service.store.embedded.server import EmbeddedServer
 
 
@@ -88,21 +88,21 @@ def _wait_for(port: int) -> None:
 def play(peer: Peer, n: int, seed: int) -> Played:
     """Send n predictions, and twice the feedback for each."""
 
-    async def made(server: Server) -> Outcome:
+    async def made(server: Server) -> Driven:
         warm = time.monotonic() + _WARM_SECONDS
         while time.monotonic() < warm:
-            await drive(server.port, predictions("/predict", "bench", n, seed + 1), CONNECTIONS)
-        return await drive(server.port, predictions("/predict", "bench", n, seed), CONNECTIONS, keep=True)
+            await drive(server.port, predictions(["bench"], n, seed + 1), CONNECTIONS)
+        return await drive(server.port, predictions(["bench"], n, seed), CONNECTIONS)
 
     with running(peer) as server:
         if peer.factory.startswith("service"):
             create_model(server, "bench", algorithm="gaptron")
         predicted = uvloop.run(made(server))
         given, first = (
-            uvloop.run(drive(server.port, feedback("/feedback", predicted.bodies), CONNECTIONS)),
+            uvloop.run(drive(server.port, feedback(predicted.answers), CONNECTIONS)),
             _updates(server),
         )
-        uvloop.run(drive(server.port, feedback("/feedback", predicted.bodies), CONNECTIONS))
+        uvloop.run(drive(server.port, feedback(predicted.answers), CONNECTIONS))
         return Played(predicted.rate, given.rate, n - first, _updates(server) - first)
 
 

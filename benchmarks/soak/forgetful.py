@@ -31,4 +31,4 @@ if __name__ == "__main__":
     forget_sooner()
     from benchmarks.launch import main
 
-    main("benchmarks.server:app_under_test", int(sys.argv[1]))
+    main(int(sys.argv[1]))

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from benchmarks.measurements.http import CONNECTIONS, SMALL
+from benchmarks.traffic import CONNECTIONS, SMALL, feedback_body
 from service.load.http.client import Client, Done
 from service.load.http.loops import Pace, Requests, closed_loop, open_loop
 from service.load.http.sender import OK
@@ -116,7 +116,7 @@ def prediction_bodies() -> list[bytes]:
 def feedback_bodies(answers: list[bytes]) -> Iterator[bytes]:
     """Yield feedback for most of the predictions; one in three is right."""
     for i, answer in enumerate(answers[: int(FEEDBACK_SHARE * len(answers))]):
-        yield json.dumps({"prediction_id": json.loads(answer)["prediction_id"], "correct": i % 3 == 0}).encode()
+        yield feedback_body(answer, i)
 
 
 async def capacity(client: Client, n: int) -> float:

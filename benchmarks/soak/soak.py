@@ -16,12 +16,12 @@ import httpx2
 import numpy as np
 import uvloop
 
-from benchmarks.measurements.http import CONNECTIONS
 from benchmarks.report import Row, print_rows, seen
 from benchmarks.server import Server, running, running_baseline
 from benchmarks.soak.load import GUESTS, STEADY, Load, capacity, definition, prediction_bodies
 from benchmarks.soak.samples import Usage, read_usage
 from benchmarks.soak.trend import Trend, trend
+from benchmarks.traffic import CONNECTIONS
 from service.load.http.client import Client
 from service.load.http.loops import Pace, Requests, open_loop
 from service.load.http.target import Target
@@ -139,7 +139,7 @@ def _row(measure: _Measure, found: Trend) -> Row:
 
 def rows(seconds: float = 120.0, warm_up: float = 20.0, n: int = 8_000) -> list[Row]:
     """Return the table of trends."""
-    with running(launcher=LAUNCHER) as server, running_baseline("plain_fastapi") as plain:
+    with running(launcher=LAUNCHER) as server, running_baseline() as plain:
         for name, special in STEADY.items():
             body = definition(name, special)
             httpx2.post(f"http://127.0.0.1:{server.port}/models", json=body).raise_for_status()

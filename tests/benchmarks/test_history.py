@@ -7,8 +7,8 @@ import redis
 
 from benchmarks.log_filler import BATCH, environment, fill, fold, open_session, unwritten
 from benchmarks.measurements.history import comparison_rows
-from benchmarks.measurements.http import D, K
 from benchmarks.server import Server
+from benchmarks.traffic import D, K
 from service.choice.requests import PredictionRequest
 from service.store import keys
 from service.store.embedded.server import EmbeddedServer

@@ -3,8 +3,8 @@
 import httpx2
 
 from benchmarks.measurements.hot import MODEL, play
-from benchmarks.measurements.http import create_model
 from benchmarks.server import Server
+from benchmarks.traffic import create_model
 from tests.service.wager import Wager
 
 

@@ -1,6 +1,7 @@
 """The rows of latencies show the measurements, and whether the driver was saturated."""
 
-from benchmarks.measurements.latency import Path, feedback_bodies, path_rows
+from benchmarks.measurements.latency import Path, path_rows
+from benchmarks.traffic import feedback_bodies
 from service.load.timing.histogram import Histogram
 from service.load.timing.measured import Measured
 
@@ -40,6 +41,6 @@ def test_a_busy_driver_is_saturated() -> None:
 
 def test_feedback_answers_the_predictions_that_were_made() -> None:
     """Mark one in three as right."""
-    bodies = list(feedback_bodies([b'{"prediction_id": "m:%d"}' % i for i in range(4)]))
+    bodies = feedback_bodies([b'{"prediction_id": "m:%d"}' % i for i in range(4)])
     assert bodies[0] == b'{"prediction_id": "m:0", "correct": true}'
     assert [b"true" in body for body in bodies] == [True, False, False, True]
