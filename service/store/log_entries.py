@@ -9,8 +9,6 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
 from service.errors import StoreCorruptError
 from service.store.base import ChangeEntry, LogEntry
 from service.store.damage import Damage
@@ -181,8 +179,8 @@ def _rows(form: RecordFormat, pieces: Sequence[Piece]) -> LogRows | None:
 
 def _checked_rows(form: RecordFormat, pieces: Sequence[Piece]) -> LogRows:
     rows = form.rows([piece.rounds for piece in pieces])
-    numbers = np.concatenate([np.arange(piece.first, piece.last + 1) for piece in pieces])
-    if not np.array_equal(rows.table["round"], numbers):
+    numbers = [number for piece in pieces for number in range(piece.first, piece.last + 1)]
+    if rows.table["round"].tolist() != numbers:
         raise StoreCorruptError("a round of the log has the wrong number")
     return rows
 

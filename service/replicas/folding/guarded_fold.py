@@ -53,4 +53,5 @@ def _copied(state: Any) -> Any:
 
 
 def _is_finite(state: Any) -> bool:
-    return all(np.isfinite(array).all() for array in state)
+    # The sum of finite numbers may overflow, so only a finite sum is an answer.
+    return all([np.isfinite(np.add.reduce(array, None)) or np.isfinite(array).all() for array in state])  # noqa: C419

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
 from learners.base import BoolArray, IntArray, Rounds
 from service.models.model import Model
 from service.store.records.layout import HOLDOUT
@@ -66,6 +64,7 @@ def learned_spans(model: Model, held_out: BoolArray, changes_seen: IntArray) -> 
     """
     if model.definition.mode == "frozen":
         return []
-    kinds = np.where(held_out, 0, np.where(model.has_own_evidence(changes_seen), 1, 2))
-    bounds = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
-    return [(start, stop, bool(kinds[start] == 1)) for start, stop in pairwise(bounds) if start < stop and kinds[start]]
+    learned, own = (~held_out).tolist(), model.has_own_evidence(changes_seen).tolist()
+    kinds = list(zip(learned, own, strict=True))
+    bounds = [i for i, kind in enumerate(kinds) if not i or kind != kinds[i - 1]]
+    return [(start, stop, own[start]) for start, stop in pairwise([*bounds, len(kinds)]) if learned[start]]

@@ -47,13 +47,12 @@ class AnswerCodec:
 
     def possible_truths(self, stored: npt.NDArray[Any]) -> BoolArray:
         """Return which of n stored truths are valid answers or unknown, (n,)."""
-        unknown: BoolArray = (stored == NO_LABEL).all(axis=tuple(range(1, stored.ndim)))
-        return unknown | self.possible(stored)
+        return self.equal(stored, NO_LABEL) | self.possible(stored)
 
-    def equal(self, stored: npt.NDArray[Any], others: npt.NDArray[Any]) -> BoolArray:
-        """Return which of n pairs of stored answers are equal, (n,)."""
-        same: BoolArray = (stored == others).all(axis=tuple(range(1, stored.ndim)))
-        return same
+    def equal(self, stored: npt.NDArray[Any], others: npt.NDArray[Any] | int) -> BoolArray:
+        """Return which of n pairs of stored answers are equal, (n,). One number stands for answers of nothing else."""
+        same: BoolArray = stored == others
+        return same if same.ndim == 1 else np.logical_and.reduce(same, axis=1)
 
 
 def label_codec(n_labels: int) -> AnswerCodec:

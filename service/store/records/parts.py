@@ -50,8 +50,8 @@ def unpacked_masks(masks: Sequence[bytes], labels: IntArray, n_labels: int) -> B
     Returns:
         The eligible labels (n, K); (n, 0) if each round could answer each of the K labels.
     """
-    if not any(masks) and (labels == n_labels).all():
-        return np.ones((len(masks), 0), np.bool_)
+    if not any(masks) and set(labels.tolist()) <= {n_labels}:
+        return np.empty((len(masks), 0), np.bool_)
     eligible = np.arange(n_labels) < labels[:, np.newaxis]
     for i, mask in enumerate(masks):
         if mask:

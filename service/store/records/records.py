@@ -116,7 +116,7 @@ class RecordFormat:
         table, encoded, offsets, masks, sent, actions = self._rounds.read(entries)
         contexts = self._contexts.decode(encoded, offsets)
         labels = np.minimum(table["labels"], self.answers.n_labels).astype(np.int64)
-        eligible = np.ones((len(table), 0), np.bool_)
+        eligible = np.empty((len(table), 0), np.bool_)
         if any(masks) or not self._has_actions:
             eligible = unpacked_masks(masks, labels, self.answers.n_labels)
         if wrong := row_faults(self.answers, table, contexts, eligible):

@@ -8,7 +8,7 @@ import numpy as np
 from learners.base import BoolArray, Contexts, IntArray
 from service.prediction_id import MOST_TOKENS, SINGLE
 from service.store.records.answer_codec import AnswerCodec
-from service.store.records.soundness import MOST_ROUNDS, Numbers, faults
+from service.store.records.soundness import MOST_ROUNDS, Numbers, faults, holds
 
 Table = np.ndarray[Any, Any]
 """A row for each round, with the columns of `row_dtype`."""
@@ -70,7 +70,7 @@ def row_faults(answers: AnswerCodec, table: Table, contexts: Contexts, eligible:
     )
     moments = (table["predicted_at"], table["feedback_at"])
     wrong = faults(answers, Numbers(output, p, residual_uniform, evidence, contexts, moments))
-    wrong += [name for name, mask in of_outcome.items() if not mask.all()]
-    if not wrong and eligible.shape[1] and not eligible[np.arange(len(table)), output].all():
+    wrong += [name for name, mask in of_outcome.items() if not holds(mask)]
+    if not wrong and eligible.shape[1] and not holds(eligible[np.arange(len(table)), output]):
         wrong.append("eligible label")
     return wrong

@@ -22,10 +22,11 @@ from service.store.records.layout import (
 )
 from service.store.records.parts import mask_bytes
 from service.store.records.round_table import RawRounds, Table, row_dtype
+from service.store.records.soundness import holds
 
 _UNKNOWN_FLAGS = 0xFFFF & ~FLAGS
 
-_ACTIONS = -1
+_ACTIONS = 2
 """The column of `StoredRounds._sizes` for actions."""
 
 
@@ -145,11 +146,11 @@ class StoredRounds:
         whole = np.frombuffer(data, self._whole)
         core = whole["core"]
         same = (core["length"] == self._whole.itemsize) & (core["flags"] & (ELIGIBLE | SIZES_GIVEN) == 0)
-        return whole if same.all() else None
+        return whole if holds(same) else None
 
     def _verify(self, data: bytes, at: Sequence[int], core: Table) -> None:
         """Refuse damaged rounds, then rounds that this version does not understand."""
-        if (core["length"] != np.diff(at)).any():
+        if core["length"].tolist() != [stop - start for start, stop in pairwise(at)]:
             raise StoreCorruptError("a round of the log does not have its stored length")
         kind_at, told_at = self._kind_at, self._told_at
         if [check_of(data[start + kind_at : start + told_at]) for start in at[:-1]] != core["check"].tolist():
@@ -159,9 +160,9 @@ class StoredRounds:
         self._refuse_newer(core)
 
     def _refuse_newer(self, core: Table) -> None:
-        if not ((core["kind"] == FEEDBACK) | (core["kind"] == EXPIRED)).all():
+        if not {FEEDBACK, EXPIRED}.issuperset(core["kind"].tolist()):
             raise NewerVersionError("a round of the log has an outcome that this version does not support")
-        if (core["flags"] & _UNKNOWN_FLAGS).any() or not (core["flags"] & EVIDENCE).all():
+        if not holds(core["flags"] & (_UNKNOWN_FLAGS | EVIDENCE) == EVIDENCE):
             raise NewerVersionError("a round of the log has parts that this version does not support")
 
     def _of_parts(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:

@@ -24,12 +24,17 @@ class Numbers(NamedTuple):
     residual_uniforms: FloatArray  # (n,)
     evidence: FloatArray  # (n, E)
     contexts: Contexts
-    moments: tuple[FloatArray | float, ...]  # (n,) each, or one for all: seconds since the epoch
+    moments: tuple[FloatArray, ...]  # (n,) each: seconds since the epoch
 
 
 def faults(form: AnswerCodec, numbers: Numbers) -> list[str]:
     """Return the names of the numbers that are invalid in any of the predictions."""
-    return [name for name, mask in _columns(form, numbers) if not mask.all()]
+    return [name for name, mask in _columns(form, numbers) if not holds(mask)]
+
+
+def holds(mask: BoolArray) -> bool:
+    """Return whether a mask (n,) is true everywhere. For few rows, this takes a tenth of the time of `mask.all()`."""
+    return all(mask.tolist())
 
 
 def _columns(form: AnswerCodec, numbers: Numbers) -> Iterator[tuple[str, BoolArray]]:
@@ -40,13 +45,11 @@ def _columns(form: AnswerCodec, numbers: Numbers) -> Iterator[tuple[str, BoolArr
     yield "evidence", np.logical_and.reduce(np.isfinite(evidence), axis=1)
     yield "context", _finite_rows(contexts)
     for moment in moments:
-        seconds: FloatArray = np.full(p.shape, moment)
-        possible: BoolArray = (seconds >= 0.0) & (seconds < LATEST)
-        yield "moment", possible
+        yield "moment", (moment >= 0.0) & (moment < LATEST)
 
 
 def _finite_rows(contexts: Contexts) -> BoolArray:
-    finite, rows = np.isfinite(contexts.values), np.ones(contexts.n, np.bool_)
-    if not finite.all():
+    finite, rows = np.isfinite(contexts.values), np.full(contexts.n, True)
+    if not np.logical_and.reduce(finite):
         rows[np.searchsorted(contexts.starts, np.flatnonzero(~finite), side="right") - 1] = False
     return rows

@@ -38,7 +38,7 @@ def stored_prediction(
         StoreCorruptError: if a number is invalid.
     """
     output, p, none = predictions["output"], predictions["propensity"], np.zeros((len(predictions), 0))
-    numbers = Numbers(output, p, np.zeros(len(predictions)), none, Contexts.dense(none), (expires_at,))
+    numbers = Numbers(output, p, np.zeros(len(predictions)), none, Contexts.dense(none), (np.full(1, expires_at),))
     if wrong := faults(answers, numbers):
         raise StoreCorruptError(f"a prediction's record has an impossible {wrong[0]}")
     return StoredPrediction(fingerprint, expires_at, rounds_seen, p, output)

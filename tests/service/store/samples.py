@@ -82,6 +82,7 @@ class BlockOffsets(NamedTuple):
     open: int
     outcomes: int
     bodies: int
+    common: int  # of what all bodies end with; the size of the record if that is nothing
 
     def prediction(self, i: int) -> int:
         """Return the offset of the i-th prediction."""
@@ -99,11 +100,11 @@ class BlockOffsets(NamedTuple):
 
 def block_offsets(record: bytes) -> BlockOffsets:
     """Return the offsets of a block's parts."""
-    _, n, _, answer_bytes, *_ = HEAD.struct().unpack_from(record)
+    _, n, _, answer_bytes, common, *_ = HEAD.struct().unpack_from(record)
     check = HEAD.size + n * (PREDICTION.size + answer_bytes)
     outcomes = check + CHECK.size + OPEN_COUNT.size
     bodies = outcomes + n * (OUTCOME.size + answer_bytes)
-    return BlockOffsets(n, answer_bytes, check, check + CHECK.size, outcomes, bodies)
+    return BlockOffsets(n, answer_bytes, check, check + CHECK.size, outcomes, bodies, len(record) - common)
 
 
 def without_bodies(record: bytes) -> bytes:
@@ -137,7 +138,8 @@ def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: byt
     at, after = (offsets.prediction(i) + PREDICTION.place(field) for field in ("token", "propensity"))
     token_and_check, answered = record[at:after], record[after : offsets.prediction(i + 1)]
     packed = packed_outcome(outcome, b"\xff" * offsets.answer_bytes if truth is None else truth, token_and_check)
-    rest = packed + token_and_check + answered + record[HEAD.size - SEEN.size : HEAD.size] + record[begin:end]
+    body = record[begin:end] + record[offsets.common :]
+    rest = packed + token_and_check + answered + record[HEAD.size - SEEN.size : HEAD.size] + body
     return struct.pack("<I", 4 + len(rest)) + rest
 
 
