@@ -1,7 +1,9 @@
 """Compiles the kernels of the service, or loads them from the cache. A kernel compiled later would delay a model."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +29,14 @@ _ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))
 """One dense and one sparse context."""
 
 
-def load_default() -> None:
-    """Load the kernels of models with the default learner, which takes about a second if they are compiled.
+@cache
+def load(learner: Any) -> None:
+    """Load the kernels of models with a learner, once per process. It takes about a second if they are compiled.
 
-    Those of another learner take more memory than the rest of a worker. A model that has one loads them.
+    Args:
+        learner: a class of `ALL_LEARNERS` or `ACTION_LEARNERS`.
     """
-    for call in _of_default():
+    for call in _of(learner):
         call()
 
 
@@ -43,33 +47,33 @@ def compile_all(begin: float = 0.0) -> None:
         begin: where in the list of calls to begin, in [0, 1). Processes that begin at different places share the work,
             because each loads what another has compiled.
     """
-    calls = [*_of_default(), *_of_others(), *_sometimes()]
+    learners: list[Any] = [RECOMMENDED, *ALL_LEARNERS.values(), *ACTION_LEARNERS.values()]  # the default first
+    calls = [*chain.from_iterable(map(_of, dict.fromkeys(learners))), *_variants(), *_sometimes()]
     first = int(begin * len(calls))
     for call in calls[first:] + calls[:first]:
         call()
 
 
-def _of_default() -> Iterator[Callable[[], object]]:
-    """Yield calls that together need every kernel of predictions and feedback for the default learners."""
+def _of(learner: Any) -> Iterator[Callable[[], object]]:
+    """Yield calls that together need every kernel of predictions and feedback for a learner."""
+    is_of_actions = learner in ACTION_LEARNERS.values()
     for contexts in _ONE_OF_EACH:
-        yield partial(_play_once, RECOMMENDED(problem=_PROBLEM), contexts)
-        of_actions = ACTION_LEARNERS[RECOMMENDED.algorithm]
-        yield partial(_choose_once, of_actions(problem=ActionProblem(n_features=1)), contexts)
+        if is_of_actions:
+            yield partial(_choose_once, learner(problem=ActionProblem(n_features=1)), contexts)
+        else:
+            yield partial(_play_once, learner(problem=_PROBLEM), contexts)
         yield partial(prepare, contexts, Preparation("scale", 1.0, True, 1))
-    features = FeatureSets(np.array([0, 1]), np.ones(1, np.uint64), np.ones(1), np.zeros(1, np.int64))
-    yield partial(joined_vectors, features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
+    if is_of_actions:
+        features = FeatureSets(np.array([0, 1]), np.ones(1, np.uint64), np.ones(1), np.zeros(1, np.int64))
+        yield partial(joined_vectors, features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
 
 
-def _of_others() -> Iterator[Callable[[], object]]:
-    """Yield calls that need the kernels of the other learners, and those of evaluations."""
-    learners = [cls(problem=_PROBLEM) for cls in ALL_LEARNERS.values()]
-    learners += [AdaBoostOlm(problem=_PROBLEM, weak_learner=name) for name in WEAK_LEARNERS]
+def _variants() -> Iterator[Callable[[], object]]:
+    """Yield calls that need the kernels of learners with other hyperparameters, and those of evaluations."""
+    learners: list[AnyLearner] = [AdaBoostOlm(problem=_PROBLEM, weak_learner=name) for name in WEAK_LEARNERS]
     for learner in (*learners, FenchelYoungRanking(problem=_PROBLEM, polytope="birkhoff")):
         for contexts in _ONE_OF_EACH:
             yield partial(_play_once, learner, contexts)
-    for cls in ACTION_LEARNERS.values():
-        for contexts in _ONE_OF_EACH:
-            yield partial(_choose_once, cls(problem=ActionProblem(n_features=1)), contexts)
     yield partial(sums_of, _logged(), [Evaluated(Served())], Settings(replicates=1))
 
 

@@ -2,15 +2,13 @@
 
 import asyncio
 import contextlib
-import functools
 import gc
 import os
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from fastapi import FastAPI
 
-from learners.warming import load_default
+from learners.warming import load
 from service.access.access_control import access_control
 from service.api.application import UseCases, build_application
 from service.api.middleware.body_limit import Pace
@@ -20,6 +18,7 @@ from service.catalogue.shadows import Shadows
 from service.compute import Compute
 from service.draining import Draining
 from service.environment import Environment, system_environment
+from service.errors import WagerError
 from service.imports.importer import RoundImporter
 from service.insight.insights import Insights
 from service.lifecycle.copying import Copying
@@ -42,6 +41,7 @@ from service.visits.retention import Retention
 from service.visits.shadowing import Shadowing
 
 _UPKEEP_SECONDS = 1.0
+_MOST_WARMED = 100  # models whose kernels a worker loads before a request needs them
 _PATIENCE = 0.1  # seconds between two cancellations of a task
 
 MakeEnvironment = Callable[[Store, Compute], Environment]
@@ -118,8 +118,7 @@ async def _running(
 ) -> AsyncIterator[None]:
     """Maintain the sessions while the worker runs; then close its threads and its store."""
     spare_lasting_objects()
-    # Load kernels during the first requests, not before them. A request that needs another loads it in a thread.
-    threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
+    warming = asyncio.create_task(_warm_up(environment))
     upkeep = asyncio.create_task(_keep_up(sessions, watch))
     closing = asyncio.create_task(_each_second(Closer(environment, sessions).run))
     trimming = asyncio.create_task(_each_second(Retention(environment, sessions).run))
@@ -129,6 +128,7 @@ async def _running(
             yield
     finally:
         environment.compute.close()
+        await end(warming)
         await end(upkeep)
         await end(closing)
         await end(trimming)
@@ -137,10 +137,17 @@ async def _running(
         await environment.store.close()
 
 
-@functools.cache
-def _warm_up() -> None:
-    """Load the kernels once per process: tests run hundreds of workers in one."""
-    load_default()
+async def _warm_up(environment: Environment) -> None:
+    """Load the kernels that the stored models need, during the first requests. Another model loads its own in a thread.
+
+    The kernels of a learner take up to 60 MB.
+    """
+    with contextlib.suppress(WagerError):  # a request will load them
+        for name in await environment.store.list_names(_MOST_WARMED):
+            stored = await environment.store.get_model(name)
+            if stored is not None:
+                model = await environment.models.read(stored)
+                await environment.compute.run(name, load, type(model.learner))
     gc.freeze()  # kernels last as long as the process
 
 

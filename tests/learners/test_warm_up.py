@@ -1,17 +1,18 @@
-"""After `load_default` no kernel of the default learner compiles, and after `compile_all` none of any learner."""
+"""After `load` no kernel of a learner compiles, and after `compile_all` none of any learner."""
 
 import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from learners import codec
 from learners.answers import is_structured
 from learners.base import AnyLearner, Problem, Rounds
 from learners.evaluation.progressive import progress_unchecked
 from learners.registry import RECOMMENDED
-from learners.warming import compile_all, load_default
+from learners.warming import compile_all, load
 from tests.kernels import Compiled, compiled, compiled_since
 from tests.learners.arrays import as_sparse
 from tests.learners.implementations import IMPLEMENTATIONS
@@ -27,6 +28,12 @@ def all_rounds() -> Iterator[tuple[AnyLearner, Rounds]]:
         dense = random_rounds(1, 8, learner)
         for rounds in (dense, dense._replace(contexts=as_sparse(dense.contexts))):
             yield learner, rounds
+
+
+def load_default() -> None:
+    """Load the kernels of the default learner."""
+    default: Any = RECOMMENDED
+    load(default)
 
 
 def play_default() -> None:

@@ -102,7 +102,7 @@ def parent_of(pid: int) -> int | None:
 
 
 @contextmanager
-def serve(folder: Path, workers: int = 1, module: str = "tests.service.cold", **environment: str) -> Iterator[Wager]:
+def serve(folder: Path, workers: int = 1, module: str = "service", **environment: str) -> Iterator[Wager]:
     """Start `wager serve` with its data in `folder`/data, wait until it is ready, and stop it at the end.
 
     The service dies with the test process, however the test process ends.

@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import httpx2
@@ -29,15 +28,12 @@ DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
 
 
 async def use(store: Path) -> None:
-    """Start a worker, send every kind of request, and play with every learner; then wait until it has warmed up."""
+    """Start a worker, send every kind of request, and play with every learner."""
     with EmbeddedServer(store) as server:
         await exchanges.page(server.url)
         async with worker(server.url) as client:
             for algorithm in sorted(ALL_LEARNERS):
                 await play(client, algorithm)
-        for thread in threading.enumerate():
-            if thread.name == "warm-up":
-                await asyncio.to_thread(thread.join)
 
 
 async def play(client: httpx2.AsyncClient, algorithm: str) -> None:

@@ -35,7 +35,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextmanager
-def worker(url: str, folder: Path, module: str = "tests.service.cold") -> Iterator[httpx2.Client]:
+def worker(url: str, folder: Path, module: str = "service") -> Iterator[httpx2.Client]:
     """Start a worker of one version on the store, and yield its client."""
     folder.mkdir(exist_ok=True)
     with (
