@@ -70,8 +70,9 @@ def _of(learner: Any) -> Iterator[Callable[[], object]]:
 
 def _variants() -> Iterator[Callable[[], object]]:
     """Yield calls that need the kernels of learners with other hyperparameters, and those of evaluations."""
-    learners: list[AnyLearner] = [AdaBoostOlm(problem=_PROBLEM, weak_learner=name) for name in WEAK_LEARNERS]
-    for learner in (*learners, FenchelYoungRanking(problem=_PROBLEM, polytope="birkhoff")):
+    learners: list[Any] = [AdaBoostOlm(problem=_PROBLEM, weak_learner=name) for name in WEAK_LEARNERS]
+    learners.append(FenchelYoungRanking(problem=_PROBLEM, polytope="birkhoff"))
+    for learner in learners:
         for contexts in _ONE_OF_EACH:
             yield partial(_play_once, learner, contexts)
     yield partial(sums_of, _logged(), [Evaluated(Served())], Settings(replicates=1))

@@ -74,8 +74,8 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
 def _open_store(settings: Settings, *, tracing: bool) -> OpenStore:
     if settings.store_url is None:
         raise ValueError("WAGER_STORE_URL is not set; set it, or start the service with `wager serve`")
-    timeout, replicas = settings.store_timeout_seconds, settings.wait_replicas
-    return open_store(settings.store_url, timeout, settings.tls_files, replicas, tracing=tracing)
+    limits = settings.wait_replicas, settings.max_open_bytes
+    return open_store(settings.store_url, settings.store_timeout_seconds, settings.tls_files, *limits, tracing=tracing)
 
 
 def _use_cases(settings: Settings, environment: Environment, sessions: SessionCache, draining: Draining) -> UseCases:

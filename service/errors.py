@@ -30,6 +30,7 @@ WagerError
 │   ├── SignatureError            a webhook without a valid signature
 │   └── RateLimitedError          more requests than the API key allows
 ├── OverloadedError               too many requests in flight in a worker
+├── OpenPredictionsFullError      a model whose open predictions have too many bytes
 ├── LearnerFailedError            a decision that cannot be stored
 ├── StoppingError                 a worker that is stopping
 └── StoreError
@@ -181,6 +182,16 @@ class RateLimitedError(AccessError):
 
 class OverloadedError(WagerError):
     """A worker has reached its limit of requests in flight."""
+
+
+class OpenPredictionsFullError(WagerError):
+    """The open predictions of the model would have more bytes than allowed. Feedback and their expiry make room.
+
+    Attributes:
+        retry_after: seconds after which there may be room.
+    """
+
+    retry_after = 10
 
 
 class StoppingError(WagerError):

@@ -31,7 +31,7 @@ from service.wording.values import joined, quoted
 
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB, _TIB = 2**10, 2**20, 2**30, 2**40
-_OF_EMBEDDED = frozenset({"appendfsync", "disk_reserve_bytes"})
+_OF_EMBEDDED = frozenset({"appendfsync", "disk_reserve_bytes", "memory_limit_bytes"})
 """The settings that have no effect with a store URL; without the data directory, which the container image sets."""
 
 FOREIGN = frozenset(
@@ -234,6 +234,13 @@ class Settings(BaseSettings):
         le=_TIB,
         description="Free space on the disk of the embedded store below which it takes no more data; 0: none.",
     )
+    memory_limit_bytes: ByteSize | None = Field(
+        None,
+        validate_default=False,
+        ge=16 * _MIB,
+        description="Memory of the embedded store above which it takes no more predictions, imports and models; unset: "
+        "half of the machine's memory, or of the control group's limit.",
+    )
     wait_replicas: int = Field(
         0, ge=0, le=16, description="Replicas of the store that must confirm feedback before it is acknowledged."
     )
@@ -261,6 +268,12 @@ class Settings(BaseSettings):
         ge=8,
         description="Maximum learner data (evidence) that a new model stores with each prediction, in addition to the "
         "context.",
+    )
+    max_open_bytes: ByteSize = Field(
+        ByteSize(4 * _GIB),
+        ge=0,
+        description="Maximum size of the open predictions of a model in the store, until they have feedback or are no "
+        "longer kept; 0: no maximum.",
     )
     max_step_cost: int = Field(
         1_000_000_000,

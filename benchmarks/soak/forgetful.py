@@ -20,10 +20,10 @@ def forget_sooner() -> None:
         RuntimeError: if the scripts have no such constant, or if they are loaded already.
     """
     source = scripts._source  # noqa: SLF001  the scripts have no setting for this
-    if _CONSTANT not in source(("blocks",)) or "service.store.redis.redis_store" in sys.modules:
+    if _CONSTANT not in source("", ("blocks",)) or "service.store.redis.redis_store" in sys.modules:
         raise RuntimeError("the scripts cannot be changed")
     changed = _CONSTANT.replace(b"3600", str(FORGET_AFTER).encode())
-    scripts._source = lambda names: source(names).replace(_CONSTANT, changed)  # noqa: SLF001
+    scripts._source = lambda prelude, names: source(prelude, names).replace(_CONSTANT, changed)  # noqa: SLF001
     closing.FORGET_AFTER = float(FORGET_AFTER)
 
 

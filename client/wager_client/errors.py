@@ -138,7 +138,7 @@ class InvalidInputError(ProblemError):
 
 
 class TooManyRequestsError(ProblemError):
-    """The API key, or the address, has sent too many requests: 429."""
+    """The API key, or the address, has sent too many requests, or the model has no room for open predictions: 429."""
 
 
 class ServerError(ProblemError):

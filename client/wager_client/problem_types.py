@@ -362,6 +362,10 @@ class PreconditionRequiredError(PreconditionError, slug="precondition-required")
     """The request lacks the header If-Match: 428."""
 
 
+class OpenPredictionsFullError(TooManyRequestsError, slug="open-predictions-full"):
+    """The open predictions of the model have too many bytes: 429."""
+
+
 class RateLimitedError(TooManyRequestsError, slug="rate-limited"):
     """The API key has made too many requests: 429."""
 

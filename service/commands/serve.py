@@ -81,9 +81,15 @@ def _store(settings: "Settings") -> Iterator["Settings"]:
         return
     from service.store.embedded.server import EmbeddedServer, EmbeddedServerError
 
-    reserve, patience = settings.disk_reserve_bytes, settings.graceful_shutdown_seconds
+    embedded = EmbeddedServer(
+        settings.data_dir,
+        settings.appendfsync,
+        reserve=settings.disk_reserve_bytes,
+        memory=settings.memory_limit_bytes,
+        write_seconds=settings.graceful_shutdown_seconds,
+    )
     try:
-        with EmbeddedServer(settings.data_dir, settings.appendfsync, reserve=reserve, write_seconds=patience) as server:
+        with embedded as server:
             yield settings.model_copy(update={"store_url": server.url})
     except EmbeddedServerError as error:  # it cannot start, or may have lost data when it stopped
         fail(str(error), EXIT_STORE)

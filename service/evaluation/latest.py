@@ -18,7 +18,7 @@ from service.environment import Environment
 from service.errors import ModelNotFoundError
 from service.evaluation.answers import LEVEL, clip_for, policy_value
 from service.input_errors import NotEvaluableError
-from service.models.closing import closing_rule
+from service.models.closing import closes
 from service.models.model import Model
 from service.schemas.reports.evaluation import EvaluationAnswer
 from service.store.base import LogEntry
@@ -169,5 +169,5 @@ def _notes(model: Model, rounds: LoggedRounds, is_limited: bool) -> Iterator[str
         yield f"The rounds of this model are large, so at most the latest {_most_rounds(model):,} are read."
     if model.definition.actions is not None:
         yield "A model with actions has no constant labels."
-    if closing_rule(model.definition) and rounds.n:
+    if closes(model.definition) and rounds.n:
         yield "Predictions without feedback are rounds too, as the model's on_expiry says."

@@ -59,7 +59,7 @@ def policy_warnings(definition: ModelDefinition) -> list[str]:
 
 def keep_seconds(definition: ModelDefinition) -> float:
     """Return how long the store keeps a prediction; longer if it must be closed, so that an outage loses none."""
-    return definition.window_seconds + (KEPT_FOR_OUTAGES if closing_rule(definition) else FORGET_AFTER)
+    return definition.window_seconds + (KEPT_FOR_OUTAGES if closes(definition) else FORGET_AFTER)
 
 
 def stored_policies(definition: ModelDefinition) -> StoredPolicies:
@@ -73,12 +73,17 @@ def feedback_rules(definition: ModelDefinition, learner: AnyLearner) -> Feedback
     return FeedbackRules(definition.late_feedback == "accept", learner.needs_true_label)
 
 
+def closes(definition: ModelDefinition) -> bool:
+    """Return whether the store closes expired predictions; otherwise they stay as they are."""
+    return definition.on_expiry != "drop" or definition.learn != "on_arrival"
+
+
 def closing_rule(definition: ModelDefinition) -> str:
     """Return the rule by which the store closes expired predictions; "" if they stay as they are.
 
     The rule is the window in seconds, when the model learns, and the reward of a prediction without feedback or `drop`.
     """
-    if definition.on_expiry == "drop" and definition.learn == "on_arrival":
+    if not closes(definition):
         return ""
     return f"{definition.window_seconds!r} {definition.learn} {_reward_of(definition)}"
 
@@ -106,7 +111,7 @@ def check_closing(definition: ModelDefinition, learner: AnyLearner) -> None:
         RewardNotAcceptedError: if they name a reward that the learner does not accept.
     """
     field = "learn" if definition.on_expiry == "drop" else "on_expiry"
-    if closing_rule(definition) and definition.late_feedback == "accept":
+    if closes(definition) and definition.late_feedback == "accept":
         given = "at_window_close" if field == "learn" else definition.on_expiry
         default = "on_arrival" if field == "learn" else "drop"
         detail = f'got {shown(_plain(given))}; must be {shown(default)} if late_feedback is "accept"'

@@ -139,6 +139,10 @@ def _gauges(
 
 _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
     "wager_predictions": ("Predictions stored.", lambda stats: stats.predictions),
+    "wager_predictions_refused": (
+        "Predictions refused because of the bytes of open ones.",
+        lambda stats: stats.predictions_refused,
+    ),
     "wager_correct": ("Rounds with a correct answer.", lambda stats: stats.correct),
     "wager_reward": ("Sum of the rewards of the rounds.", lambda stats: stats.correct + stats.partial),
     "wager_expired_rounds": ("Rounds that no feedback made, but the end of the window.", lambda stats: stats.expired),
@@ -165,6 +169,10 @@ _GAUGES: dict[str, tuple[str, Callable[[ModelStats], float | None]]] = {
         snapshot_lag,
     ),
     "wager_snapshot_timestamp_seconds": ("Time of the latest snapshot.", lambda stats: stats.snapshot_at),
+    "wager_open_predictions_bytes": (
+        "Bytes of open predictions in the store, until they have feedback or are no longer kept.",
+        lambda stats: stats.open_bytes,
+    ),
     "wager_damaged_rounds": ("Unreadable rounds, which are skipped.", lambda stats: stats.damaged),
 }
 

@@ -11,6 +11,7 @@ from service.models.model import Model
 from service.prediction_id import SINGLE, wire_form, wire_forms
 from service.rounds.deciding import Decided, fingerprint, held_out
 from service.schemas.rounds import PredictAnswer, Slot
+from service.store.base import Head
 from service.store.records.stored_prediction import StoredPrediction
 from service.wording.values import quoted
 
@@ -20,20 +21,20 @@ _NUMBER_COST, _REPEATED_COST = 30, 80_000
 """Costs of listing one probability, and of reading one stored prediction, in multiply-adds."""
 
 
-def answering_cost(model: Model, requests: Sequence[PredictionRequest], existing: Sequence[bytes | None]) -> int:
+def answering_cost(model: Model, requests: Sequence[PredictionRequest], existing: Sequence[Head]) -> int:
     """Return the cost of `answer`, in multiply-adds: it lists distributions, and reads stored predictions."""
     listed = sum([request.include_distribution for request in requests])
     listed = listed and listed * len(model.definition.labels)
     return listed * _NUMBER_COST + (len(existing) - existing.count(None)) * _REPEATED_COST
 
 
-def answer(model: Model, parts: Sequence[Decided], existing: Sequence[bytes | None]) -> list[PredictAnswer | Exception]:
+def answer(model: Model, parts: Sequence[Decided], existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
     """Return the prediction for each request, or the error that replaces it, in order.
 
     Args:
         model: the model that predicted.
         parts: what it decided.
-        existing: for each block, the record that was already stored under its name, or None.
+        existing: what became of each block.
     """
     answers, start = list[PredictAnswer | Exception](), 0
     for part in parts:
@@ -43,15 +44,16 @@ def answer(model: Model, parts: Sequence[Decided], existing: Sequence[bytes | No
     return answers
 
 
-def _answer_part(model: Model, decided: Decided, existing: Sequence[bytes | None]) -> list[PredictAnswer | Exception]:
+def _answer_part(model: Model, decided: Decided, existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
     answers: list[PredictAnswer | Exception] = []
-    if decided.requests[0].options.top is None:
-        answers += _single_answers(model, decided)
-    else:
-        answers += _slotted_answers(model, decided)
-    for i, record in enumerate(existing):
-        if record is not None:  # alone in its block, as its id is the client's
-            answers[i] = _stored_answer(model, decided.requests[i], decided.fingerprints[i], record)
+    slotted = decided.requests[0].options.top is not None
+    answers += (_slotted_answers if slotted else _single_answers)(model, decided)
+    for i, head in enumerate(existing):
+        if isinstance(head, bytes):  # alone in its block, as its id is the client's
+            answers[i] = _stored_answer(model, decided.requests[i], decided.fingerprints[i], head)
+        elif head is not None:
+            first, last = (i, i + 1) if slotted else decided.bounds[i : i + 2]
+            answers[first:last] = [head] * (last - first)
     return answers
 
 

@@ -10,11 +10,12 @@ import numpy as np
 from learners.base import BoolArray, FloatArray
 from service.choice.choosing import Chosen, choose
 from service.choice.requests import NO_OPTIONS, PredictionRequest
+from service.models.closing import keep_seconds
 from service.models.model import Model
 from service.prediction_id import OWN, SINGLE, tokens_of
 from service.rounds.isolation import ImpossibleDecisionsError
 from service.store.base import Seen
-from service.store.records.new_predictions import NewPredictions
+from service.store.records.new_predictions import NewPredictions, released_at
 
 _log = logging.getLogger(__name__)
 
@@ -107,6 +108,7 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
         rounds_seen=seen.round_count,
         changes_seen=seen.change_count,
         parts=chosen.parts,
+        released_at=released_at(now, keep_seconds(model.definition)),
     )
 
 

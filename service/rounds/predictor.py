@@ -20,7 +20,7 @@ from service.rounds.deciding import Basis, Decided, chance_of, decide
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
 from service.rounds.isolation import ImpossibleDecisionsError, without_impossible
 from service.schemas.rounds import PredictAnswer
-from service.store.base import Block, Seen, Tail
+from service.store.base import Block, Head, Seen, Tail
 
 _ATTEMPTS = 3
 """Attempts to store predictions. The first may require that no newer round exists; retries only require an intact
@@ -169,11 +169,11 @@ class Predictor:
 
     async def _decide_and_store(
         self, model: Model, requests: Sequence[PredictionRequest]
-    ) -> tuple[list[Decided], list[bytes | None]]:
+    ) -> tuple[list[Decided], list[Head]]:
         """Decide with a state that is new enough for the requests, and store the predictions.
 
         Returns:
-            The predictions, in parts, and for each block the record already stored under its name, or None.
+            The predictions, in parts, and what became of each block.
 
         Raises:
             _ModelChangedError: if the requests were checked for the model before or after a change.

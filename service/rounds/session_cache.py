@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from service.environment import Environment
 from service.errors import ModelNotFoundError, WagerError
-from service.models.closing import closing_rule
+from service.models.closing import closes
 from service.rounds.session import ModelSession
 from service.store.stored_models import ModelKey
 from service.wording.values import quoted
@@ -47,7 +47,7 @@ class SessionCache:
         if stored is None:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
         model = await self._environment.models.read(stored)
-        await self._environment.store.watch_closing([model.key] if closing_rule(model.definition) else [])
+        await self._environment.store.watch_closing([model.key] if closes(model.definition) else [])
         retained = model.definition.retain_seconds is not None
         await self._environment.store.watch_retention([model.key] if retained else [])
         return self._open(ModelSession(model, self._environment))
@@ -90,7 +90,7 @@ class SessionCache:
 
     def closing(self) -> list[ModelKey]:
         """Return the loaded models that close expired predictions."""
-        return [session.model.key for session in self._sessions.values() if closing_rule(session.model.definition)]
+        return [session.model.key for session in self._sessions.values() if closes(session.model.definition)]
 
     def retained(self) -> list[ModelKey]:
         """Return the loaded models that have `retain_seconds`."""

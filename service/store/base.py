@@ -7,8 +7,9 @@ cannot write to its disk. Each method documents its other errors. After a writin
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
+from service.errors import OpenPredictionsFullError
 from service.store.closing_store import ClosingStore
 from service.store.copies import CopyStore
 from service.store.damage import Damage, DamageRecord
@@ -77,6 +78,10 @@ class Block(NamedTuple):
     record: bytes
 
 
+Head: TypeAlias = bytes | OpenPredictionsFullError | None
+"""What became of a new block: None if it was stored, else the record already stored under its id, or why not."""
+
+
 class BlockPage(NamedTuple):
     """Some blocks of a model, in no particular order, and the cursor of the next page; None on the last page."""
 
@@ -137,7 +142,7 @@ class Store(ClosingStore, RetentionStore, ImportStore, KeptStore, CopyStore, Sha
 
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
-    ) -> list[bytes | None] | Tail:
+    ) -> list[Head] | Tail:
         """Store blocks of predictions, except those with an id that is in use.
 
         Args:
@@ -149,8 +154,9 @@ class Store(ClosingStore, RetentionStore, ImportStore, KeptStore, CopyStore, Sha
 
         Returns:
             If the log does not match `seen`, the tail after the rounds seen, preceded by the entry of the last of
-            them if the log has it; nothing is stored. Otherwise, for each block, None if it was stored, or the
-            record already stored under its id, without bodies.
+            them if the log has it; nothing is stored. Otherwise, for each block, None if it was stored, the record
+            already stored under its id, without bodies, or the error if the bytes of the model's open predictions
+            would exceed their maximum.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

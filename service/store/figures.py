@@ -30,6 +30,8 @@ class ModelStats(NamedTuple):
     damaged: int = 0  # rounds that cannot be read
     partial: float = 0.0  # sum of the rewards between 0 and 1
     expired: int = 0  # rounds that no feedback made
+    open_bytes: int = 0  # of open predictions, until their keys have expired
+    predictions_refused: int = 0  # because of these bytes
 
 
 class StoreLoad(NamedTuple):

@@ -52,7 +52,9 @@ def model(name: str) -> str:
     their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
     published. `changes` counts changes of the model, and `history` has a line of JSON for each. `definition` never
     changes. `summary` describes the model after its last change. `partial` is the sum of the rewards between 0 and 1,
-    and `expired` the number of rounds that no feedback made. `closing` is the rule for closing expired predictions
+    and `expired` the number of rounds that no feedback made. `open_bytes` is the sum of the fields `open:<moment>`, the
+    bytes of open predictions by the moment at which they are released at the latest; `predictions_refused` counts those
+    that would have exceeded their maximum. `closing` is the rule for closing expired predictions
     (`service.models.closing`), if they are closed, and `retention` is `retain_seconds`, if it is set.
     """
     return f"wager:{{{name}}}:model"

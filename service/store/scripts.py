@@ -15,18 +15,24 @@ class Script(NamedTuple):
 
 
 def script(*names: str) -> Script:
-    """Return the script that concatenates the named files."""
-    return _script(_source(names))
+    """Return the script that concatenates the named files.
+
+    If the last one begins with `#!lua flags=allow-oom`, so does the script: the store then runs it beyond its memory
+    limit.
+    """
+    return _script(_source("", names))
 
 
 def record_script(*names: str) -> Script:
-    """Return the script that concatenates the layouts of records and the named files."""
-    return _script(lua_prelude().encode() + _source(names))
+    """Return the script that concatenates the layouts of records and the named files, as `script` does."""
+    return _script(_source(lua_prelude(), names))
 
 
-def _source(names: tuple[str, ...]) -> bytes:
+def _source(prelude: str, names: tuple[str, ...]) -> bytes:
     folder = resources.files("service.store").joinpath("lua")
-    return b"".join(folder.joinpath(f"{name}.lua").read_bytes() for name in names)
+    *prepended, own = (folder.joinpath(f"{name}.lua").read_bytes() for name in names)
+    flags = own[: own.index(b"\n") + 1] if own.startswith(b"#!") else b""
+    return b"".join((flags, prelude.encode(), *prepended, own.removeprefix(flags)))
 
 
 def _script(source: bytes) -> Script:

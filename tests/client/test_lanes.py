@@ -181,7 +181,7 @@ def _taken(driven: Driven) -> list[str]:
 
 
 LATER = {"invalid-api-key", "invalid-signature", "not-allowed", "slow-body", "rate-limited", "too-many-wrong-keys"}
-LATER |= {"not-activated", "foreign-origin", "unknown-host"}
+LATER |= {"not-activated", "foreign-origin", "unknown-host", "open-predictions-full"}
 
 
 @pytest.mark.parametrize("kind", every_kind(), ids=lambda kind: kind.slug)

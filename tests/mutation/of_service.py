@@ -283,7 +283,7 @@ SERVICE = (
             (
                 "predictions expire with the window",
                 "closing.py:keep_seconds",
-                "KEPT_FOR_OUTAGES if closing_rule(definition) else FORGET_AFTER",
+                "KEPT_FOR_OUTAGES if closes(definition) else FORGET_AFTER",
                 "0.0",
             ),
             ("another model's id is accepted", "_converted", "given.model not in ('', model)", "False"),

@@ -26,6 +26,7 @@ OUT_OF_RANGE = [
     ("data_dir", os.fsdecode(b"caf\xe9")),
     ("log_format", os.fsdecode(b"\xff")),
     ("disk_reserve_bytes", -1),
+    ("memory_limit_bytes", 2**24 - 1),
     ("disk_reserve_bytes", 2**40 + 1),
     ("cors_origins", "http://page.example:65536"),
     ("cors_origins", "http://page..example"),
@@ -93,6 +94,7 @@ ALLOWED = [
     ("host", "bücher.example"),
     ("host", "wager.example."),
     ("disk_reserve_bytes", 2**40),
+    ("memory_limit_bytes", 2**24),
     ("cors_origins", "http://page.example:65535,https://[::1]:3000,"),
     ("allowed_hosts", f"wager.example,my_host,{'a' * 63}.example"),
     ("store_url", "redis://bücher.example"),
@@ -396,7 +398,9 @@ def test_a_wrong_store_url_has_one_line() -> None:
     assert refused(caught) == ["store_url"]
 
 
-@pytest.mark.parametrize(("name", "value"), [("appendfsync", "always"), ("disk_reserve_bytes", "1GiB")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("appendfsync", "always"), ("disk_reserve_bytes", "1GiB"), ("memory_limit_bytes", "1GiB")]
+)
 def test_settings_of_the_embedded_store_are_refused_with_another_store(name: str, value: str) -> None:
     """With a store URL they would have no effect. The data directory may remain: the container image sets it."""
     with pytest.raises(ValidationError, match="embedded store") as caught:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from service.models.closing import closing_rule
+from service.models.closing import closes
 from service.models.model import Model
 from service.replicas.replica import Replica
 from service.store import keys
@@ -292,7 +292,7 @@ class Truth:
         for own, stored in self.predictions.items():
             name = keys.block(*self.key, own[0])
             self._require(self._server.look("PTTL", name) != -1, f"{name} is never deleted")
-            is_due = bool(closing_rule(self.model.definition)) and stored.expires_at < due
+            is_due = closes(self.model.definition) and stored.expires_at < due
             self._require(not (is_due and own in self._open_in(own[0])), f"{own} is open after its window")
         late = self._server.look("ZRANGEBYSCORE", keys.deadlines(*self.key), "-inf", repr(due))
         self._require(not late, f"{len(late)} blocks are not closed after their windows")

@@ -69,6 +69,7 @@ class SimulatedStore(RedisStore):
 
     def __init__(self, connection: Connection, replicas: int) -> None:
         self._connection = self._bulk = connection
+        self._max_open_bytes = 0
         self._confirmed = Confirmed(connection, replicas, _TIMEOUT / 2)
         self._turn = asyncio.Semaphore(32)
 

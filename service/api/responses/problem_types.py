@@ -111,6 +111,9 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.UnknownHostError: Kind(421, "unknown-host", "The service does not have this host name"),
     errors.RateLimitedError: Kind(429, "rate-limited", "The API key has made too many requests"),
     errors.WrongKeysError: Kind(429, "too-many-wrong-keys", "This address has sent too many wrong API keys"),
+    errors.OpenPredictionsFullError: Kind(
+        429, "open-predictions-full", "The open predictions of the model have too many bytes"
+    ),
     errors.OverloadedError: Kind(503, "too-busy", "The worker has reached its limit of requests"),
     errors.StoppingError: Kind(503, "about-to-stop", "This worker is stopping"),
     errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store is unavailable"),

@@ -143,7 +143,7 @@ def _headers(error: errors.WagerError) -> dict[str, str] | None:
             return {"WWW-Authenticate": 'Bearer realm="wager"'}
         case errors.ForbiddenError():
             return {"WWW-Authenticate": 'Bearer realm="wager", error="insufficient_scope"'}
-        case errors.RateLimitedError() | errors.WrongKeysError():
+        case errors.RateLimitedError() | errors.WrongKeysError() | errors.OpenPredictionsFullError():
             return {"Retry-After": str(error.retry_after)}
         case errors.StoreUnavailableError() | errors.StoreFullError() | errors.OverloadedError():
             return {"Retry-After": "1"}

@@ -83,7 +83,8 @@ def _store_url(settings: "Settings") -> Iterator[str]:
     if settings.store_url is not None:
         yield settings.store_url
         return
-    with embedded_store_url(settings.data_dir, settings.appendfsync, settings.disk_reserve_bytes) as url:
+    limits = settings.disk_reserve_bytes, settings.memory_limit_bytes
+    with embedded_store_url(settings.data_dir, settings.appendfsync, *limits) as url:
         yield url
 
 

@@ -28,6 +28,7 @@ from redis.retry import Retry
 from service.processes import tied_command
 from service.store.embedded.child_priority import lower_children_priority
 from service.store.embedded.folder_lock import lock_folder
+from service.store.embedded.memory import available_memory
 
 AppendFsync = Literal["always", "everysec", "no"]
 
@@ -46,6 +47,15 @@ fills the default reserve of its disk."""
 _EASE = 1.25
 """Multiple of the reserve that must be free before the server takes data again, so that it does not change its mind
 with every file that comes and goes."""
+
+_NOTHING, _DATA, _ALL = range(3)
+"""What the server refuses because of its disk: nothing, more data as at its memory limit, or every write."""
+
+_STATES = (
+    "has space again",
+    "has too little free space: the embedded store takes no more data",
+    "has hardly any free space: the embedded store refuses all writes",
+)
 
 _LOOKS_PER_QUESTION = 10
 """Looks at a running server for each question whether it has written its log, which costs about a millisecond."""
@@ -99,23 +109,28 @@ class EmbeddedServer:
         appendfsync: with `always`, writes survive a power loss; with `everysec`, they survive the kill of any
             process, and a power loss may lose up to two seconds.
         reserve: free bytes of the disk below which the server takes no more data: it refuses such writes as it does at
-            its memory limit. What it acknowledged before then still has room. 0 for none.
+            its memory limit. Below half of them, it refuses all writes. What it acknowledged before then still has
+            room. 0 for none.
+        memory: bytes beyond which the server takes no more data; None for half of the available memory, because a
+            rewrite of the log may need as much again.
         write_seconds: maximum wait for space, before a stop, if the server could not write its log.
         lock_seconds: maximum wait for a previous owner to leave the directory.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a setting, or how long to wait
         self,
         data_dir: Path,
         appendfsync: AppendFsync = "everysec",
         *,
         reserve: int = 0,
+        memory: int | None = None,
         write_seconds: float = 5.0,
         lock_seconds: float = 5.0,
     ) -> None:
         self.data_dir = data_dir.absolute()
         self.appendfsync = appendfsync
         self._reserve = reserve
+        self._memory = available_memory() // 2 if memory is None else memory
         self._write_seconds = write_seconds
         self._lock_seconds = lock_seconds
         self._socket = self.data_dir / "valkey.sock"
@@ -124,7 +139,7 @@ class EmbeddedServer:
         self._watcher: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = "not started"
-        self._refuses = False  # whether the server takes no more data, because of its disk
+        self._refuses = _NOTHING  # what the server refuses because of its disk
         self._behind = ""  # how much of its log the server had not written when it was asked last
         self._lost = ""  # what the server may have lost when it ended on its own
         # Makes the decision between a restart and the final stop atomic.
@@ -258,7 +273,7 @@ class EmbeddedServer:
 
     def _attend(self, process: subprocess.Popen[bytes]) -> int:
         """Look after the server until it ends; return its exit status."""
-        self._refuses, self._behind, before = False, "", ""
+        self._refuses, self._behind, before = _NOTHING, "", ""
         for look in itertools.count():
             try:
                 return process.wait(_LOOK_SECONDS)
@@ -271,18 +286,20 @@ class EmbeddedServer:
         raise AssertionError("the server is looked at until it ends")
 
     def _keep_reserve(self) -> None:
-        """Let the server take no more data while its disk has less space than the reserve."""
-        needed = self._reserve * (_EASE if self._refuses else 1.0)
-        if (full := free_bytes(self.data_dir / "appendonlydir") < needed) == self._refuses:
+        """Let the server take no more data while its disk has less space than the reserve; nothing below half of it."""
+        free = free_bytes(self.data_dir / "appendonlydir")
+        eased = [self._reserve * (_EASE if self._refuses >= state else 1.0) for state in (_DATA, _ALL)]
+        refuses = (free < eased[0]) + (free < eased[1] / 2)
+        if refuses == self._refuses:
             return
         try:
-            with _client_of(self.url) as client:
-                client.config_set("maxmemory", int(full))
+            with _client_of(self.url) as client:  # no replica ever confirms a write of this server
+                limit, replicas = 1 if refuses else self._memory, int(refuses == _ALL)
+                client.config_set("maxmemory", limit, "min-replicas-to-write", replicas)
         except redis.RedisError:  # it is starting or ending; the next look repeats it
             return
-        self._refuses = full
-        state = "has too little free space: the embedded store takes no more data" if full else "has space again"
-        _log.warning("The disk of %s %s (reserve: %d bytes)", self.data_dir, state, self._reserve)
+        self._refuses = refuses
+        _log.warning("The disk of %s %s (reserve: %d bytes)", self.data_dir, _STATES[refuses], self._reserve)
 
     def _wait_until_written(self) -> str:
         """Wait for the server to write its log, at most `write_seconds`; return what went wrong, else an empty text."""
@@ -334,6 +351,7 @@ class EmbeddedServer:
             "aof-use-rdb-preamble": "yes",
             "rdbcompression": "no",  # numbers hardly compress, and compression makes rewrites 50 % slower
             "save": "",
+            "maxmemory": str(self._memory),
             "maxmemory-policy": "noeviction",
             "logfile": "",  # standard output, which also receives the launcher's messages
             "daemonize": "no",

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Activates a prediction, so that it takes feedback.
 -- KEYS: model, log, deadlines, the block. ARGV: incarnation, now, token.
 -- Returns nil if the model is gone, else the first letter of the status: recorded, duplicate if the prediction is

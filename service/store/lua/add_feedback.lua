@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Joins feedback with its predictions and appends one round per prediction to the log. If the model learns at window
 -- close, the feedback waits in its block instead, and close_expired.lua appends the round.
 -- KEYS: model, log, deadlines, then the blocks of predictions.

@@ -1,4 +1,5 @@
--- Follows add_predictions.lua if the log may have rounds or changes that the predictions do not account for.
+-- Follows add_predictions.lua if the log may have rounds or changes that the predictions do not account for, or if there
+-- may be no room for them.
 if not is_count(there[2] or '') or not is_count(there[3] or '0') then
   return redis.error_reply('CORRUPT the number of its rounds or changes is damaged')
 end
@@ -23,8 +24,18 @@ local function is_of_this_log()
   return ARGV[5] == '1' and is_in_log()
 end
 
-if seen < 0 or is_of_this_log() then
-  return add_all()
+if seen >= 0 and not is_of_this_log() then
+  local entries = read_entries(KEYS[2], last_seen, seen + tonumber(ARGV[6]))
+  return {there[2], entries, damage, there[3] or '0'}
 end
-local entries = read_entries(KEYS[2], last_seen, seen + tonumber(ARGV[6]))
-return {there[2], entries, damage, there[3] or '0'}
+
+local most, open, swept = tonumber(ARGV[9]), is_count(there[7] or '0') and tonumber(there[7] or '0'), false
+return add_all(function(bytes)
+  bytes = bytes + KEY_BYTES
+  if most > 0 and not swept and not (open and open + bytes <= most) then
+    open, swept = sweep_open(KEYS[1]), true
+  end
+  local fits = most == 0 or open + bytes <= most
+  open = open and open + (fits and bytes or 0)
+  return fits
+end)

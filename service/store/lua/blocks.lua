@@ -46,8 +46,9 @@ local function parse_block(record)
   if version ~= VERSION then
     return nil, version > VERSION and 'n' or 'b'
   end
-  local _, n, flags, answer_bytes, common, _, expires_at = read(HEAD, record)
+  local _, n, flags, answer_bytes, common, _, expires_at, released_at = read(HEAD, record)
   local block = {record = record, n = n, answer_bytes = answer_bytes, common = common, expires_at = expires_at}
+  block.released_at = released_at
   block.prediction, block.slot = PREDICTION_BYTES + answer_bytes, OUTCOME_BYTES + answer_bytes
   block.check_at = HEAD_BYTES + n * block.prediction
   block.open_at = block.check_at + CHECK_BYTES
@@ -189,6 +190,7 @@ local function keep(log, key, id, block, now)
   -- All predictions are closed: drop the bodies.
   local head = sub(block.record, 1, block.open_at)
   redis.call('SET', key, head .. still_open .. outcomes_in(block, 0, block.n - 1), 'KEEPTTL')
+  book_open(KEYS[1], block.released_at, -(#block.record + KEY_BYTES))
   if log.closes then -- an open prediction of such a model is kept much longer
     local left = math.max(block.expires_at - now, 0) + FORGET_AFTER
     redis.call('EXPIRE', key, string.format('%.0f', math.ceil(left)))

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Appends a change to the log and to the history of a model.
 -- KEYS: model, log, list of kept snapshots.
 -- ARGV: incarnation, changes before this one, version of the change's format, the change (JSON without newlines),

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Claims models that are due for a visit: until the lease ends, no other worker claims them.
 -- KEYS: models by the time of their next visit. ARGV: offset of the clock in seconds, limit, lease in seconds. Returns members.
 local clock = redis.call('TIME')

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Closes the predictions of expired blocks: feedback that waits becomes a round, and other predictions become a round
 -- with the reward that the model's rule names, or none. Running it again changes nothing.
 -- KEYS: model, log, deadlines, then the blocks. ARGV: incarnation, offset of the clock in seconds, most blocks to name,

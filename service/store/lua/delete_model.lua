@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Deletes one incarnation of a model. Without an incarnation, deletes a damaged value at the model's key.
 -- KEYS: model, its other keys except those of predictions, the list of kept snapshots as the 13th, then each of these.
 -- ARGV: incarnation (empty: none), then the ids of the kept snapshots.

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Drops a kept snapshot, unless the log has a change that needs it.
 -- KEYS: model, log, list of kept snapshots, the kept snapshot.
 -- ARGV: incarnation, id, changes that the caller has read, the last of them that names the snapshot (0: none).

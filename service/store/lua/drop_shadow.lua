@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Removes a shadow of a model.
 -- KEYS: model, shadows, then the snapshots of the slots. ARGV: incarnation, name.
 -- Returns nil if the model is gone, 1 if the shadow existed, else 0.

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Trims rounds from the log that are older than the model's retention, as far as the snapshot includes them.
 -- The last round of the snapshot stays, because readers recognize the log by it, and so does the last one of the log.
 -- Rounds that a promotion folds again stay until the snapshot has its change: without them, no other worker could make

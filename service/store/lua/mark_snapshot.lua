@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Records that a snapshot cannot be read, so that any other may replace it.
 -- KEYS: model, snapshot, damage record. ARGV: incarnation, rounds in the snapshot (0: unreadable), reason.
 -- Returns nil if the model is gone, 1 if this snapshot is still stored, else 0.

@@ -1,5 +1,6 @@
+#!lua flags=allow-oom
 -- Stores statistics if they count more rounds than the stored ones, with the learner's warnings in the model's hash;
--- and the current number of predictions.
+-- and the current number of predictions. Books out the open predictions that have expired.
 -- Stored statistics of a newer version are never replaced.
 -- KEYS: model, statistics.
 -- ARGV: incarnation, rounds, statistics, current time slot, oldest useful time slot, version of the statistics,
@@ -9,6 +10,7 @@ local model = redis.call('HMGET', KEYS[1], 'incarnation', 'predictions', 'warnin
 if model[1] ~= ARGV[1] then
   return false
 end
+sweep_open(KEYS[1])
 local there = redis.call('HMGET', KEYS[2], 'rounds', 'version')
 local counted, slot = tonumber(there[1] or '-1'), 's:' .. ARGV[4]
 if counted < tonumber(ARGV[2]) and tonumber(there[2] or '0') <= tonumber(ARGV[6]) then

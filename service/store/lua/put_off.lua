@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Lets a model be due later.
 -- KEYS: models that close predictions. ARGV: member, offset of the clock in seconds, seconds from now. Returns 1.
 local clock = redis.call('TIME')

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Records unreadable rounds, so that every worker leaves out the same ones.
 -- KEYS: model, snapshot, damage record.
 -- ARGV: incarnation, then for each range of rounds: the first, the last, the entry that contains it, the reason.

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Lets a shadow begin again, with the oldest round of the log: the log has lost rounds that it needs, or its snapshot is
 -- damaged.
 -- KEYS: model, log, shadows, the shadow's snapshot.

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Completes a snapshot with parts under a temporary key: replaces the stored one if it has fewer rounds or changes, and
 -- trims the log before the new one.
 -- Refuses a snapshot with rounds that are not in this log, for example after a fail-over that lost rounds. Also refuses

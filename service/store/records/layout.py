@@ -41,6 +41,9 @@ evaluation only, and with the sizes of its parts."""
 FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | SIZES_GIVEN
 """All flags that this version knows."""
 
+KEY_BYTES = 160
+"""Bytes that the store needs for a block besides its record: key, entry and expiry. Measured: 151 to 180."""
+
 OPEN, FEEDBACK, EXPIRED, PENDING, INACTIVE = range(5)
 """Kinds of outcome. An open outcome is all zeros. PENDING is feedback that waits for the window to close, INACTIVE a
 prediction that waits for its activation; the log has neither."""
@@ -129,6 +132,7 @@ HEAD = Layout(
     common_bytes="u32",
     fingerprint="16s",  # of the context sent; zeros if the service generated the block's id
     expires_at="f64",  # seconds since the epoch, like all moments
+    released_at="i64",  # moment by which the key has expired, under which its bytes are booked as open
     **SEEN.fields,  # of all predictions of the block
 )
 

@@ -1,5 +1,6 @@
 """Predictions that are not yet stored, and their encoding."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import add
@@ -52,6 +53,16 @@ class NewPredictions(NamedTuple):
     parts: Parts = NO_PARTS
     holdout: BoolArray | None = None  # (n,), which are for evaluation only; None for none
     inactive: BoolArray | None = None  # (n,), which must be activated before feedback; None for none
+    released_at: int = 0  # see `released_at`; unused if they are never stored
+
+
+def released_at(now: float, keep_seconds: float) -> int:
+    """Return the moment by which the store has dropped what is kept from now on, rounded up to at most 1/32 later.
+
+    Open predictions of a model that are kept equally long have at most 66 such moments at a time.
+    """
+    width = 1 << (max(1, math.ceil(keep_seconds / 64)) - 1).bit_length()
+    return math.ceil((now + keep_seconds) / width) * width
 
 
 class BlockEncoder:
@@ -92,11 +103,12 @@ class BlockEncoder:
         size, seen = self._answer_bytes, (predictions.rounds_seen, predictions.changes_seen, self._n_labels)
         answers, propensities = predictions.outputs.tobytes(), predictions.propensities.tolist()
         answered, prediction, blocks = self._answered.pack, self._prediction.pack, list[bytes]()
+        moments = predictions.expires_at, predictions.released_at
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
             varying = _count_varying(tails[start:stop])
             common = b"".join(tails[start][varying:])
             bodies = [heads[i] + b"".join(tails[i][:varying]) for i in range(start, stop)]
-            head = VERSION, stop - start, 0, size, len(common), fingerprint, predictions.expires_at, *seen
+            head = VERSION, stop - start, 0, size, len(common), fingerprint, *moments, *seen
             checked, end = _HEAD.pack(*head), 0
             for i, body in enumerate(bodies, start):
                 answer, p, end = answers[i * size : (i + 1) * size], propensities[i], end + len(body)

@@ -13,8 +13,8 @@ from service.store.redis.driver_errors import translating_errors
 from service.store.scripts import record_script, script
 from service.store.stored_models import ModelKey
 
-_ACTIVATE = record_script("counts", "blocks", "activate")
-_CLOSE_EXPIRED = record_script("counts", "blocks", "close_expired")
+_ACTIVATE = record_script("counts", "book_open", "blocks", "activate")
+_CLOSE_EXPIRED = record_script("counts", "book_open", "blocks", "close_expired")
 _CLAIM_DUE = script("claim_due")
 _PUT_OFF = script("put_off")
 
@@ -37,7 +37,7 @@ class ClosingCommands(Commands):
     async def watch_closing(self, models: Sequence[ModelKey]) -> None:
         """See `Store.watch_closing`."""
         if models:
-            await self._call("ZADD", keys.CLOSING, "NX", *(part for key in models for part in (0, keys.member(key))))
+            await self._enlist(keys.CLOSING, "NX", *(part for key in models for part in (0, keys.member(key))))
 
     @translating_errors
     async def unwatch_closing(self, key: ModelKey) -> None:
@@ -69,7 +69,7 @@ class ClosingCommands(Commands):
         elif due:  # it queues again after the other models that are due
             await self.put_off_closing(key, offset, 0.0)
         else:
-            await self._call("ZADD", keys.CLOSING, "XX", upcoming, keys.member(key))
+            await self._enlist(keys.CLOSING, "XX", upcoming, keys.member(key))
         return Closed(newest, bool(due))
 
     @translating_errors

@@ -6,7 +6,9 @@ from typing import Any
 
 from service.store.connections.connections import Connection
 from service.store.connections.replication import Confirmed
-from service.store.scripts import Script
+from service.store.scripts import Script, script
+
+_ENLIST = script("enlist")
 
 
 class Commands(ABC):
@@ -29,3 +31,7 @@ class Commands(ABC):
         connection: Connection | Confirmed | None = None,
     ) -> Any:
         """Run a script on some keys."""
+
+    async def _enlist(self, listed: str, *args: Any) -> None:
+        """Change a list of models like ZADD, also beyond the store's memory limit."""
+        await self._run(_ENLIST, [listed], args)

@@ -39,7 +39,7 @@ class DamageCommands(Commands):
         named = [keys.model(key.name), keys.snapshot(*key), keys.damage(*key)]
         reply = await self._run(script, named, [key.incarnation, *args])
         if reply is not None:
-            await self._call("ZADD", keys.DAMAGED, 0, key.name)
+            await self._enlist(keys.DAMAGED, 0, key.name)
         if await self._call("HGET", keys.model(key.name), "incarnation") != key.incarnation.encode():
             await self._call("ZREM", keys.DAMAGED, key.name)
             raise ModelNotFoundError(f"there is no model {key.name!r}", "model")

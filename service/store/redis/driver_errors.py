@@ -61,6 +61,8 @@ def translated_error(error: Exception) -> StoreError:
             detail = f"the store refuses writes: READONLY {plain}"
         case exceptions.ResponseError() if message.startswith(_NO_WRITES):
             detail = f"the store refuses writes: {plain}"
+            if message.startswith("NOREPLICAS"):  # see `service.store.embedded.server`
+                detail += " (of the embedded store: its disk has less than half of its reserve free)"
         case exceptions.ResponseError() if message.startswith("CORRUPT") or "user_script" in message:
             return StoreCorruptError(f"a model's data in the store cannot be used: {plain}")
         case _:

@@ -10,7 +10,7 @@ from service.store.redis.driver_errors import translating_errors
 from service.store.scripts import record_script, script
 from service.store.stored_models import ModelKey
 
-_IMPORT_ROUNDS = record_script("counts", "blocks", "import_rounds")
+_IMPORT_ROUNDS = record_script("counts", "book_open", "blocks", "import_rounds")
 _FORGET_OLD = record_script("read_entries", "snapshot_there", "forget_old")
 _CLAIM_DUE = script("claim_due")
 
@@ -45,7 +45,7 @@ class LogCommands(Commands):
     async def watch_retention(self, models: Sequence[ModelKey]) -> None:
         """See `Store.watch_retention`."""
         if models:
-            await self._call("ZADD", keys.RETENTION, "NX", *(part for key in models for part in (0, keys.member(key))))
+            await self._enlist(keys.RETENTION, "NX", *(part for key in models for part in (0, keys.member(key))))
 
     @translating_errors
     async def claim_old(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:
@@ -62,7 +62,7 @@ class LogCommands(Commands):
             await self._call("ZREM", keys.RETENTION, keys.member(key))
             return False
         upcoming, waits = reply
-        await self._call("ZADD", keys.RETENTION, "XX", upcoming, keys.member(key))
+        await self._enlist(keys.RETENTION, "XX", upcoming, keys.member(key))
         return bool(waits)
 
 

@@ -97,7 +97,7 @@ class ModelCommands(Commands):
         """List a model among those that the store visits; it is due at once, as its window may be shorter now."""
         for listed, wanted in ((keys.CLOSING, policies.closing), (keys.RETENTION, policies.retention)):
             if wanted:
-                await self._call("ZADD", listed, "LT", 0, keys.member(key))
+                await self._enlist(listed, "LT", 0, keys.member(key))
 
     @translating_errors
     async def delete_model(self, name: str) -> bool:

@@ -19,8 +19,14 @@ class OpenStore(NamedTuple):
     request_counter: RequestCounter
 
 
-def open_store(
-    url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0, *, tracing: bool = False
+def open_store(  # noqa: PLR0913 - each is a setting
+    url: str,
+    timeout: float,
+    tls: TlsFiles = NO_FILES,
+    replicas: int = 0,
+    max_open_bytes: int = 0,
+    *,
+    tracing: bool = False,
 ) -> OpenStore:
     """Open the store at a URL. Connections open on first use.
 
@@ -29,8 +35,9 @@ def open_store(
         timeout: seconds to wait for a connection, and for each reply.
         tls: files for TLS, if the URL selects it.
         replicas: number of replicas that must have a feedback before it is acknowledged.
+        max_open_bytes: maximum bytes of the open predictions of a model; 0 for any.
         tracing: whether to record store calls about models as spans.
     """
-    redis = RedisStore(url, timeout, tls, replicas)
+    redis = RedisStore(url, timeout, tls, replicas, max_open_bytes)
     store = traced(redis) if tracing else redis
     return OpenStore(store, ApiKeyTable(redis.command), RateLimits(redis.command))

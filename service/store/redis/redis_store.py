@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, StoreFullError, StoreUnavailableError
+from service.errors import ModelNotFoundError, OpenPredictionsFullError, StoreFullError, StoreUnavailableError
 from service.store import keys
 from service.store.base import (
     Block,
     Feedback,
     FeedbackResult,
     FeedbackRules,
+    Head,
     ModelStats,
     PublishedStatistics,
     Seen,
@@ -48,12 +49,16 @@ from service.store.stored_models import (
 _BULK_PATIENCE = 30
 """Factor by which the timeout for snapshots exceeds that for other replies. A snapshot may have many megabytes."""
 
+_FULL = "the open predictions of model {0!r} would have more than {1:,} bytes; send feedback, or wait until some expire"
+
 _Connection: TypeAlias = Connection | Confirmed
 
-_ADD_PREDICTIONS = record_script("add_predictions", "counts", "read_entries", "add_predictions_late")
-_ADD_FEEDBACK = record_script("counts", "blocks", "add_feedback")
+_ADD_PREDICTIONS = record_script(
+    "book_open", "add_predictions", "counts", "open_bytes", "read_entries", "add_predictions_late"
+)
+_ADD_FEEDBACK = record_script("counts", "book_open", "blocks", "add_feedback")
 _READ_TAIL = record_script("read_entries", "read_tail")
-_PUBLISH_STATISTICS = script("publish_statistics")
+_PUBLISH_STATISTICS = script("counts", "open_bytes", "publish_statistics")
 
 
 class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, SnapshotCommands, ShadowCommands):
@@ -64,26 +69,32 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
         timeout: seconds to wait for a connection, and for each reply.
         tls: files for TLS, if the URL selects it.
         replicas: number of replicas that must have a feedback before it is acknowledged.
+        max_open_bytes: maximum bytes of the open predictions of a model; 0 for any.
     """
 
-    def __init__(self, url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0) -> None:
+    def __init__(
+        self, url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0, max_open_bytes: int = 0
+    ) -> None:
         self._connection = connect(url, timeout, tls)
         self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
         self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
+        self._max_open_bytes = int(max_open_bytes)  # the driver refuses subclasses
         self._turn = asyncio.Semaphore(32)  # maximum commands in flight
 
     @translating_errors
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
-    ) -> list[bytes | None] | Tail:
+    ) -> list[Head] | Tail:
         """See `Store.add_predictions`."""
         named = [*keys.of_blocks(*key), *[keys.block(*key, block.id) for block in blocks]]
         rounds, limit, last_at, newer, damage, changes = seen or Seen(-1, 0)
-        args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, round(keep_seconds * 1000)]
+        milliseconds, most = round(keep_seconds * 1000), self._max_open_bytes
+        args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, milliseconds, most]
         reply = await self._run(_ADD_PREDICTIONS, named, [*args, *[block.record for block in blocks]])
         total, items, *version = _unless_gone(key, reply)
-        there: list[bytes | None] = items
-        return there if total is None else decode_tail(total, items, *version)
+        if total is not None:
+            return decode_tail(total, items, *version)
+        return [OpenPredictionsFullError(_FULL.format(key.name, most)) if head == 1 else head for head in items]
 
     @translating_errors
     async def add_feedback(

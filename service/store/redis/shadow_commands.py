@@ -29,7 +29,7 @@ class ShadowCommands(Commands):
     """The methods of `service.store.redis.redis_store.RedisStore` that concern shadows."""
 
     @abstractmethod
-    async def _write_parts(self, coming: str, state: bytes | memoryview) -> int:
+    async def _write_parts(self, coming: str, state: bytes | memoryview, *, beyond_limit: bool = False) -> int:
         """Write a state to a temporary key in parts; return their number."""
 
     @abstractmethod
@@ -103,7 +103,7 @@ class ShadowCommands(Commands):
     async def watch_shadows(self, models: Sequence[ModelKey]) -> None:
         """See `Store.watch_shadows`."""
         if models:
-            await self._call("ZADD", keys.SHADOWED, "NX", *(part for key in models for part in (0, keys.member(key))))
+            await self._enlist(keys.SHADOWED, "NX", *(part for key in models for part in (0, keys.member(key))))
 
     @translating_errors
     async def claim_shadows(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:

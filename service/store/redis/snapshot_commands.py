@@ -28,6 +28,7 @@ _PART_BYTES = 2**20
 _UNFINISHED_SECONDS = 3600
 """Time to live of the parts of an unfinished snapshot."""
 
+_WRITE_PART = script("write_part")
 _SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "shadow_rounds", "save_snapshot")
 _KEEP_SNAPSHOT = record_script("read_entries", "keep_snapshot")
 _DROP_KEPT = script("drop_kept")
@@ -52,7 +53,7 @@ class SnapshotCommands(Commands):
         # The temporary key is named by its content, so two workers can write the same snapshot concurrently.
         check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
         coming = keys.coming_snapshot(*key, check)
-        parts = await self._write_parts(coming, snapshot.state)
+        parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # the log is trimmed by snapshots
         named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.shadows(*key)]
         args = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
@@ -116,13 +117,16 @@ class SnapshotCommands(Commands):
             await self.watch(key, policies)
         return bool(created)
 
-    async def _write_parts(self, coming: str, state: bytes | memoryview) -> int:
+    async def _write_parts(self, coming: str, state: bytes | memoryview, *, beyond_limit: bool = False) -> int:
         """Write a state to a temporary key in parts, because one command with a large state would block the store."""
         starts = range(0, max(len(state), 1), _PART_BYTES)
         for number, start in enumerate(starts):
-            part = state[start : start + _PART_BYTES]
-            await self._call("HSET", coming, f"{number:06d}", part, connection=self._bulk)
-            await self._call("EXPIRE", coming, _UNFINISHED_SECONDS)
+            field, part = f"{number:06d}", state[start : start + _PART_BYTES]
+            if beyond_limit:
+                await self._run(_WRITE_PART, [coming], [field, part, _UNFINISHED_SECONDS], self._bulk)
+            else:
+                await self._call("HSET", coming, field, part, connection=self._bulk)
+                await self._call("EXPIRE", coming, _UNFINISHED_SECONDS, connection=self._bulk)
         return len(starts)
 
     async def _load(self, name: str) -> Snapshot | None:

@@ -53,6 +53,17 @@ async def _store(play: Play) -> None:
     await _send_all(play, name)
 
 
+async def _open_predictions(play: Play) -> None:
+    """Have too many open predictions, until one gets feedback."""
+    name = await play.create("m", labels=LABELS, features=DENSE)
+    x = contexts(1, 1)[0]
+    for id_ in ("a", "b", "a"):
+        await play.post("/predict", {"model": name, "context": x, "prediction_id": id_})
+    await play.post("/predict/batch", {"model": name, "contexts": [x, x]})
+    await play.post("/feedback", {"prediction_id": f"{name}:a", "correct": True})
+    await play.post("/predict", {"model": name, "context": x, "prediction_id": "b"})
+
+
 async def _damage(play: Play) -> None:
     """Damage what is stored about models that no worker has loaded."""
     later = {"name": play.name("b"), "labels": LABELS, "features": DENSE, "learner": {"algorithm": "later"}}
@@ -143,6 +154,7 @@ async def _lag(play: Play) -> None:
 _SMALL = {"max_state_bytes": 2**20, "max_step_cost": 1_000_000, "max_distribution_numbers": 1000}
 
 CHAPTERS = [
+    Chapter("open-predictions", _open_predictions, {"max_open_bytes": 600}),
     Chapter("store-troubles", _store, {"store_timeout_seconds": 0.5}, alone=True),
     Chapter("damage", _damage, alone=True),
     Chapter("slow-bodies", _slow, {"body_timeout_seconds": 0.05}),

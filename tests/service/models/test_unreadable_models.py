@@ -233,18 +233,18 @@ async def test_a_list_reads_no_definition(empty: str) -> None:
         assert (await client.get("/models/a")).json()["labels"] == labels
 
 
-async def test_a_full_store_can_be_listed(empty: str) -> None:
-    """In a full store, a list computes the summary that it cannot store."""
+async def test_a_store_that_takes_nothing_can_be_listed(empty: str) -> None:
+    """If the store refuses writes, a list computes the summary that it cannot store."""
     async with worker(empty) as client:
         await create(client, "b")
         before = await listed(client)
         apply_damage(empty, SUMMARIES["none"])
         with raw(empty) as store:
-            store.config_set("maxmemory", 1)
+            store.config_set("min-replicas-to-write", 1)
             try:
                 assert await listed(client) == before == await listed(client)
             finally:
-                store.config_set("maxmemory", 0)
+                store.config_set("min-replicas-to-write", 0)
 
 
 async def test_a_summary_is_stored_for_its_incarnation_only(empty: str) -> None:

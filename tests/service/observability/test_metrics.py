@@ -239,7 +239,9 @@ async def test_unreadable_statistics_are_not_reported_as_zeros(
             which: {metric for metric, labels in samples if ("model", which) in labels} for which in (name, other)
         }
     statistics = {
-        metric for metric in reported[other] if re.search("propensity|surprisal|delay|labels|open|uncount", metric)
+        metric
+        for metric in reported[other]
+        if re.search("propensity|surprisal|delay|labels|predictions$|uncount", metric)
     }
     assert len(statistics) > 10
     assert reported[other] - reported[name] == statistics

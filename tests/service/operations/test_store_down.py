@@ -108,8 +108,8 @@ async def test_concurrent_readiness_checks_share_a_write(tmp_path: Path) -> None
         async with worker(server.url) as client:
             await client.get("/readyz")
             with raw(server.url) as store:
-                for limit, status in ((0, 200), (1, 503)):
-                    store.config_set("maxmemory", limit)
+                for replicas, status in ((0, 200), (1, 503)):
+                    store.config_set("min-replicas-to-write", replicas)
                     store.config_resetstat()
                     answers = await asyncio.gather(*(client.get("/readyz") for _ in range(50)))
                     assert {answer.status_code for answer in answers} == {status}
@@ -216,24 +216,49 @@ async def test_a_lost_reply_is_503_and_the_import_counts_once(tmp_path: Path) ->
             assert again["rounds_seen"] == before + len(rounds)
 
 
-async def test_a_full_store_is_507_and_service_resumes(tmp_path: Path) -> None:
-    """A store out of memory refuses writes with Retry-After, and accepts them when it has memory again."""
+async def test_a_full_store_is_507_for_more_data_only(tmp_path: Path) -> None:
+    """Out of memory, predictions, imports and models get 507 with Retry-After until there is memory again.
+
+    Feedback, activation, changes and deletions go on, and the worker is ready for them.
+    """
     with EmbeddedServer(tmp_path) as server:
         async with worker(server.url) as client:
             await prepare(client, "forest")
+            inactive = {"model": "forest", "context": X, "prediction_id": "later", "activated": False}
+            assert (await client.post("/predict", json=inactive)).is_success
             with raw(server.url) as store:
                 store.config_set("maxmemory", 1)
-            full = Answer(507, "store-full", "1")
-            feedback = {"prediction_id": "forest:open", "correct": True}
-            prediction = {"model": "forest", "context": X}
-            calls = [("/models", definition("n")), ("/predict", prediction), ("/feedback", feedback)]
+            prediction, imported = {"model": "forest", "context": X}, {"label": "pine", "propensity": 0.5}
+            labels = (await client.get("/models/forest")).json()["labels"]
+            rounds = [{"context": X, "correct": True, **imported, "label": labels[0]}]
+            calls = [
+                ("/models", definition("n")),
+                ("/predict", prediction),
+                ("/models/forest/rounds", {"source": "file", "offset": 0, "rounds": rounds}),
+                ("/models/forest/clone", {"name": "copy"}),
+            ]
             for path, body in calls:
-                assert answer_of(await client.post(path, json=body)) == full
-            assert (await client.get("/models/forest")).json()["predictions"] == 1
+                assert answer_of(await client.post(path, json=body)) == Answer(507, "store-full", "1"), path
+            (item,) = (await client.post("/predict/batch", json={"model": "forest", "contexts": [X]})).json()[
+                "predictions"
+            ]
+            assert (item["status"], item["type"]) == (507, "urn:wager:problem:store-full")
+            assert (await client.get("/models/forest")).json()["predictions"] == 2
+            await ready(client, 200)
+            for own in ("open", "later"):
+                if own == "later":
+                    assert (await client.post("/activate", json={"prediction_id": "forest:later"})).is_success
+                feedback = {"prediction_id": f"forest:{own}", "correct": True}
+                assert (await client.post("/feedback", json=feedback)).json()["status"] == "recorded"
+            changed = await client.patch("/models/forest", json={"retain_rounds": 10}, headers={"If-Match": "*"})
+            assert changed.status_code == 200
             with raw(server.url) as store:
                 store.config_set("maxmemory", 0)
             for path, body in calls:
-                assert (await client.post(path, json=body)).status_code < 300
+                assert (await client.post(path, json=body)).status_code < 300, path
+            with raw(server.url) as store:
+                store.config_set("maxmemory", 1)
+            assert (await client.delete("/models/forest")).status_code == 204
 
 
 async def test_a_corrupt_snapshot_is_500_for_its_model_only(store_url: str, name: str) -> None:

@@ -47,6 +47,14 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
 }
 
 
+REFUSED_WHEN_FULL = frozenset(
+    {
+        *("create_model", "create_copy", "add_predictions", "import_rounds"),
+        *("keep_snapshot", "put_shadow", "save_shadow", "hold_rounds"),
+    }
+)
+"""Writes that a store without memory refuses. The others free memory, are bounded, or must never be lost."""
+
 READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "get_model": lambda store: store.get_model("forest"),
     "list_models": lambda store: store.list_models("", 10),
@@ -67,7 +75,6 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
 
 
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
-    "delete_model": lambda store: store.delete_model("forest"),
     "drop_kept": lambda store: store.drop_kept(KEY, "mine", 0, 0),
     "restart_shadow": lambda store: store.restart_shadow(KEY, SHADOW),
     "drop_shadow": lambda store: store.drop_shadow(KEY, "rival"),
@@ -77,6 +84,7 @@ OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "close_expired": lambda store: store.close_expired(KEY, 0.0, 8),
     "check": lambda store: store.check(),
     "read_load": lambda store: store.read_load(),
+    "delete_model": lambda store: store.delete_model("forest"),
 }
 
 

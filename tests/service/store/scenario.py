@@ -17,7 +17,7 @@ class Scenario(NamedTuple):
         """Store predictions of this label without checking the rounds that they have seen."""
         heads = await self.store.add_predictions(self.key, sample_predictions(*ids, label=label), WINDOW, None)
         assert isinstance(heads, list)
-        return heads
+        return [head for head in heads if head is None or isinstance(head, bytes)]
 
     async def judge(self, *feedback: Feedback, now: float = NOW, rules: FeedbackRules = STRICT) -> list[FeedbackStatus]:
         """Give feedback; return its statuses."""

@@ -1,5 +1,6 @@
 """The laws of the embedded server: one owner, no orphaned server, no lost write."""
 
+import itertools
 import math
 import os
 import re
@@ -19,6 +20,7 @@ import redis
 from service.store.embedded import server as embedded
 from service.store.embedded.child_priority import children_of
 from service.store.embedded.embedded_access import embedded_store_url
+from service.store.embedded.memory import available_memory
 from service.store.embedded.server import EmbeddedServer, EmbeddedServerError
 from tests.servers import wait_until
 from tests.service.store.troubles import no_larger_files
@@ -232,6 +234,82 @@ def test_a_disk_without_the_reserve_takes_no_more_data(tmp_path: Path, monkeypat
         wait_until(lambda: not refuses(server))
 
 
+def test_a_disk_without_half_the_reserve_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the whole reserve and half of it, what may pass the memory limit passes; below half of it, nothing."""
+    free = {tmp_path / "appendonlydir": 50.0}
+    monkeypatch.setattr(embedded, "free_bytes", lambda folder: free.get(folder, math.inf))
+    beyond = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], 1)"
+    with EmbeddedServer(tmp_path, reserve=100, memory=2**30) as server, client_of(server) as client:
+        wait_until(lambda: refuses(server))
+        assert client.eval(beyond, 1, "key")
+        free[tmp_path / "appendonlydir"] = 49.0
+        wait_until(lambda: not accepts(client, beyond))
+        free[tmp_path / "appendonlydir"] = 62.0
+        time.sleep(3 * embedded._LOOK_SECONDS)
+        assert not accepts(client, beyond)
+        free[tmp_path / "appendonlydir"] = 62.5
+        wait_until(lambda: accepts(client, beyond))
+        assert refuses(server)
+        free[tmp_path / "appendonlydir"] = 125.0
+        wait_until(lambda: not refuses(server))
+        assert client.config_get("maxmemory") == {"maxmemory": str(2**30)}
+
+
+def test_the_server_takes_no_more_data_than_its_memory_limit(tmp_path: Path) -> None:
+    """A server at its limit refuses data, keeps what it has, and runs on; it has the limit again after a crash."""
+    with EmbeddedServer(tmp_path, memory=2**24) as server, client_of(server) as client:
+        pid = server.pid
+        assert pid is not None
+        for prefix in ("before", "after"):  # the crash
+            keys = itertools.count()
+            wait_until(lambda: not fits(client, f"{prefix}-{next(keys)}"))  # noqa: B023 - at once
+            assert server.pid == pid
+            os.kill(pid, signal.SIGKILL)
+            assert read(server, "before-0") == bytes(2**20)
+            pid = server.pid
+            assert pid is not None
+        assert 8 < client.dbsize() <= 16
+
+
+def fits(client: redis.Redis, key: str) -> bool:
+    """Check whether the server takes another MiB."""
+    try:
+        return bool(client.set(key, bytes(2**20)))
+    except redis.OutOfMemoryError:
+        return False
+
+
+def test_the_default_limit_is_half_of_the_memory(tmp_path: Path) -> None:
+    """Without a given limit, the server takes half of what its process may use."""
+    with EmbeddedServer(tmp_path) as server, client_of(server) as client:
+        assert client.config_get("maxmemory") == {"maxmemory": str(available_memory() // 2)}
+
+
+MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+GROUPS = {
+    "none": ("", {}, MACHINE),
+    "version 2": ("0::/a/b\n", {"a/b/memory.max": "70000\n", "memory.max": "max\n"}, 70000),
+    "version 2, around it": ("0::/a/b\n", {"a/b/memory.max": "max\n", "a/memory.max": "60000\n"}, 60000),
+    "version 2, in a container": ("0::/\n", {"memory.max": "50000\n"}, 50000),
+    "version 1": ("4:cpu,memory:/a\n0::/\n", {"memory/a/memory.limit_in_bytes": "40000\n"}, 40000),
+    "version 1, in a container": ("4:memory:/docker/a\n", {"memory/memory.limit_in_bytes": "30000\n"}, 30000),
+    "version 1, no limit": ("4:memory:/\n", {"memory/memory.limit_in_bytes": "9223372036854771712\n"}, MACHINE),
+    "another controller": ("4:cpu:/a\n", {"memory/a/memory.limit_in_bytes": "20000\n"}, MACHINE),
+}
+
+
+@pytest.mark.parametrize(("own", "files", "limit"), GROUPS.values(), ids=GROUPS)
+def test_the_smallest_limit_of_memory_counts(tmp_path: Path, own: str, files: dict[str, str], limit: int) -> None:
+    """The memory is that of the machine, or the limit of the process's control group, or of one around it."""
+    for path, text in {
+        "proc/self/cgroup": own,
+        **{f"sys/fs/cgroup/{path}": text for path, text in files.items()},
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    assert available_memory(tmp_path) == limit
+
+
 def test_the_space_of_a_disk_is_what_a_user_may_fill(tmp_path: Path) -> None:
     """The free bytes are those of the folder's file system; a folder that does not exist has no limit."""
     about = os.statvfs(tmp_path)
@@ -283,10 +361,10 @@ def test_a_server_that_cannot_write_is_answering(tmp_path: Path) -> None:
             assert url == server.url
 
 
-def accepts(client: redis.Redis) -> bool:
-    """Check whether a write succeeds."""
+def accepts(client: redis.Redis, script: str = "return redis.call('SET', KEYS[1], 1)") -> bool:
+    """Check whether a script that writes succeeds."""
     try:
-        return bool(client.set("probe", "value"))
+        return bool(client.eval(script, 1, "probe"))
     except redis.ResponseError:
         return False
 

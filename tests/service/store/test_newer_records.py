@@ -35,7 +35,7 @@ async def test_a_block_with_unknown_flags_is_newer(store: RedisStore, name: str,
     assert result == (NEWER, None)
     heads = await store.add_predictions(key, [Block("b", record)], WINDOW, None)
     assert isinstance(heads, list)
-    assert heads[0] is not None
+    assert isinstance(heads[0], bytes)
     for refuse in (kind.format.decode_stored, kind.format.waiting):
         with pytest.raises(NewerVersionError):
             refuse(heads[0])

@@ -10,11 +10,11 @@ import pytest
 
 from service.errors import StoreFullError, StoreUnavailableError
 from service.store import keys
-from service.store.base import FeedbackStatus, Store
+from service.store.base import FeedbackStatus, Snapshot, Store
 from service.store.embedded.server import EmbeddedServer
 from tests.clusters import Cluster
 from tests.servers import REDIS_SERVER, raw, redis_server
-from tests.service.store.calls import GIVEN, KEY, READS, WRITES, open_store
+from tests.service.store.calls import GIVEN, KEY, OTHERS, READS, REFUSED_WHEN_FULL, WRITES, open_store
 from tests.service.store.samples import NOW, STRICT, WINDOW, sample_predictions
 from tests.service.store.troubles import TROUBLES, Trouble, in_trouble
 
@@ -44,33 +44,45 @@ def dump_all(url: str) -> dict[Any, Any]:
         return {key: client.dump(key) for key in client.scan_iter()}
 
 
-async def test_a_full_store_refuses_writes_and_changes_nothing(private_url: str) -> None:
-    """Out of memory, every writing call raises StoreFullError, nothing is written, and reads still work."""
+@pytest.mark.parametrize("call", sorted(REFUSED_WHEN_FULL))
+async def test_a_full_store_takes_no_more_data(private_url: str, call: str) -> None:
+    """Out of memory, calls that store more raise StoreFullError, and nothing is written. Reads and deletes work."""
     async with open_store(private_url) as store:
         await fill(store)
         with raw(private_url) as client:
             client.config_set("maxmemory", 1)
         before = dump_all(private_url)
-        for write in WRITES.values():
-            with pytest.raises(StoreFullError):
-                await write(store)
+        with pytest.raises(StoreFullError):
+            await WRITES[call](store)
         assert dump_all(private_url) == before
         for read in READS.values():
             await read(store)
         assert await store.delete_model("forest")
 
 
-async def test_feedback_is_recorded_once_memory_is_free_again(private_url: str) -> None:
-    """Feedback that a full store refused is recorded once when repeated."""
+async def test_a_full_store_does_the_rest(private_url: str) -> None:
+    """Out of memory, every other call has the effect that it has otherwise, and the store is ready."""
     async with open_store(private_url) as store:
         await fill(store)
         with raw(private_url) as client:
             client.config_set("maxmemory", 1)
-            with pytest.raises(StoreFullError):
-                await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
-            client.config_set("maxmemory", 0)
+        for name, call in (WRITES | OTHERS).items():
+            if name not in REFUSED_WHEN_FULL:
+                await call(store)
+        assert await store.get_model("forest") is None
+
+
+async def test_feedback_is_recorded_beyond_the_memory_limit(private_url: str) -> None:
+    """Feedback for a prediction that was stored before the limit becomes a round, which can be snapshot and trimmed."""
+    async with open_store(private_url) as store:
+        await fill(store)
+        with raw(private_url) as client:
+            client.config_set("maxmemory", 1)
         (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
         assert result.status is FeedbackStatus.RECORDED
+        assert (await store.read_tail(KEY, 0, 10)).round_count == 1
+        assert await store.save_snapshot(KEY, Snapshot(1, b"state"), 10) == 1
+        assert await store.load_snapshot(KEY) is not None
 
 
 async def test_a_full_store_still_confirms_duplicates(private_url: str) -> None:

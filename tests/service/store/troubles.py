@@ -86,7 +86,6 @@ def demoted(client: redis.Redis) -> Iterator[None]:
 TROUBLES = {
     "full disk": Trouble(no_larger_files, r"MISCONF.*(AOF|append)", StoreFullError),
     "failed dump": Trouble(no_dump, r"MISCONF.*RDB", StoreFullError),
-    "full memory": Trouble(lambda client: configured(client, "maxmemory", 1), "memory limit", StoreFullError),
     "too few replicas": Trouble(
         lambda client: configured(client, "min-replicas-to-write", 1), "NOREPLICAS", StoreUnavailableError
     ),

@@ -19,6 +19,8 @@ _FIELDS = (
     "damaged",
     "partial",
     "expired",
+    "open_bytes",
+    "predictions_refused",
     *(f"refused:{status}" for status in FeedbackStatus),
 )
 
@@ -41,7 +43,7 @@ async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
     )
     rounds, predictions, correct = (count(name, *pair) for pair in zip(_COUNTERS, values[1:4], strict=True))
     damaged = count(name, "damaged", values[4] or b"0")
-    refused = zip(FeedbackStatus, values[7:], strict=True)
+    refused = zip(FeedbackStatus, values[9:], strict=True)
     return ModelStats(
         name=name,
         round_count=rounds,
@@ -56,6 +58,8 @@ async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
         damaged=damaged,
         partial=reward_sum(name, values[5]),
         expired=min(count(name, "expired", values[6] or b"0"), rounds),
+        open_bytes=_repaired(values[7]),
+        predictions_refused=_repaired(values[8]),
     )
 
 
@@ -80,3 +84,8 @@ def _by_slot(name: str, statistics: dict[bytes, bytes]) -> dict[int, int]:
     """Return the total predictions by the end of each time slot."""
     slots = {field[len(_SLOT) :]: value for field, value in statistics.items() if field.startswith(_SLOT)}
     return {count(name, "slots of its statistics", slot): count(name, "slots", value) for slot, value in slots.items()}
+
+
+def _repaired(value: bytes | None) -> int:
+    """Decode a counter of open predictions; a damaged one, which is repaired later, counts as 0."""
+    return int(value) if value is not None and value.isdigit() else 0
