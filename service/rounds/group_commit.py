@@ -97,9 +97,6 @@ class GroupCommit(Generic[Item, Result]):
             self._start()
         return future
 
-    def _fills(self, room: int) -> bool:
-        return sum([len(each.items) for each in self._waiting]) >= room
-
     def _end(self, size: int) -> None:
         """Start the next batch, after some turns if this one had several items."""
         self._in_flight -= 1

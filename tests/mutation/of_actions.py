@@ -56,12 +56,17 @@ ACTIONS = (
         errors=(
             (
                 "the vector of the first candidate is stored",
-                "_choose_one",
-                "starts[:-1] + draws.labels",
-                "starts[:-1] + 0 * draws.labels",
+                "ActionChoice.stored",
+                "candidates.starts[:-1] + chosen",
+                "candidates.starts[:-1] + 0 * chosen",
             ),
-            ("the first action is logged", "Choices._parts", "encode(one.actions, k, p)", "encode(one.actions, 0, p)"),
-            ("other actions are a repetition", "fingerprint", "request.candidates.encode()", 'b""'),
+            ("the first action is logged", "ActionChoice.stored", "left.index(k)", "0"),
+            (
+                "other actions are a repetition",
+                "ActionChoice._encoded",
+                "[[each.id, as_sent(each.features)] for each in read.actions]",
+                "[]",
+            ),
         ),
     ),
 )

@@ -49,7 +49,7 @@ CHANGES = (
         errors=(
             (
                 "another change has the same labels",
-                "Predictor._draw_and_store",
+                "Predictor._decide_and_store",
                 "replica.model is not model",
                 "replica.model.change_count != model.change_count",
             ),
@@ -83,11 +83,11 @@ CHANGES = (
         errors=(
             (
                 "retired labels are eligible",
-                "eligible_labels",
-                "np.tile(model.choice.active, (n, 1))",
-                "np.ones((n, len(model.choice.active)), np.bool_)",
+                "LabelChoice._eligible",
+                "np.tile(self.active, (len(requests), 1))",
+                "np.ones((len(requests), len(self.active)), np.bool_)",
             ),
-            ("all labels are eligible", "eligible_labels", "eligible[i] = False", "eligible[i] = True"),
+            ("all labels are eligible", "LabelChoice._eligible", "eligible[i] = False", "eligible[i] = True"),
             ("the eligible labels are not in the fingerprint", "fingerprint", "request.options == NO_OPTIONS", "True"),
         ),
     ),
@@ -99,8 +99,13 @@ CHANGES = (
             "test_a_policy_is_renormalized_on_what_is_left",
         ),
         errors=(
-            ("a label in two slots", "Decider._decide_slots", "without(left, made[-1][1].labels)", "left"),
-            ("not renormalized", "renormalized", "masses / np.where(totals > 0.0, totals, 1.0)", "masses"),
+            (
+                "a label in two slots",
+                "choosing.choose",
+                "without(starts, candidates.eligible, slots[-1].draws.labels)",
+                "candidates.eligible",
+            ),
+            ("not renormalized", "conditioned", "mass / np.where(totals > 0.0, totals, 1.0)", "mass"),
             ("the number of slots is not in the fingerprint", "Options.encode", "[self.top]", "[]"),
         ),
     ),

@@ -38,7 +38,7 @@ DATA = (
             ("the true label decides nothing", "given_rounds._reward", "float(truth == answer)", "0.0"),
             (
                 "holdout rounds are learned",
-                "as_logged",
+                "logged_predictions",
                 "np.array([each.holdout for each in rounds])",
                 "None",
             ),
@@ -232,8 +232,8 @@ DATA = (
             (
                 "evidence of another learner is used",
                 "Fold._learn",
-                "model.learner if has_evidence else Recomputing(model.learner)",
-                "model.learner",
+                "model.choice if has_evidence else Recomputing(model.learner)",
+                "model.choice",
             ),
             ("every line has all labels", "Export._dsjson", "labels if n is None else labels[:n]", "labels"),
             (

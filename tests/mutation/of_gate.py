@@ -35,9 +35,10 @@ GATE = (
     ),
     Errors(
         concept="batch",
-        home="Batcher",
+        home="GroupCommit",
         laws=(
-            "test_items_of_one_tick_are_one_batch",
+            "test_what_arrives_while_an_item_is_in_flight_is_handled_together",
+            "test_no_batch_exceeds_its_room",
             "test_responses_leave_before_the_next_batch_starts",
             "test_only_full_batches_run_beside_another",
             "test_items_submitted_together_stay_together",
@@ -45,8 +46,8 @@ GATE = (
         errors=(
             ("results in reverse order", "_run", "results[start:stop]", "results[::-1][start:stop]"),
             ("the next batch starts before the responses leave", "_end", "_TURNS_BETWEEN", "0"),
-            ("any batch runs beside another", "_may_start", "self._n_waiting >= self._room()()", "True"),
-            ("any number of batches run", "_may_start", "len(self._running) < self._at_once", "True"),
+            ("any batch runs beside another", "_queue", "is_full", "True"),
+            ("any number of batches run", "_queue", "self._in_flight < self._at_once", "True"),
             ("a batch has any size", "_next_batch", "len(self._waiting[0].items) <= room", "True"),
         ),
     ),

@@ -43,20 +43,29 @@ PROTOCOL = (
     ),
     Errors(
         concept="protocol, predictions",
-        home="add_predictions.lua",
         laws=_LAWS,
         errors=(
             (
                 "no check of the number of rounds",
-                "is_of_this_log",
+                "add_predictions_late.lua:is_of_this_log",
                 "if seen == rounds then",
                 "if seen + 1 >= rounds then",
             ),
-            ("no check of the log at all", "", "if seen >= 0 and not is_of_this_log() then", "if false then"),
-            ("no change counter", "is_of_this_log", "if changes_seen ~= changes then", "if false then"),
-            ("no incarnation check", "", "there[1] ~= ARGV[1]", "not there[1]"),
-            ("an id in use is overwritten", "", ", 'NX', 'GET')", ", 'GET')"),
-            ("predictions have no deadline", "", "there[6] and note_deadline", "false and note_deadline"),
+            (
+                "no check of the log at all",
+                "add_predictions_late.lua:",
+                "seen >= 0 and not is_of_this_log() then",
+                "false then",
+            ),
+            ("no change counter", "add_predictions_late.lua:is_of_this_log", "or changes_seen ~= changes then", "then"),
+            ("no incarnation check", "add_predictions.lua:", "there[1] ~= ARGV[1]", "not there[1]"),
+            ("an id in use is overwritten", "add_predictions.lua:", ", 'NX', 'GET')", ", 'GET')"),
+            (
+                "predictions have no deadline",
+                "add_predictions.lua:add_all",
+                "if there[6] then note_deadline",
+                "if false then note_deadline",
+            ),
         ),
     ),
     Errors(
@@ -118,7 +127,7 @@ PROTOCOL = (
             ),
             (
                 "predictions of a changed model are stored",
-                "Predictor._draw_and_store",
+                "Predictor._decide_and_store",
                 "replica.model is not model",
                 "False",
             ),

@@ -72,7 +72,12 @@ SHADOWS = (
         laws=("test_promotion_under_traffic", "test_rollback_across_a_promotion"),
         errors=(
             ("the evidence of the old learner is used", "Model.has_own_evidence", "self.learner_since", "0"),
-            ("evidence of another size is damage", "Model.format", "self.learner_since", "0"),
+            (
+                "evidence of another size is damage",
+                "Model.choice",
+                "LabelChoice(definition, self.learner, self.retired, size, self.learner_since)",
+                "LabelChoice(definition, self.learner, self.retired, size, 0)",
+            ),
             ("the kept snapshot is not followed", "is_promotion", "model.new_state.then_folds", "False"),
         ),
     ),

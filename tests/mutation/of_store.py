@@ -82,15 +82,14 @@ STORE = (
             ("two workers close one model", "claim_due.lua:", "now + ARGV[3]", "now - ARGV[3]"),
             (
                 "predictions have no deadline",
-                "add_predictions.lua:",
-                "there[6] and note_deadline",
-                "false and note_deadline",
+                "add_predictions.lua:add_all",
+                "if there[6] then note_deadline",
+                "if false then note_deadline",
             ),
         ),
     ),
     Errors(
         concept="predictions",
-        home="add_predictions.lua",
         laws=(
             "test_predictions_from_another_log_get_the_tail",
             "test_every_call_for_a_deleted_model_is_refused",
@@ -99,13 +98,18 @@ STORE = (
         errors=(
             (
                 "a prediction one round late is stored",
-                "is_of_this_log",
+                "add_predictions_late.lua:is_of_this_log",
                 "if seen == rounds then",
                 "if seen + 1 >= rounds then",
             ),
-            ("missed rounds are not sent", "", "if seen >= 0 and not is_of_this_log() then", "if false then"),
-            ("another incarnation's model is accepted", "", "there[1] ~= ARGV[1]", "not there[1]"),
-            ("an id in use is overwritten", "", ", 'NX', 'GET')", ", 'GET')"),
+            (
+                "missed rounds are not sent",
+                "add_predictions_late.lua:",
+                "seen >= 0 and not is_of_this_log() then",
+                "false then",
+            ),
+            ("another incarnation's model is accepted", "add_predictions.lua:", "there[1] ~= ARGV[1]", "not there[1]"),
+            ("an id in use is overwritten", "add_predictions.lua:", ", 'NX', 'GET')", ", 'GET')"),
         ),
     ),
     Errors(

@@ -30,12 +30,13 @@ if seen >= 0 and not is_of_this_log() then
 end
 
 local most, open, swept = tonumber(ARGV[9]), is_count(there[7] or '0') and tonumber(there[7] or '0'), false
+local added = 0 -- booked after the last block
 return add_all(function(bytes)
-  bytes = bytes + KEY_BYTES
-  if most > 0 and not swept and not (open and open + bytes <= most) then
+  local after = added + bytes + KEY_BYTES
+  if most > 0 and not swept and not (open and open + after <= most) then
     open, swept = sweep_open(KEYS[1]), true
   end
-  local fits = most == 0 or open + bytes <= most
-  open = open and open + (fits and bytes or 0)
+  local fits = most == 0 or open + after <= most
+  added = fits and after or added
   return fits
 end)

@@ -78,11 +78,11 @@ class BlockOffsets(NamedTuple):
 
     n: int
     answer_bytes: int
+    common_bytes: int
     check: int
     open: int
     outcomes: int
     bodies: int
-    common: int  # of what all bodies end with; the size of the record if that is nothing
 
     def prediction(self, i: int) -> int:
         """Return the offset of the i-th prediction."""
@@ -93,6 +93,11 @@ class BlockOffsets(NamedTuple):
         ends = [0, *(struct.unpack_from("<I", record, self.prediction(k))[0] for k in range(i + 1))]
         return self.bodies + ends[i], self.bodies + ends[i + 1]
 
+    def whole_body(self, record: bytes, i: int) -> bytes:
+        """Return the i-th body with the parts that all bodies share."""
+        begin, end = self.body(record, i)
+        return record[begin:end] + record[len(record) - self.common_bytes :]
+
     def outcome(self, i: int) -> int:
         """Return the offset of the i-th outcome."""
         return self.outcomes + i * (OUTCOME.size + self.answer_bytes)
@@ -100,11 +105,11 @@ class BlockOffsets(NamedTuple):
 
 def block_offsets(record: bytes) -> BlockOffsets:
     """Return the offsets of a block's parts."""
-    _, n, _, answer_bytes, common, *_ = HEAD.struct().unpack_from(record)
+    _, n, _, answer_bytes, common_bytes, *_ = HEAD.struct().unpack_from(record)
     check = HEAD.size + n * (PREDICTION.size + answer_bytes)
     outcomes = check + CHECK.size + OPEN_COUNT.size
     bodies = outcomes + n * (OUTCOME.size + answer_bytes)
-    return BlockOffsets(n, answer_bytes, check, check + CHECK.size, outcomes, bodies, len(record) - common)
+    return BlockOffsets(n, answer_bytes, common_bytes, check, check + CHECK.size, outcomes, bodies)
 
 
 def without_bodies(record: bytes) -> bytes:
@@ -134,12 +139,11 @@ def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: byt
         truth: the encoded true answer; None if unknown.
     """
     offsets = block_offsets(record)
-    begin, end = offsets.body(record, i)
     at, after = (offsets.prediction(i) + PREDICTION.place(field) for field in ("token", "propensity"))
     token_and_check, answered = record[at:after], record[after : offsets.prediction(i + 1)]
     packed = packed_outcome(outcome, b"\xff" * offsets.answer_bytes if truth is None else truth, token_and_check)
-    body = record[begin:end] + record[offsets.common :]
-    rest = packed + token_and_check + answered + record[HEAD.size - SEEN.size : HEAD.size] + body
+    rest = packed + token_and_check + answered + record[HEAD.size - SEEN.size : HEAD.size]
+    rest += offsets.whole_body(record, i)
     return struct.pack("<I", 4 + len(rest)) + rest
 
 
