@@ -10,6 +10,7 @@ import numpy as np
 from learners.actions import base
 from learners.actions.base import ActionRounds, AnyActionLearner
 from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Rounds
+from learners.choosing import Choices
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.preparation import Preparation
 from service.actions.definition import MOST_ACTIONS, ActionsDefinition, GivenAction, repeated
@@ -25,7 +26,7 @@ from service.actions.logged import as_sent, decode, encode, to_json
 from service.actions.vectors import MOST_ENTRIES, ActionVectors, NamedFactors
 from service.choice.answers import NOTHING, ActionAnswers, Shown
 from service.choice.candidates import EVERY, Candidates, count_eligible
-from service.choice.choice import Choice, Choices, LoggedChoice
+from service.choice.choice import Choice, LoggedChoice
 from service.choice.overrides import Override
 from service.choice.requests import PredictionRequest, ReadActions
 from service.contexts.canonical import canonical

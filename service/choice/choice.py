@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
+from learners.choosing import Choices
 from learners.mathematics.preparation import Preparation, Preparer
 from service.choice.answers import Answers, Shown
 from service.choice.candidates import Candidates
@@ -38,15 +39,6 @@ class LoggedChoice(NamedTuple):
     right: Shown  # the true answer; nothing if unknown
     context: Any  # as the client sent it
     actions: Any = None  # `service.actions.logged.LoggedActions` of a model with actions
-
-
-class Choices(NamedTuple):
-    """The choices of n requests among m candidates."""
-
-    probabilities: FloatArray  # (m,), that were drawn from; (0,) for rankings
-    evidence: FloatArray  # (n, E)
-    draws: Draws  # `labels` are positions of candidates, or rows for sets and rankings
-    sound: BoolArray  # (n,), whether propensity and evidence are finite
 
 
 class Choice(ABC):
@@ -149,6 +141,9 @@ class Choice(ABC):
     @abstractmethod
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         """Decide, and draw one candidate of each of n requests.
+
+        The distributions are those of the m candidates, in any shape; the labels are positions of candidates, or rows
+        for sets and rankings.
 
         Args:
             state: of the learner.

@@ -8,12 +8,12 @@ import numpy as np
 
 from learners.answers import uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, every_label
-from learners.choosing import NOBODY, Instead, choose_unchecked
+from learners.choosing import NOBODY, Choices, Instead, choose_unchecked
 from learners.mathematics.preparation import Preparation
 from service.actions.errors import ActionsNotAllowedError
 from service.choice.answers import NOTHING, Shown, answers_of
 from service.choice.candidates import EVERY, Candidates
-from service.choice.choice import Choice, Choices, LoggedChoice
+from service.choice.choice import Choice, LoggedChoice
 from service.choice.errors import TopUnsupportedError
 from service.choice.norms import ContextCheck
 from service.choice.overrides import Override
@@ -211,8 +211,7 @@ class LabelChoice(Choice):
         if override is not None:
             instead = Instead(override.rows, override.probabilities.reshape(n, len(self._labels)))
         args = candidates.contexts, self._prepare, self._rows(candidates.eligible, n), instead, uniforms
-        distributions, evidence, draws, sound = choose_unchecked(self._learner, state, *args)
-        return Choices(distributions.reshape(-1), evidence, draws, sound)
+        return choose_unchecked(self._learner, state, *args)
 
     def stored(
         self,

@@ -213,10 +213,11 @@ class Predictor:
         environment, choice, slots = self._environment, model.choice, requests[0].options.top or 1
         chance, decided = chance_of(model, requests, environment.rng.random), list[Decided]()
         basis = Basis(model, self._replica.state, seen, environment.now())
-        for part in choice.parts(requests):
-            some = requests[part]
+        parts = choice.parts(requests)
+        for part in parts:
+            some, own = (requests, chance) if len(parts) == 1 else (requests[part], chance.rows(part))
             cost = choice.deciding_cost(some) * slots + _FINGERPRINT_COST * (some[0].id is not None) * len(some)
-            args = basis, some, chance.rows(part), environment.new_id
+            args = basis, some, own, environment.new_id
             cost = cost if self._is_compiled else FIRST_CALL
             decided.append(await environment.compute.run_costly(cost, model.name, decide, *args))
             self._is_compiled = True
