@@ -20,8 +20,9 @@ from benchmarks.traffic import D
 from service.choice.requests import PredictionRequest
 from service.compute import Compute
 from service.environment import Environment, system_environment
-from service.models.closing import feedback_rules, keep_seconds
+from service.models.closing import keep_seconds
 from service.prediction_id import PredictionId
+from service.rounds.feedback import feedback_rules
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.rounds import PredictAnswer
@@ -100,9 +101,7 @@ async def _fill_from(
         await store.add_predictions(model.key, made, keep_seconds(model.definition), None)
         ids = [PredictionId(model.name, id_, token) for id_, tokens, _ in filled for token in tokens]
         given = [Feedback(id_, i % 3 == 0, None) for i, id_ in enumerate(ids)]
-        await store.add_feedback(
-            model.key, given, feedback_rules(model.definition, model.learner), world.environment.now()
-        )
+        await store.add_feedback(model.key, given, feedback_rules(model), world.environment.now())
         await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in filled))
 
 

@@ -17,6 +17,7 @@ WagerError
 │   ├── PredictionConflictError   the id exists with another request
 │   ├── FeedbackConflictError     the first feedback was different
 │   ├── NotActivatedError         feedback before the activation
+│   ├── HistoryLostError          a prediction that has seen changes which the store has lost
 │   └── ImportPositionError       an import that leaves out rounds of its source
 ├── PreconditionError
 │   ├── PreconditionRequiredError a change without If-Match
@@ -35,6 +36,7 @@ WagerError
 ├── StoppingError                 a worker that is stopping
 └── StoreError
     ├── StoreUnavailableError     no usable reply from the store; try again
+    │   └── OtherHistoryError     the store has lost changes of the model that the worker has seen
     ├── StoreFullError            no memory, or no room on its disk, for a write
     ├── NewerVersionError         stored data of a newer version
     └── StoreCorruptError         stored data that cannot be read
@@ -114,6 +116,10 @@ class FeedbackConflictError(ConflictError):
 
 class NotActivatedError(ConflictError):
     """The prediction must be activated before it takes feedback."""
+
+
+class HistoryLostError(ConflictError):
+    """The prediction has seen changes of its model that the store has lost, so its answer may mean another label."""
 
 
 class ImportPositionError(ConflictError):
@@ -204,6 +210,10 @@ class StoreError(WagerError):
 
 class StoreUnavailableError(StoreError):
     """The store does not answer, or is not ready. Clients may retry."""
+
+
+class OtherHistoryError(StoreUnavailableError):
+    """The store has lost changes of a model that the worker has seen. Read the model again, and repeat the call."""
 
 
 class StoreFullError(StoreError):

@@ -82,6 +82,10 @@ class FeedbackConflictError(ConflictError, slug="feedback-conflict"):
     """The prediction already has other feedback: 409."""
 
 
+class HistoryLostError(ConflictError, slug="history-lost"):
+    """The store has lost changes that the prediction has seen: 409."""
+
+
 class ImportPositionError(ConflictError, slug="import-position"):
     """Rounds of the source before these are missing: 409."""
 

@@ -1,6 +1,7 @@
 """The use cases create, read, list and delete models, and read their logs."""
 
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -30,7 +31,7 @@ from service.schemas.models import ChangeList, DamageNote, ModelDefinition, Mode
 from service.schemas.policies import POLICIES, policies_of
 from service.schemas.rounds import RoundLine
 from service.store.damage import Damage
-from service.store.stored_models import ListedModel, StoredModel, UnreadModel
+from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
 from service.wording.values import quoted
 
 _MOST_NOTES = 10
@@ -82,7 +83,7 @@ class Catalogue:
         if not await self._store.create_model(model.key, text, now, summary, stored_policies(model.definition)):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
         log_warnings(model)
-        return described(StoredModel(model.key, text, now, round_count=0, predictions=0, correct=0), model)
+        return described(StoredModel(model.key, text, now, 0, 0, 0, digests=model.digests), model)
 
     async def get(self, name: str) -> Described:
         """Return the description of the model with this name.
@@ -117,10 +118,10 @@ class Catalogue:
     async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
         """Make a change; return False if another one came first. Raise as `change` does."""
         model, count = await self._models.read(stored), len(stored.history)
-        if not {"*", version_of(stored.key, count)} & set(versions):
-            if version_of(stored.key, count - 1) in versions and await is_repeated(self._models, stored, patch, by):
+        if not {"*", version_of(stored, count)} & set(versions):
+            if version_of(stored, count - 1) in versions and await is_repeated(self._models, stored, patch, by):
                 return True
-            raise stale(stored.key, count)
+            raise stale(stored)
         change = change_of(patch, model.definition, self._now(), by)
         if change is None:
             return True
@@ -131,9 +132,8 @@ class Catalogue:
                 return True
             raise
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        done = await self._store.change_model(
-            stored.key, count, change.encode(), summary, stored_policies(changed.definition)
-        )
+        line, policies = change.encode(), stored_policies(changed.definition)
+        done = await self._store.change_model(stored.key, model.digest, line, summary, policies)
         if done:
             log_warnings(changed, model)
         return done
@@ -143,6 +143,7 @@ class Catalogue:
         model = new_model(definition, incarnation, self._limits)
         left_out = {"actions" if definition.actions is None else "labels"}
         text = model.definition.model_dump_json(exclude=left_out)
+        model = dataclasses.replace(model, digests=digests_of([text]))
         return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
 
     async def page(self, cursor: str, limit: int, own: Names) -> Page:

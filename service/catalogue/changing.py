@@ -12,7 +12,7 @@ from service.models.closing import policy_warnings
 from service.models.model import Limits, Model, check_limits
 from service.models.reading import ModelReader, reading_cost
 from service.schemas.changes import ModelPatch
-from service.store.stored_models import ModelKey, StoredModel
+from service.store.stored_models import StoredModel
 from service.wording.values import quoted
 
 _log = logging.getLogger(__name__)
@@ -31,9 +31,9 @@ MOST_HISTORY_WEIGHT = 100_000_000
 change them 1,000 times, one with 10,000 labels as often as `MOST_CHANGES`."""
 
 
-def stale(key: ModelKey, change_count: int) -> PreconditionFailedError:
+def stale(stored: StoredModel) -> PreconditionFailedError:
     """Return the error of a change that names another version than the model has."""
-    version = quoted(version_of(key, change_count))
+    version = quoted(version_of(stored, len(stored.history)))
     return PreconditionFailedError(f"names another version of the model; its ETag is {version}", "If-Match")
 
 

@@ -11,7 +11,7 @@ from service.models.model import Model
 from service.models.unreadable import unreadable_definition
 from service.schemas.models import ChangeList, ChangeNote, ModelAnswer, ModelChanges
 from service.schemas.policies import policies_of
-from service.store.stored_models import ModelKey, StoredModel
+from service.store.stored_models import StoredModel, digest_at
 
 _SHOWN = 10
 """Maximum changes in the description of a model."""
@@ -26,12 +26,12 @@ class Described(NamedTuple):
 
 def described(stored: StoredModel, model: Model) -> Described:
     """Return the description of a model, without its damage."""
-    return Described(_answer(stored, model), version_of(stored.key, len(stored.history)))
+    return Described(_answer(stored, model), version_of(stored, len(stored.history)))
 
 
-def version_of(key: ModelKey, change_count: int) -> str:
-    """Return the version of a model's definition, for an ETag."""
-    return f"{key.incarnation}.{change_count}"
+def version_of(stored: StoredModel, change_count: int) -> str:
+    """Return the version of a model's definition after some of its changes, for an ETag."""
+    return f"{stored.key.incarnation}.{digest_at(stored.digests, change_count).hex()}"
 
 
 def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:

@@ -45,7 +45,8 @@ class OpenPredictions:
     async def page(self, cursor: str, limit: int, now: float) -> PredictionPage:
         """Return `limit` predictions or a few more; fewer on the last page, or if the scan takes long.
 
-        Unreadable predictions are left out: `wager repair` lists them.
+        Unreadable predictions are left out: `wager repair` lists them. So are those that have seen changes which the
+        store has lost.
 
         Args:
             cursor: the `next_cursor` of the previous page; "" for the first page.
@@ -69,7 +70,7 @@ class OpenPredictions:
             waiting = self._model.choice.records.waiting(block.record)
         except StoreError:
             return
-        if waiting is not None and self._is_open(waiting, now):
+        if waiting is not None and self._model.has_seen(*waiting.history) and self._is_open(waiting, now):
             yield from self._of_rows(block.id, waiting)
 
     def _is_open(self, waiting: Waiting, now: float) -> bool:

@@ -8,18 +8,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from service.compute import Compute
+from service.errors import StoreUnavailableError
 from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.replicas.folding.definitions import model_after
 from service.schemas.rounds import LoggedAction, RoundLine
-from service.store.base import LogEntry, Store
+from service.store.base import LogEntry, Store, Tail
 from service.store.log_entries import read_page
 from service.store.records.layout import EXPIRED, HOLDOUT
 from service.store.records.outcomes import bit_of
 from service.store.records.parts import LogRows
+from service.wording.values import quoted
 
 _PART_BYTES = 2**19
 """Maximum bytes of the log per part."""
+
+_ATTEMPTS = 20
+"""Attempts to read the log and the model while others change it."""
 
 _COST_PER_BYTE = 100  # cost of converting one byte of the log to JSON, in multiply-adds
 
@@ -63,15 +68,25 @@ class LogReader:
             part = await self._part(part.last, limit)
 
     async def _part(self, after: int, limit: int) -> _Part:
+        most = max(1, min(limit, _PART_BYTES // self._model.choice.records.round_bytes))
+        tail = await self._read_tail(after, most)
         model = self._model
-        most = max(1, min(limit, _PART_BYTES // model.choice.records.round_bytes))
-        tail = await self._store.read_tail(model.key, after, most)
-        if tail.change_count > model.change_count:  # the rounds may have labels of newer changes
-            model = self._model = await model_after(self._store, self._compute, model, tail.change_count)
         entries = _following(tail.entries, after)
         cost = sum(len(entry.payload) for entry in entries) * _COST_PER_BYTE
         lines = await self._compute.run_costly(cost, model.name, _lines_after, model, entries, after)
         return _Part(lines[:limit], entries[-1].last_round if entries else None)
+
+    async def _read_tail(self, after: int, most: int) -> Tail:
+        """Read part of the log, and the model again until it has the labels of these rounds.
+
+        The model may have changed, and the store may have lost changes, since the model was read.
+        """
+        for _ in range(_ATTEMPTS):
+            tail = await self._store.read_tail(self._model.key, after, most)
+            if tail.digest == self._model.digest:
+                return tail
+            self._model = await model_after(self._store, self._compute, self._model)
+        raise StoreUnavailableError(f"model {quoted(self._model.name)} changes too fast; try again")
 
 
 def _following(entries: Sequence[LogEntry], after: int) -> list[LogEntry]:

@@ -41,4 +41,4 @@ async def make_change(store: Store, name: str, change: Callable[[StoredModel], A
         stored = await stored_under(store, name)
         if await change(stored):
             return
-    raise stale(stored.key, len(stored.history) + 1)
+    raise stale(await stored_under(store, name))

@@ -125,7 +125,7 @@ class RoundImporter:
             return None
         cost = predictions.contexts.values.size * _NUMBER_COST + len(rounds) * _ROUND_COST
         blocks = await run(cost, model.name, encoded, model, predictions, rounds, environment.new_id)
-        part = ImportPart(source, place, len(rounds), blocks, predictions.changes_seen)
+        part = ImportPart(source, place, len(rounds), blocks, predictions.digest)
         return await environment.store.import_rounds(model.key, part, environment.now())
 
     async def _predictions(self, replica: Replica, model: Model, rounds: Sequence[ReadRound]) -> NewPredictions | None:

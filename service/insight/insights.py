@@ -46,7 +46,7 @@ class Insights:
         self._models = environment.models
         self._now = environment.now
         self._catalogue = catalogue
-        self._subjects: OrderedDict[tuple[str, int], Subject] = OrderedDict()
+        self._subjects: OrderedDict[tuple[str, bytes], Subject] = OrderedDict()
 
     async def read(self, name: str) -> bytes:
         """Return the statistics of a model as JSON.
@@ -85,12 +85,12 @@ class Insights:
         listed = await self._store.list_model(name)
         if listed is None:
             raise _missing(name)
-        version = listed.key.incarnation, listed.changes
+        version = listed.key.incarnation, listed.digest
         subject = self._subjects.get(version)
         if subject is None:
             stored = await stored_under(self._store, name)
             model = await self._models.read(stored)
-            version, subject = (model.key.incarnation, model.change_count), subject_of(model)
+            version, subject = (model.key.incarnation, model.digest), subject_of(model)
             self._subjects[version] = subject
         self._subjects.move_to_end(version)
         if len(self._subjects) > _MOST_SUBJECTS:

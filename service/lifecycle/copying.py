@@ -27,7 +27,7 @@ from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.store.base import Snapshot
 from service.store.copies import Counts, ModelCopy
 from service.store.import_store import ImportedSource
-from service.store.stored_models import ModelKey, StoredModel
+from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 from service.wording.values import quoted
 
 _ATTEMPTS = 50
@@ -132,9 +132,10 @@ class Copying:
             if stored.key != model.key:
                 raise ModelExistsError(f"model {quoted(name)} was deleted and created again during the copy", "name")
             imports = await self._store.read_imports(stored.key)
-            if _positions(before) == _positions(imports):  # so the state has exactly the rounds before them
+            history = stored.history[: snapshot.change_count]
+            is_same = digest_at(stored.digests, snapshot.change_count) == snapshot.digest
+            if is_same and _positions(before) == _positions(imports):  # so the state has exactly the rounds before them
                 definition = await self._compute.run(name, _definition_in, stored)
-                history = stored.history[: snapshot.change_count]
                 return stored, _Source(name, definition, history, snapshot, tuple(imports))
         raise StoreUnavailableError(f"rounds are imported into model {quoted(name)} too fast for a copy; try again")
 
@@ -160,7 +161,8 @@ def _positions(imports: Sequence[ImportedSource]) -> dict[str, int]:
 def _stored(key: ModelKey, copy: ModelCopy, now: float) -> StoredModel:
     rounds, counts = copy.snapshot.round_count, copy.counts
     numbers = {"round_count": rounds, "predictions": rounds, "correct": counts.correct, "partial": counts.partial}
-    return StoredModel(key, copy.definition, now, **numbers, history=copy.history)  # type: ignore[arg-type]
+    digests = digests_of((copy.definition, *copy.history))
+    return StoredModel(key, copy.definition, now, **numbers, history=copy.history, digests=digests)  # type: ignore[arg-type]
 
 
 def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, ModelCopy]:
@@ -172,7 +174,8 @@ def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, Mod
     copy = ModelCopy(definition, history, "", snapshot, counts, imports=source.imports)
     model = stored_model(_stored(key, copy, origin.at))
     summary = summary_of(model, definition).model_dump_json(exclude_defaults=True)
-    return model, copy._replace(summary=summary, policies=stored_policies(model.definition))
+    snapshot = snapshot._replace(digest=model.digest)
+    return model, copy._replace(summary=summary, policies=stored_policies(model.definition), snapshot=snapshot)
 
 
 def _counts(statistics: RoundStatistics, rounds: int) -> Counts:

@@ -79,11 +79,11 @@ class Promoting:
         """Make the change. Return False if another one came first."""
         count = len(stored.history)
         found = [each for each in await self._store.read_shadows(stored.key) if each.name == name]
-        if _is_repeated(stored, name, by) and (version_of(stored.key, count - 1) in versions or not found):
+        if _is_repeated(stored, name, by) and (version_of(stored, count - 1) in versions or not found):
             await self._end(stored, found)
             return True
-        if not {"*", version_of(stored.key, count)} & set(versions):
-            raise stale(stored.key, count)
+        if not {"*", version_of(stored, count)} & set(versions):
+            raise stale(stored)
         if not found:
             raise ShadowNotFoundError(f"the model has no shadow {quoted(name)}", "shadow")
         model = await self._models.read(stored)
@@ -94,9 +94,8 @@ class Promoting:
         if not await self._keep(model, found[0], state.snapshot, change):
             return False
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        done = await self._store.change_model(
-            stored.key, count, change.encode(), summary, stored_policies(changed.definition)
-        )
+        line, policies = change.encode(), stored_policies(changed.definition)
+        done = await self._store.change_model(stored.key, model.digest, line, summary, policies)
         if done:
             await self._store.drop_shadow(stored.key, name)
         return done
@@ -124,7 +123,7 @@ class Promoting:
                 detail = f"the shadow {quoted(shadow.name)} begins again, or rounds arrive too fast; repeat the request"
                 raise ShadowLagsError(detail, "shadow")
             snapshot = await replica.current()
-            if snapshot.change_count != model.change_count:
+            if snapshot.digest != model.digest:
                 return False
             await self._store.hold_rounds(model.key, snapshot.round_count, model.change_count + 1)
             note = self._note(shadow, id_, change, snapshot)

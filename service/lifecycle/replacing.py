@@ -67,10 +67,10 @@ class Replacing:
     async def _replace(self, stored: StoredModel, state: NewState, versions: Collection[str], by: str | None) -> bool:
         """Make the change. Return False if another one came first."""
         count = len(stored.history)
-        if not {"*", version_of(stored.key, count)} & set(versions):
-            if version_of(stored.key, count - 1) in versions and _is_repeated(stored, state, by):
+        if not {"*", version_of(stored, count)} & set(versions):
+            if version_of(stored, count - 1) in versions and _is_repeated(stored, state, by):
                 return True
-            raise stale(stored.key, count)
+            raise stale(stored)
         model = await self._models.read(stored)
         learner = None if state == "initial" else await self._other_learner(stored, model, state)
         change = Change(state=state, learner=learner, at=self._now(), by=by)
@@ -78,9 +78,8 @@ class Replacing:
         if isinstance(state, FromSnapshot):
             await kept_state(self._store, self._compute, changed, state.snapshot)  # a damaged one changes nothing
         summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        return await self._store.change_model(
-            stored.key, count, change.encode(), summary, stored_policies(changed.definition)
-        )
+        line, policies = change.encode(), stored_policies(changed.definition)
+        return await self._store.change_model(stored.key, model.digest, line, summary, policies)
 
     async def _other_learner(self, stored: StoredModel, model: Model, state: FromSnapshot) -> dict[str, object] | None:
         """Return the learner that a kept snapshot belongs to; None if the model has it."""

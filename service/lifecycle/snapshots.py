@@ -15,7 +15,7 @@ from service.models.changes import FromSnapshot, read_change
 from service.models.reading import reading_cost
 from service.schemas.lifecycle import SnapshotAnswer, SnapshotList, SnapshotRequest
 from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
-from service.store.stored_models import StoredModel
+from service.store.stored_models import DIGEST_BYTES, StoredModel
 from service.wording.values import quoted
 
 _ATTEMPTS = 10
@@ -88,7 +88,7 @@ class Snapshots:
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
             needed_by = await self._compute.run_costly(reading_cost(stored), name, _last_use, stored, id_)
-            dropped = await self._store.drop_kept(stored.key, id_, len(stored.history), needed_by)
+            dropped = await self._store.drop_kept(stored.key, id_, stored.digests[-DIGEST_BYTES:], needed_by)
             match dropped:
                 case Keeping.DONE:
                     return

@@ -7,7 +7,6 @@ from learners.registry import ALL_LEARNERS
 from service.input_errors import ClosingPolicyError, MissingFieldError, RewardNotAcceptedError
 from service.schemas.models import ModelDefinition
 from service.schemas.policies import ExpiryReward
-from service.store.base import FeedbackRules
 from service.store.stored_models import StoredPolicies
 from service.wording.values import joined, shown
 
@@ -66,11 +65,6 @@ def stored_policies(definition: ModelDefinition) -> StoredPolicies:
     """Return the policies that the store follows without a worker."""
     retention = "" if definition.retain_seconds is None else repr(definition.retain_seconds)
     return StoredPolicies(closing_rule(definition), retention, resting_rule(definition))
-
-
-def feedback_rules(definition: ModelDefinition, learner: AnyLearner) -> FeedbackRules:
-    """Return how the store judges feedback."""
-    return FeedbackRules(definition.late_feedback == "accept", learner.needs_true_label)
 
 
 def closes(definition: ModelDefinition) -> bool:

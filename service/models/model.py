@@ -24,7 +24,7 @@ from service.models.closing import check_closing
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.records.parts import LogRows
-from service.store.stored_models import ModelKey
+from service.store.stored_models import DIGEST_BYTES, ModelKey, digest_after, digest_at
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,8 @@ class Model:
         served_by: the learner that answers in the place of `learner`, which is that of a shadow; None for a model.
         new_state: the state with which the last change replaced the model's own; None if it did not.
         history_weight: the sum, over its changes of labels, of the number of labels after each.
-        digest: of the stored definition and changes that it was read from; empty if it was made otherwise.
+        digests: of the history that it was read from (`service.store.stored_models.digests_of`); empty if it was made
+            otherwise.
     """
 
     key: ModelKey
@@ -63,7 +64,16 @@ class Model:
     served_by: AnyLearner | None = None
     new_state: Literal["initial"] | FromSnapshot | None = None
     history_weight: int = 0
-    digest: bytes = b""
+    digests: bytes = b""
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of its history."""
+        return self.digests[-DIGEST_BYTES:]
+
+    def has_seen(self, change_count: int, digest: bytes) -> bool:
+        """Check whether its history begins with the one that a prediction or a state has seen."""
+        return digest_at(self.digests, change_count) == digest
 
     @cached_property
     def name(self) -> str:
@@ -96,7 +106,10 @@ class Model:
         count = self.change_count + 1
         since = self.learner_since if change.learner is None else count
         return Model(
-            self.key, definition, learner, retired, count, since, new_state=change.state, history_weight=weight
+            *(self.key, definition, learner, retired, count, since),
+            new_state=change.state,
+            history_weight=weight,
+            digests=self.digests + digest_after(self.digest, change.encode().encode()),
         )
 
     def rounds_of(self, rows: LogRows) -> Rounds:
@@ -121,7 +134,7 @@ class Model:
         """
         definition = self.definition.model_copy(update={"learner": choice, "mode": "online"})
         learner, served_by = build_learner(definition), self.served_by or self.learner
-        return dataclasses.replace(self, definition=definition, learner=learner, served_by=served_by, digest=b"")
+        return dataclasses.replace(self, definition=definition, learner=learner, served_by=served_by)
 
 
 def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:

@@ -1,7 +1,7 @@
 """Summaries of models: definitions without labels, stored alongside them, so that lists need not read the labels.
 
-A summary is valid if it can be read, its learner can be built, and it records the length and the number of changes of
-the stored definition.
+A summary is valid if it can be read, its learner can be built, and it records the length of the stored definition and
+the digest of its history.
 Otherwise the reader falls back to the definition, which also shows what is wrong.
 """
 
@@ -31,7 +31,7 @@ class Summary(Policies):
     actions: ActionsDefinition | None = None
     learner: dict[str, Any]
     definition_bytes: int
-    changes: int = 0  # of the definition, before this summary
+    digest: str = ""  # of the history before this summary, in hexadecimal
 
 
 def summary_of(model: Model, definition: str) -> Summary:
@@ -49,7 +49,7 @@ def summary_of(model: Model, definition: str) -> Summary:
         learner=hyperparameters(model.learner),
         **policies_of(defined),
         definition_bytes=len(definition.encode()),
-        changes=model.change_count,
+        digest=model.digest.hex(),
     )
 
 
@@ -59,8 +59,8 @@ def read_summary(listed: ListedModel) -> Summary | None:
     if text is None or len(text) > _MOST_BYTES:
         return None
     summary = _parsed(text)
-    of_definition = (listed.definition_bytes, listed.changes)
-    return summary if summary is not None and (summary.definition_bytes, summary.changes) == of_definition else None
+    of_definition = (listed.definition_bytes, listed.digest.hex())
+    return summary if summary is not None and (summary.definition_bytes, summary.digest) == of_definition else None
 
 
 @lru_cache(maxsize=1024)

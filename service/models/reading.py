@@ -4,8 +4,6 @@ import dataclasses
 import json
 from collections import OrderedDict
 
-import xxhash
-
 from learners.base import AnyLearner
 from service.compute import Compute
 from service.errors import StoreCorruptError
@@ -15,7 +13,7 @@ from service.models.learner_choice import build_learner
 from service.models.model import Model
 from service.models.unreadable import unreadable_definition
 from service.schemas.models import ModelDefinition
-from service.store.stored_models import ModelKey, StoredModel
+from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 
 _COST_PER_CHARACTER = 50  # of reading, in multiply-adds
 
@@ -69,7 +67,7 @@ async def read_model(
 
     Raises:
         NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
-        StoreCorruptError: if it cannot be read, or has fewer changes.
+        StoreCorruptError: if it cannot be read, has fewer changes, or has other digests.
     """
     count = len(stored.history) if change_count is None else change_count
     base = known if known is not None and _is_part(known, stored, count) else None
@@ -97,7 +95,7 @@ def stored_model(stored: StoredModel, change_count: int | None = None, base: Mod
 
     Raises:
         NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
-        StoreCorruptError: if it cannot be read, or has fewer changes.
+        StoreCorruptError: if it cannot be read, has fewer changes, or has other digests.
     """
     count = len(stored.history) if change_count is None else change_count
     if count > len(stored.history):
@@ -110,14 +108,17 @@ def stored_model(stored: StoredModel, change_count: int | None = None, base: Mod
 
 def _without_changes(stored: StoredModel) -> Model:
     definition = ModelDefinition.model_validate(json.loads(stored.definition))
-    return Model(stored.key, definition, build_learner(definition), digest=_digest(stored, 0))
+    return Model(
+        stored.key, definition, build_learner(definition), digests=_checked(stored, digests_of([stored.definition]))
+    )
 
 
 def _after(base: Model, stored: StoredModel, count: int) -> Model:
     """Return a model after the first `count` changes."""
     if count == base.change_count:
         return base
-    changes = [read_change(line) for line in stored.history[base.change_count : count]]
+    lines = stored.history[base.change_count : count]
+    changes = [read_change(line) for line in lines]
     definition, retired, weight = after(Defined(base.definition, base.retired, base.history_weight), changes)
     numbered = enumerate(changes, base.change_count + 1)
     return Model(
@@ -129,7 +130,7 @@ def _after(base: Model, stored: StoredModel, count: int) -> Model:
         max([number for number, change in numbered if change.learner is not None], default=base.learner_since),
         new_state=changes[-1].state,
         history_weight=weight,
-        digest=_digest(stored, count),
+        digests=_checked(stored, base.digests + digests_of(lines, base.digest)),
     )
 
 
@@ -141,9 +142,10 @@ def _learner_after(base: Model, definition: ModelDefinition) -> AnyLearner:
 def _is_part(model: Model, stored: StoredModel, count: int) -> bool:
     """Check whether a model is a stored one after at most `count` of its changes."""
     is_shorter = model.key == stored.key and model.change_count <= min(count, len(stored.history))
-    return is_shorter and model.digest == _digest(stored, model.change_count)
+    return is_shorter and model.digest == digest_at(stored.digests, model.change_count)
 
 
-def _digest(stored: StoredModel, count: int) -> bytes:
-    """Return the digest of a definition and its first changes, which may be others after a fail-over."""
-    return xxhash.xxh3_128_digest("\n".join((stored.definition, *stored.history[:count])).encode())
+def _checked(stored: StoredModel, digests: bytes) -> bytes:
+    if not stored.digests.startswith(digests):
+        raise StoreCorruptError(f"the history of model {stored.key.name!r} does not have its digests")
+    return digests

@@ -73,7 +73,7 @@ async def kept_state(store: Store, compute: Compute, model: Model, id_: str) -> 
         snapshot = await store.load_kept(model.key, id_)
         if snapshot is None:
             raise InvalidStateError("it is missing")
-        then = await model_after(store, compute, model, snapshot.change_count)
+        then = await model_after(store, compute, model, snapshot.change_count, snapshot.digest)
         learner = build_learner(model.definition.model_copy(update={"labels": then.definition.labels}))
         return await compute.run_costly(FIRST_CALL, model.name, _read, learner, model.learner, snapshot.state)
     except (InvalidStateError, DamagedSnapshotError) as error:

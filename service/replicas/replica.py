@@ -83,7 +83,7 @@ class Replica(LogFold):
     async def _encoded(self) -> Snapshot:
         statistics, seen = self.statistics.counts().encode(), self.seen
         state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
-        return Snapshot(seen.round_count, state, seen.last_at, statistics, seen.damage, seen.change_count)
+        return Snapshot(seen.round_count, state, seen.last_at, statistics, seen.damage, seen.change_count, seen.digest)
 
     async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> Any:
         state = self.state
@@ -129,11 +129,23 @@ class Replica(LogFold):
             self.statistics.restart(b"", 0)
             self.statistics.use(self.model.choice.answers.choices, self.model.choice.active)
 
-    async def _start_from(self, snapshot: Snapshot) -> bool:
-        """Start from a snapshot; return False if it is damaged."""
-        rounds, statistics = snapshot.round_count, snapshot.statistics
-        self._use(await self._model_after(snapshot.change_count))
+    async def _model_of(self, snapshot: Snapshot) -> Model | None:
+        """Return the model of a snapshot; None if the store may have lost its changes since it was read."""
         try:
+            return await self._model_after(snapshot.change_count, snapshot.digest)
+        except InvalidStateError:
+            if self._loads > _MOST_LOADS:
+                raise
+            return None
+
+    async def _start_from(self, snapshot: Snapshot) -> bool:
+        """Start from a snapshot; return False if it is damaged, or has seen changes that the store has lost."""
+        rounds, statistics = snapshot.round_count, snapshot.statistics
+        try:
+            if (model := await self._model_of(snapshot)) is None:
+                await self._load()
+                return True
+            self._use(model)
             if self._loads > _MOST_LOADS or counted_rounds(statistics) > rounds:
                 raise InvalidStateError("its number of rounds is wrong")
             state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from service.choice.requests import PredictionRequest
-from service.errors import PredictionConflictError, StoreError
+from service.errors import HistoryLostError, PredictionConflictError, StoreError
 from service.models.model import Model
 from service.prediction_id import SINGLE, wire_form, wire_forms
 from service.rounds.deciding import Decided, fingerprint, held_out
@@ -107,9 +107,16 @@ def answer_repeated(model: Model, request: PredictionRequest, record: bytes) -> 
     return _stored_answer(model, request, fingerprint(model, request), record)
 
 
+def _lost(block: str) -> HistoryLostError:
+    detail = f"the store has lost changes of the model that prediction {quoted(block)} has seen; use another id"
+    return HistoryLostError(detail, "prediction_id")
+
+
 def _stored_answer(model: Model, request: PredictionRequest, mark: bytes, record: bytes) -> PredictAnswer | Exception:
     block = "" if request.id is None else request.id.block
     try:
+        if not model.has_seen(*model.choice.records.history_of(record)):
+            return _lost(block)
         stored = model.choice.records.decode_stored(record)
     except StoreError as error:
         _log.error("prediction %s: %s", wire_form(model.name, block, SINGLE), error.detail)

@@ -107,6 +107,7 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
         expires_at=now + model.definition.window_seconds,
         rounds_seen=seen.round_count,
         changes_seen=seen.change_count,
+        digest=seen.digest,
         parts=chosen.parts,
         released_at=released_at(now, keep_seconds(model.definition)),
     )

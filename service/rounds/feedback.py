@@ -8,8 +8,10 @@ from service.environment import Environment
 from service.errors import (
     BrokenPredictionError,
     FeedbackConflictError,
+    HistoryLostError,
     NewerVersionError,
     NotActivatedError,
+    OtherHistoryError,
     PredictionExpiredError,
     PredictionNotFoundError,
     WagerError,
@@ -19,7 +21,7 @@ from service.input_errors import (
     LabelNeededError,
     UnknownLabelError,
 )
-from service.models.closing import feedback_rules, reward_refused
+from service.models.closing import reward_refused
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.prediction_id import wire_form
@@ -38,6 +40,9 @@ _AT_ONCE = 2
 _BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16
 """Bytes of the rounds of a batch of single items, about half a millisecond of the store, and the fewest of them."""
 
+_ATTEMPTS = 3
+"""Attempts to join feedback while the store loses changes of the model."""
+
 _CONTEXT_BYTES = 1024
 """Assumed bytes of a context if contexts differ in size."""
 
@@ -52,6 +57,11 @@ REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
     FeedbackStatus.ACTIVATION_NEEDED: (
         NotActivatedError,
         "prediction {id} is not activated; send it to POST /activate first",
+        "prediction_id",
+    ),
+    FeedbackStatus.HISTORY_LOST: (
+        HistoryLostError,
+        "the store has lost changes of the model that prediction {id} has seen, so its answer may mean another label",
         "prediction_id",
     ),
     FeedbackStatus.LABEL_NEEDED: (
@@ -97,7 +107,13 @@ class FeedbackJoiner:
             if isinstance(given, Exception):
                 raise given from None
             feedback = given
-        result = await self._commits.submit(feedback, self._join, self._room)
+        try:
+            result = await self._commits.submit(feedback, self._join, self._room)
+        except OtherHistoryError:
+            (again,) = await self.give_all([request])
+            if isinstance(again, Exception):
+                raise again from None
+            return again
         answer = _to_answer(request, result, self._replica.model.choice.answers.truth_field)
         if isinstance(answer, WagerError):
             raise answer
@@ -105,12 +121,25 @@ class FeedbackJoiner:
 
     async def give_all(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give` does; return errors instead of raising them."""
-        results = await apply_to_valid(self._join_all, await self._read_all(requests))
+        results = await self._results(requests)
         truth_field = self._replica.model.choice.answers.truth_field
         return [
             result if isinstance(result, Exception) else _to_answer(request, result, truth_field)
             for request, result in zip(requests, results, strict=True)
         ]
+
+    async def _results(
+        self, requests: Sequence[GivenFeedback], attempts: int = _ATTEMPTS
+    ) -> list[FeedbackResult | Exception]:
+        """Read and join feedback; again with the model that the store has, if it has lost changes of this one."""
+        results = await apply_to_valid(self._join_all, await self._read_all(requests))
+        lost = indices_of(results, OtherHistoryError)
+        if lost and attempts > 1:
+            await self._replica.catch_up()
+            again = await self._results([requests[i] for i in lost], attempts - 1)
+            for i, result in zip(lost, again, strict=True):
+                results[i] = result
+        return results
 
     async def _join_all(self, feedback: Sequence[Feedback]) -> list[FeedbackResult | Exception]:
         return await self._commits.submit_all(feedback, self._join, self._room, ITEMS_AT_ONCE)
@@ -128,7 +157,7 @@ class FeedbackJoiner:
     async def _rules_change(self, model: Model) -> bool:
         """Check whether another worker has changed the rules of feedback for a model."""
         await self._replica.catch_up()
-        return _rules_of(self._replica.model) != _rules_of(model)
+        return feedback_rules(self._replica.model) != feedback_rules(model)
 
     @property
     def _room(self) -> int:
@@ -139,7 +168,9 @@ class FeedbackJoiner:
 
     async def _join(self, feedback: Sequence[Feedback]) -> list[FeedbackResult]:
         model, environment = self._replica.model, self._environment
-        results = await environment.store.add_feedback(model.key, feedback, _rules_of(model), environment.now())
+        if any([each.truth is not None and each.digest != model.digest for each in feedback]):  # noqa: C419  faster
+            raise OtherHistoryError(f"model {model.name!r} has changed; try again")
+        results = await environment.store.add_feedback(model.key, feedback, feedback_rules(model), environment.now())
         statuses = {status for status, _ in results}
         if FeedbackStatus.EXPIRED in statuses and await self._rules_change(model):
             return await self._join(feedback)
@@ -148,14 +179,17 @@ class FeedbackJoiner:
         return results
 
 
-def _rules_of(model: Model) -> FeedbackRules:
-    return feedback_rules(model.definition, model.learner)
+def feedback_rules(model: Model) -> FeedbackRules:
+    """Return how the store judges feedback for predictions of a model."""
+    late = model.definition.late_feedback == "accept"
+    return FeedbackRules(late, model.learner.needs_true_label, model.change_count, model.digest)
 
 
 def _read(model: Model, request: GivenFeedback) -> Feedback:
     if request.reward is not None and not model.learner.accepts_rewards:
         raise reward_refused(model.learner, request.reward, "reward")
-    return Feedback(request.prediction_id, request.correct, model.choice.answers.read(request), request.reward)
+    truth = model.choice.answers.read(request)
+    return Feedback(request.prediction_id, request.correct, truth, request.reward, model.digest)
 
 
 def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:

@@ -75,7 +75,7 @@ class ShadowReplica(OtherLearnerFold):
         async with self.lock:
             seen, sums = self.seen, self.sums.encode()
             state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
-        return Snapshot(seen.round_count, state, seen.last_at, sums, seen.damage, seen.change_count)
+        return Snapshot(seen.round_count, state, seen.last_at, sums, seen.damage, seen.change_count, seen.digest)
 
     async def _run(self, _: int, function: Callable[..., _T], *args: Any) -> _T:
         """Run everything in a thread: even a short computation must not delay the requests of this worker."""
@@ -118,8 +118,8 @@ class ShadowReplica(OtherLearnerFold):
                 return False
             await self._start_anew()
             return True
-        self._use(await self._model_after(snapshot.change_count))
         try:
+            self._use(await self._model_after(snapshot.change_count, snapshot.digest))
             state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
             self.sums = decode_sums(snapshot.statistics)
         except (InvalidStateError, ValueError):

@@ -54,13 +54,14 @@ class Tail(NamedTuple):
     damage: int = 0  # version of the damage record
     change_count: int = 0
     changes: Sequence[ChangeEntry] = ()  # among the entries, oldest first
+    digest: bytes = b""  # of the history up to all changes
 
 
 class Seen(NamedTuple):
     """Rounds and changes seen, and the maximum number of unseen rounds to return.
 
     A log that lost its end (a fail-over, a power loss, an old backup) and then continued may have the same number of
-    rounds, but different ones. The mark of the last entry distinguishes the two logs.
+    rounds, but different ones. The mark of the last entry distinguishes the two logs, and the digest their changes.
     """
 
     round_count: int
@@ -69,6 +70,7 @@ class Seen(NamedTuple):
     newer: bool = False  # whether the log may have newer rounds
     damage: int = 0  # version of the damage record taken into account
     change_count: int = 0
+    digest: bytes = b""  # of the history up to these changes
 
 
 class Block(NamedTuple):
@@ -118,16 +120,16 @@ class Store(ClosingStore, RetentionStore, ImportStore, KeptStore, CopyStore, Sha
         """Store the summary of a definition that has none; return False if this incarnation is gone."""
 
     async def change_model(
-        self, key: ModelKey, change_count: int, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
+        self, key: ModelKey, digest: bytes, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
     ) -> bool:
-        """Append a change to the log and to the history of a model; return False if another change came first.
+        """Append a change to the log and to the history of a model; return False if it has another history.
 
         Making the same change again, as after a lost reply, returns True.
 
         Args:
             key: the model.
-            change_count: the changes that the model has before this one.
-            change: JSON without newlines, different from every other change of the model.
+            digest: of its history before this change.
+            change: JSON without newlines.
             summary: the summary of the changed definition.
             policies: its policies that the store follows without a worker.
 
@@ -170,6 +172,7 @@ class Store(ClosingStore, RetentionStore, ImportStore, KeptStore, CopyStore, Sha
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
+            OtherHistoryError: if its history does not begin with the one by which truths are encoded; nothing changes.
         """
 
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:

@@ -14,6 +14,7 @@ class Feedback(NamedTuple):
     correct: bool | None
     truth: bytes | None  # same length as the answer
     reward: float | None = None  # from 0 to 1; 1 means correct, and 0 means wrong
+    digest: bytes = b""  # of the history by whose labels the truth is encoded
 
 
 class FeedbackStatus(StrEnum):
@@ -27,6 +28,7 @@ class FeedbackStatus(StrEnum):
     UNKNOWN = "unknown"
     EXPIRED = "expired"
     ACTIVATION_NEEDED = "activation-needed"
+    HISTORY_LOST = "history-lost"  # the store has lost changes that the prediction has seen
     BROKEN = "broken"  # the record of the prediction is damaged
     NEWER = "newer-version"  # a newer version wrote the record of the prediction
 
@@ -42,7 +44,9 @@ class FeedbackResult(NamedTuple):
 
 
 class FeedbackRules(NamedTuple):
-    """A model's rules for accepting feedback."""
+    """A model's rules for accepting feedback, and the history by whose labels truths are encoded."""
 
     accept_late: bool
     label_needed: bool
+    change_count: int
+    digest: bytes

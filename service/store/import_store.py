@@ -24,7 +24,7 @@ class ImportPart(NamedTuple):
     place: int  # the number of rounds before them in the source
     size: int  # the number of rounds
     blocks: Sequence[ImportBlock]
-    change_count: int  # changes of the model that the records take into account
+    digest: bytes  # of the history that the records take into account
 
 
 class Imported(NamedTuple):

@@ -19,6 +19,7 @@ class Snapshot(NamedTuple):
     statistics: bytes = b""
     damage: int = 0  # version of the damage record taken into account
     change_count: int = 0
+    digest: bytes = b""  # of the history up to these changes
 
 
 class KeptNote(NamedTuple):
@@ -40,7 +41,7 @@ class Keeping(StrEnum):
     DONE = "done"
     THERE = "there"  # a snapshot has this id
     FULL = "full"  # the model has `MOST_KEPT` snapshots
-    STALE = "stale"  # the log, its damage or the number of changes differ from what the caller has seen
+    STALE = "stale"  # the log, its damage or the history differ from what the caller has seen
     NEEDED = "needed"  # the log has a change that needs the snapshot
     ABSENT = "absent"  # no snapshot has this id
 
@@ -71,15 +72,15 @@ class KeptStore(Protocol):
             DamagedSnapshotError: if it is damaged.
         """
 
-    async def drop_kept(self, key: ModelKey, id_: str, change_count: int, needed_by: int) -> Keeping:
+    async def drop_kept(self, key: ModelKey, id_: str, digest: bytes, needed_by: int) -> Keeping:
         """Drop a kept snapshot: `DONE`, `ABSENT`, `NEEDED` or `STALE`.
 
         Args:
             key: the model.
             id_: the snapshot.
-            change_count: the number of changes that the caller has read.
-            needed_by: the number of the last of them that names the snapshot; 0 if none does. It is needed while the
-                log has this change.
+            digest: of the history that the caller has read.
+            needed_by: the number of the last change in it that names the snapshot; 0 if none does. It is needed while
+                the log has this change.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

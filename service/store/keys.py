@@ -50,12 +50,13 @@ def model(name: str) -> str:
     Fields: incarnation, definition, summary, created_at, last_at (the moment of the last
     feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
     their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
-    published. `changes` counts changes of the model, and `history` has a line of JSON for each. `definition` never
-    changes. `summary` describes the model after its last change. `partial` is the sum of the rewards between 0 and 1,
-    and `expired` the number of rounds that no feedback made. `open_bytes` is the sum of the fields `open:<moment>`, the
-    bytes of open predictions by the moment at which they are released at the latest; `predictions_refused` counts those
-    that would have exceeded their maximum. `closing` is the rule for closing expired predictions
-    (`service.models.closing`), if they are closed, and `retention` is `retain_seconds`, if it is set.
+    published. `changes` counts changes of the model, and `history` has a line of JSON for each. `digests` are those of
+    the history before the first change and after each (`digests_of`), joined, and `digest` is the last of them.
+    `definition` never changes. `summary` describes the model after its last change. `partial` is the sum of the rewards
+    between 0 and 1, and `expired` the number of rounds that no feedback made. `open_bytes` is the sum of the fields
+    `open:<moment>`, the bytes of open predictions by the moment at which they are released at the latest;
+    `predictions_refused` counts those that would have exceeded their maximum. `closing` is the rule for closing expired
+    predictions (`service.models.closing`), if they are closed, and `retention` is `retain_seconds`, if it is set.
     """
     return f"wager:{{{name}}}:model"
 
@@ -72,7 +73,7 @@ def log(name: str, incarnation: str) -> str:
 def snapshot(name: str, incarnation: str) -> str:
     """Return the key of a snapshot's hash.
 
-    Fields: the numbered parts of the state, and version, rounds, changes, tally, at, check. `tally` holds the
+    Fields: the numbered parts of the state, and version, rounds, changes, digest, tally, at, check. `tally` holds the
     statistics. `at` is in seconds since the epoch on the store's clock. `service.store.snapshots.parts` defines
     `check`. If the snapshot cannot be read, also `damaged`.
     """

@@ -1,8 +1,43 @@
 """Models as stored."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+import xxhash
+
 from service.errors import StoreError
+
+DIGEST_BYTES = 8
+
+
+def digest_after(digest: bytes, line: bytes) -> bytes:
+    """Return the digest of a history with a further change.
+
+    Args:
+        digest: of the history before it; empty for the definition.
+        line: the change as stored, or the definition.
+    """
+    return xxhash.xxh3_64_digest(digest + line)
+
+
+def digests_of(lines: Iterable[str], before: bytes = b"") -> bytes:
+    """Return the digests of a history up to each of its lines, joined: the definition, then the changes.
+
+    A store may lose a change and get another in its place. The digest distinguishes the two histories.
+
+    Args:
+        lines: as stored.
+        before: the digest up to the line before them; empty if the first one is the definition.
+    """
+    found = [before]
+    for line in lines:
+        found.append(digest_after(found[-1], line.encode()))
+    return b"".join(found[1:])
+
+
+def digest_at(digests: bytes, change_count: int) -> bytes:
+    """Return the digest after some number of changes; empty if there are fewer."""
+    return digests[DIGEST_BYTES * change_count : DIGEST_BYTES * (change_count + 1)]
 
 
 class ModelKey(NamedTuple):
@@ -36,6 +71,7 @@ class StoredModel(NamedTuple):
     warnings: tuple[str, ...] = ()  # limits that the learner's state has reached
     partial: float = 0.0  # sum of the rewards between 0 and 1
     history: tuple[str, ...] = ()  # every change of the definition as JSON, oldest first
+    digests: bytes = b""  # see `digests_of`
 
 
 class ListedModel(NamedTuple):
@@ -49,7 +85,7 @@ class ListedModel(NamedTuple):
     predictions: int
     correct: int
     partial: float = 0.0  # sum of the rewards between 0 and 1
-    changes: int = 0  # number of changes of the definition
+    digest: bytes = b""  # of its history
 
     @property
     def name(self) -> str:

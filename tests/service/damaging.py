@@ -11,9 +11,9 @@ from learners.base import Contexts
 from service.choice.requests import PredictionRequest
 from service.contexts.sparse import SparseContext, SparseFeatures
 from service.environment import Environment
-from service.models.closing import feedback_rules
 from service.models.model import Model
 from service.prediction_id import PredictionId, tokens_of
+from service.rounds.feedback import feedback_rules
 from service.rounds.session import ModelSession
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
@@ -60,6 +60,7 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
     outputs, third = model.choice.answers.form.rows(rng.integers(0, 4, n)), np.full(n, 1 / 3)
     evidence = model.learner.decide(model.learner.init(), contexts).evidence
     made = NewPredictions(outputs, third, third, evidence, contexts, START, START + 60.0, 0)
+    made = made._replace(digest=model.digest)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
     tokens, names = tokens_of(bounds, "s"), [f"sparse-{seed}-{i}" for i in range(len(bounds) - 1)]
     records = model.choice.records.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
@@ -70,7 +71,7 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
         for token in tokens[start:stop]
     ]
     feedback = [Feedback(id_, bool(rng.random() < 0.7), None) for id_ in ids]
-    await store.add_feedback(model.key, feedback, feedback_rules(model.definition, model.learner), START)
+    await store.add_feedback(model.key, feedback, feedback_rules(model), START)
 
 
 async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) -> None:

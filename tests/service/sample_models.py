@@ -15,14 +15,14 @@ from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
 from learners.mathematics.preparation import Preparation, prepare
 from learners.registry import ALL_LEARNERS
 from service.compute import Compute
-from service.models.closing import feedback_rules
 from service.models.model import Limits, Model, new_model
 from service.models.reading import stored_model
 from service.prediction_id import PredictionId, tokens_of
+from service.rounds.feedback import feedback_rules
 from service.schemas.models import ModelDefinition
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, Store
 from service.store.records.new_predictions import NewPredictions
-from service.store.stored_models import ModelKey
+from service.store.stored_models import ModelKey, digests_of
 from tests.service.workers import START
 
 COMPUTE = Compute(2)
@@ -56,8 +56,9 @@ async def make_model(store: Store, name: str, incarnation: str = "first", **fiel
     model = new_model(
         ModelDefinition.model_validate(definition(name, **fields)), incarnation, Limits(2**30, 10**12, 2**30)
     )
-    assert await store.create_model(model.key, model.definition.model_dump_json(), START)
-    return model
+    text = model.definition.model_dump_json()
+    assert await store.create_model(model.key, text, START)
+    return replace(model, digests=digests_of([text]))
 
 
 async def play(
@@ -75,6 +76,7 @@ async def play(
     labels, propensities, residual_uniforms = draw_answers(model.learner, decisions, uniforms)
     outputs, rows = model.choice.answers.form.rows(labels), Contexts.dense(contexts)
     made = NewPredictions(outputs, propensities, residual_uniforms, decisions.evidence, rows, now, now + 60.0, 0)
+    made = made._replace(changes_seen=model.change_count, digest=model.digest)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
     names = [f"played-{seed}-{number}" for number in range(len(bounds) - 1)]
     tokens = tokens_of(bounds, str(seed))
@@ -90,7 +92,7 @@ async def play(
         Feedback(id_, None, truth) if model.learner.needs_true_label else Feedback(id_, bool(rng.random() < 0.7), None)
         for id_, truth in zip(ids, truths, strict=True)
     ]
-    results = await store.add_feedback(model.key, feedback, feedback_rules(model.definition, model.learner), now)
+    results = await store.add_feedback(model.key, feedback, feedback_rules(model), now)
     assert {result.status for result in results} <= {FeedbackStatus.RECORDED}
 
 

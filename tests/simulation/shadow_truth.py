@@ -93,4 +93,4 @@ class _LogUntil(WholeLog):
     async def read_tail(self, _: ModelKey, after: int, __: int) -> Tail:
         rounds = [each for each in self._entries if isinstance(each, LogEntry) and each.last_round > after]
         changes = tuple(each for each in self._entries if isinstance(each, ChangeEntry) and each.round_count >= after)
-        return Tail(self._end[0], rounds, 0, self._end[1], changes)
+        return Tail(self._end[0], rounds, 0, self._end[1], changes, self.digest_at(self._end[1]))

@@ -11,7 +11,7 @@ from service.store.connections.addresses import Kind
 from service.store.connections.connections import Primary
 from service.store.damage import DamageRecord
 from service.store.redis.codecs.model_hash import read_model
-from service.store.stored_models import ModelKey
+from service.store.stored_models import ModelKey, digest_at
 from tests.simulation.network import converted
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.workers import SimulatedStore
@@ -73,7 +73,13 @@ class WholeLog(SimulatedStore):
         entries = list(takewhile(lambda entry: _last_round(entry) >= after, reversed(self._truth.entries)))[::-1]
         rounds = [each for each in entries if isinstance(each, LogEntry) and each.last_round > after]
         changes = tuple(each for each in entries if isinstance(each, ChangeEntry))
-        return Tail(len(self._truth.rounds), rounds, 0, self._truth.change_count, changes)
+        count = self._truth.change_count
+        return Tail(len(self._truth.rounds), rounds, 0, count, changes, self.digest_at(count))
+
+    def digest_at(self, change_count: int) -> bytes:
+        """Return the digest of the model's history up to some change, as the server has it."""
+        name = self._truth.key.name
+        return digest_at(self._server.look("HGET", keys.model(name), "digests"), change_count)
 
     async def load_snapshot(self, _: ModelKey) -> Snapshot | None:
         """Return None: the fold begins with the first round."""

@@ -35,6 +35,7 @@ _ERRORS = responses(
     input_errors.RewardNotAloneError,
     input_errors.RewardNotAcceptedError,
     errors.NotActivatedError,
+    errors.HistoryLostError,
     errors.BrokenPredictionError,
     errors.NewerVersionError,
     errors.StoreFullError,

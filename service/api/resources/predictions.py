@@ -41,6 +41,7 @@ _ERRORS = responses(
     slots.TopTooLargeError,
     input_errors.IdentifierError,
     errors.PredictionConflictError,
+    errors.HistoryLostError,
     errors.OpenPredictionsFullError,
     errors.LearnerFailedError,
     errors.NewerVersionError,

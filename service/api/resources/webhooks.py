@@ -22,6 +22,7 @@ _IGNORED = (
     errors.PredictionNotFoundError,
     errors.PredictionExpiredError,
     errors.BrokenPredictionError,
+    errors.HistoryLostError,
 )
 
 _COST_PER_BYTE = 50  # cost of verifying and reading a byte, in multiply-adds
@@ -71,8 +72,8 @@ def router(rounds: RoundService, verifier: Verifier, compute: Compute) -> APIRou
 
         The body is that of `POST /feedback`, or an event that contains it as `data`: a CloudEvent (structured or
         binary, in JSON), or an object with `type` and `data`. Feedback is `ignored` if the prediction is unknown,
-        expired or damaged, because an error would only cause retries. Feedback that contradicts what is recorded is
-        409: it is a fault of the sender.
+        expired or damaged, or has seen changes that the store has lost, because an error would only cause retries.
+        Feedback that contradicts what is recorded is 409: it is a fault of the sender.
         """
         verifier.check_headers(request.headers)  # before the body: a sender without a secret may never finish it
         body = await request.body()

@@ -23,6 +23,7 @@ WRONG_TYPE = Kind(422, "wrong-type", "A value has the wrong JSON type")
 OUT_OF_RANGE = Kind(422, "out-of-range", "A number, or the length of a string or list, is out of range")
 INVALID_HYPERPARAMETER = Kind(422, "invalid-hyperparameter", "A hyperparameter is invalid")
 MISSING_FIELD = Kind(422, "missing-field", "A required field is missing")
+STORE_UNAVAILABLE = Kind(503, "store-unavailable", "The store is unavailable")
 STORE_CORRUPT = Kind(500, "store-corrupt", "Stored data cannot be read")
 DUPLICATE_LABELS = Kind(422, "duplicate-labels", "A label, or the id of an action, occurs twice")
 NOT_FINITE = Kind(422, "not-finite", "A number is NaN or infinite")
@@ -102,6 +103,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.FeedbackConflictError: Kind(409, "feedback-conflict", "The prediction already has other feedback"),
     errors.ImportPositionError: Kind(409, "import-position", "Rounds of the source before these are missing"),
     errors.NotActivatedError: Kind(409, "not-activated", "The prediction is not activated"),
+    errors.HistoryLostError: Kind(409, "history-lost", "The store has lost changes that the prediction has seen"),
     errors.PreconditionFailedError: Kind(412, "precondition-failed", "The model has changed"),
     errors.PreconditionRequiredError: Kind(428, "precondition-required", "The request lacks the header If-Match"),
     errors.UnauthenticatedError: Kind(401, "invalid-api-key", "The API key is missing or invalid"),
@@ -116,7 +118,8 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     ),
     errors.OverloadedError: Kind(503, "too-busy", "The worker has reached its limit of requests"),
     errors.StoppingError: Kind(503, "about-to-stop", "This worker is stopping"),
-    errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store is unavailable"),
+    errors.StoreUnavailableError: STORE_UNAVAILABLE,
+    errors.OtherHistoryError: STORE_UNAVAILABLE,
     errors.NewerVersionError: Kind(503, "newer-version", "A newer version wrote the stored data"),
     errors.LearnerFailedError: Kind(500, "learner-failed", "The learner made an invalid decision"),
     errors.StoreFullError: Kind(507, "store-full", "The store has no room for a write"),

@@ -14,6 +14,7 @@ from service.replicas.folding.snapshot_state import read_state
 from service.schemas.models import LearnerChoice
 from service.store.base import ChangeEntry, Snapshot, Store, Tail
 from service.store.damage import DamagedSnapshotError
+from service.store.stored_models import digest_at
 
 
 def is_promotion(model: Model) -> bool:
@@ -32,6 +33,7 @@ class KeptFold(OtherLearnerFold):
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
         super().__init__(model, LearnerChoice(**hyperparameters(model.learner)), store, compute)
+        self._digests = model.digests
         self._id = model.new_state.snapshot if isinstance(model.new_state, FromSnapshot) else ""
 
     async def state_at(self, change: ChangeEntry) -> Any:
@@ -44,7 +46,7 @@ class KeptFold(OtherLearnerFold):
         """
         await self._load()
         while (self.round_count, self.change_count) != (change.round_count, change.change_count - 1):
-            await self._take(_before(await self._read_tail(), change))
+            await self._take(self._before(await self._read_tail(), change))
         return self.state
 
     async def _load(self) -> None:
@@ -60,18 +62,18 @@ class KeptFold(OtherLearnerFold):
         self._loads += 1
         if snapshot is None or self._loads > 1:
             raise InvalidStateError("it is missing, or of another log")
-        self._use(await self._model_after(snapshot.change_count))
+        self._use(await self._model_after(snapshot.change_count, snapshot.digest))
         state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
         await self._quarantine.refresh(0)
         self.round_count, self.change_count = snapshot.round_count, snapshot.change_count
         self._keep(state)
 
+    def _before(self, tail: Tail, change: ChangeEntry) -> Tail:
+        """Return the part of a tail before a change."""
+        entries = [entry for entry in tail.entries if entry.last_round <= change.round_count]
+        changes = [each for each in tail.changes if each.change_count < change.change_count]
+        count = change.change_count - 1
+        return Tail(change.round_count, entries, tail.damage, count, changes, digest_at(self._digests, count))
+
     def _note_folded(self, run: Run, start: int, n: int, /) -> None:
         """Do nothing: the rounds were compared before the promotion."""
-
-
-def _before(tail: Tail, change: ChangeEntry) -> Tail:
-    """Return the part of a tail before a change."""
-    entries = [entry for entry in tail.entries if entry.last_round <= change.round_count]
-    changes = [each for each in tail.changes if each.change_count < change.change_count]
-    return Tail(change.round_count, entries, tail.damage, change.change_count - 1, changes)

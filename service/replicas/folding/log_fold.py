@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, TypeVar
 
 from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
@@ -20,6 +20,7 @@ from service.replicas.folding.tails import Position, entry_at, has_diverged, has
 from service.store.base import ChangeEntry, LogEntry, Seen, Store, Tail
 from service.store.log_entries import mark_of
 from service.store.records.round_table import Table
+from service.store.stored_models import digest_after
 
 _T = TypeVar("_T")
 
@@ -61,8 +62,8 @@ class LogFold(ABC):
     @property
     def seen(self) -> Seen:
         """The rounds, changes and damage record that the state takes into account."""
-        damage, changes = self._quarantine.version, self.change_count
-        return Seen(self.round_count, self._limit, self._last_at, damage=damage, change_count=changes)
+        changes = self.change_count, self.model.digest
+        return Seen(self.round_count, self._limit, self._last_at, False, self._quarantine.version, *changes)
 
     def release(self) -> None:
         """Free the state, unless it is in use; the next use loads it again. Garbage collection may take minutes."""
@@ -85,6 +86,9 @@ class LogFold(ABC):
     async def catch_up_locked(self, tail: Tail | None = None) -> None:
         """Fold every round and change in the log. Call with `lock` held.
 
+        The log, the model and its snapshots are read one after the other. If they contradict each other, they are read
+        again if the history of the model is another one by then, as after a fail-over.
+
         Args:
             tail: the log from this replica's last entry on, if the caller has just read it.
 
@@ -94,6 +98,18 @@ class LogFold(ABC):
             NewerVersionError: if a newer version wrote part of the log or the snapshot.
             StoreUnavailableError: if the store does not answer.
         """
+        history = b""
+        while True:
+            try:
+                await self._catch_up(tail)
+                return
+            except StoreCorruptError:
+                before, history = history, (await self._store.read_tail(self.model.key, self.round_count, 1)).digest
+                if history == before:
+                    raise
+                self.state = tail = None
+
+    async def _catch_up(self, tail: Tail | None) -> None:
         self._loads = 0
         if self.state is None:
             await self._load()
@@ -131,7 +147,8 @@ class LogFold(ABC):
 
     def _contradicts(self, tail: Tail) -> bool:
         """Check whether the log has diverged from this state; note the mark of the last entry if it was unknown."""
-        if has_diverged(self.model.choice.records, tail, self._position):
+        has_other_changes = tail.change_count == self.change_count and tail.digest != self.model.digest
+        if has_other_changes or has_diverged(self.model.choice.records, tail, self._position):
             return True
         if (last := entry_at(tail, self._position)) is None:
             return False
@@ -149,13 +166,15 @@ class LogFold(ABC):
                 return
             if self.round_count != round_count:
                 raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {round_count}")
-            for change in _effective(list(together)):
-                await self._make(change)
+            made = list(together)
+            digests = dict(zip(made, _digests_after(self.model.digest, made), strict=True))
+            for change in _effective(made):
+                await self._make(change, digests[change])
         await self._fold(entries)
 
-    async def _model_after(self, change_count: int) -> Model:
-        """Return the model after some of its changes."""
-        return await model_after(self._store, self._compute, self.model, change_count)
+    async def _model_after(self, change_count: int, seen: bytes | None = None) -> Model:
+        """Return the model after some of its changes. See `model_after`."""
+        return await model_after(self._store, self._compute, self.model, change_count, seen)
 
     @abstractmethod
     async def _load(self) -> None:
@@ -177,12 +196,21 @@ class LogFold(ABC):
     def _note_folded(self, run: Run, start: int, n: int, /) -> None:
         """Note that n rounds of a run have been folded."""
 
-    async def _make(self, change: ChangeEntry) -> None:
+    async def _make(self, change: ChangeEntry, digest: bytes) -> None:
         """Make a change, and those before it at its place.
 
         The history of the model says what they are, so that every worker and every reader agrees.
+
+        Args:
+            change: the change.
+            digest: of the history that the state has seen, with these changes of the log.
         """
         before, after = self.model, await self._model_after(change.change_count)
+        if after.digest != digest:
+            self.state = None
+            raise StoreCorruptError(
+                f"the history of model {before.name!r} lacks change {change.change_count} of its log"
+            )
         state = await self._state_after(before, after, change)
         self._use(after)
         self._keep(state)
@@ -251,6 +279,11 @@ class LogFold(ABC):
 
     async def _run(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
         return await self._compute.run_costly(cost, self.model.name, function, *args)
+
+
+def _digests_after(digest: bytes, changes: Sequence[ChangeEntry]) -> list[bytes]:
+    """Return the digest of a history with each of some further changes."""
+    return list(accumulate((change.payload for change in changes), digest_after, initial=digest))[1:]
 
 
 def _effective(changes: Sequence[ChangeEntry]) -> list[ChangeEntry]:

@@ -35,8 +35,8 @@ class OtherLearnerFold(LogFold):
         super()._use(model)
         self._recomputing = Recomputing(model.learner)
 
-    async def _model_after(self, change_count: int) -> Model:
-        self._shadowed = await model_after(self._store, self._compute, self._shadowed, change_count)
+    async def _model_after(self, change_count: int, seen: bytes | None = None) -> Model:
+        self._shadowed = await model_after(self._store, self._compute, self._shadowed, change_count, seen)
         return self._shadowed.shadowed_by(self._choice)
 
     async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> Any:

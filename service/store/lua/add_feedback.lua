@@ -2,21 +2,21 @@
 -- Joins feedback with its predictions and appends one round per prediction to the log. If the model learns at window
 -- close, the feedback waits in its block instead, and close_expired.lua appends the round.
 -- KEYS: model, log, deadlines, then the blocks of predictions.
--- ARGV: incarnation, now, accept late (1/0), truth needed (1/0),
---       then for each block: its id, and the feedback for its predictions, concatenated:
+-- ARGV: incarnation, now, accept late (1/0), truth needed (1/0), number of changes and digest of the history by which
+--       truths are encoded, then for each block: its id, and the feedback for its predictions, concatenated:
 --       token i8 (-1: the block's only prediction; otherwise the lowest two bytes are its index), said u8 (1 or 0:
 --       correct or not, and the truth if known; 2: only the truth; 3: only a reward), bytes of the rest u4, the rest:
 --       the truth, or the reward f8, which is neither 0 nor 1.
--- Returns nil if the model is gone, otherwise two strings for each block: one letter per feedback item, the first of
+-- Returns nil if the model is gone, 0 if it has another history, otherwise two strings for each block: one letter per feedback item, the first of
 -- its status, and the recorded outcomes of the items that have one. Items that are not recorded are counted by status.
 -- Truths are compared with answers as bytes.
 local SAID, SAID_BYTES = '<BI4', 13 -- format between token and truth; bytes up to the truth
-local BEFORE_BLOCKS = 4
+local BEFORE_BLOCKS = 6
 local SINGLE = string.rep('\255', 8)
 local ONLY_TRUTH, ONLY_REWARD = 2, 3
 local NAMES = {
-  a = 'activation-needed', b = 'broken', c = 'conflict', d = 'duplicate', e = 'expired', i = 'inconsistent',
-  l = 'label-needed', n = 'newer-version', u = 'unknown',
+  a = 'activation-needed', b = 'broken', c = 'conflict', d = 'duplicate', e = 'expired', h = 'history-lost',
+  i = 'inconsistent', l = 'label-needed', n = 'newer-version', u = 'unknown',
 }
 
 local log, gone = open_log(ARGV[1])
@@ -24,6 +24,9 @@ if not log then
   return gone
 end
 local now, accept_late, truth_needed = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
+if not is_of_history(log, tonumber(ARGV[5]), ARGV[6]) then
+  return 0
+end
 
 -- Stores feedback until the window closes.
 local function hold(block, i, token_and_check, reward, truth)
@@ -47,6 +50,9 @@ local function refusal(block, outcome, truth)
   end
   if outcome == block.inactive then
     return 'a'
+  end
+  if not has_history(log, block) then
+    return 'h'
   end
   return truth_needed and truth == '' and 'l' or nil
 end

@@ -2,16 +2,16 @@
 -- KEYS: model, log, deadlines, then the blocks.
 -- ARGV: incarnation, rounds seen (-1: skip the check), changes seen, moment of the last round seen (8 bytes; empty:
 --       unknown), whether newer rounds are allowed (1/0), most rounds to return, version of the damage record taken
---       into account, time to live in milliseconds, most bytes of open predictions (0: any), then the record of each
---       block.
+--       into account, time to live in milliseconds, most bytes of open predictions (0: any), digest of the history
+--       seen, then the record of each block.
 -- Returns nil if the model is gone. If the log does not match what was seen: {total rounds, entries from the last one
--- seen on, version of the damage record, total changes}. Otherwise {false, heads}: for each block false if it was
+-- seen on, version of the damage record, total changes, digest}. Otherwise {false, heads}: for each block false if it was
 -- stored, the record already stored, without bodies, or 1 if it was refused because of the bytes of open predictions.
 -- Layouts: service/store/records/layout.py. What follows in add_predictions_late.lua runs only if the log has news, or
 -- if there may be no room.
-local BEFORE_KEYS, BEFORE_RECORDS = 3, 9
+local BEFORE_KEYS, BEFORE_RECORDS = 3, 10
 local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'last_at', 'damage', 'closing',
-  'open_bytes')
+  'open_bytes', 'digest')
 if there[1] ~= ARGV[1] then
   return false
 end
@@ -68,7 +68,8 @@ local function add_all(has_room)
 end
 
 local is_newest = ARGV[4] == '' or (there[4] and struct.pack('<d', tonumber(there[4]) or 0) == ARGV[4])
-if is_newest and there[2] == ARGV[2] and (there[3] or '0') == ARGV[3] and (there[5] or '0') == ARGV[7] then
+if is_newest and there[2] == ARGV[2] and (there[3] or '0') == ARGV[3] and (there[5] or '0') == ARGV[7]
+  and there[8] == ARGV[10] then
   local most, open = tonumber(ARGV[9]), tonumber(there[7] or '0')
   for i = BEFORE_RECORDS + 1, #ARGV do
     open = open and open + #ARGV[i] + KEY_BYTES

@@ -15,7 +15,7 @@ local function is_in_log()
 end
 
 local function is_of_this_log()
-  if damage ~= ARGV[7] or changes_seen ~= changes then -- newer rounds may be allowed, newer changes never
+  if damage ~= ARGV[7] or changes_seen ~= changes or there[8] ~= ARGV[10] then -- newer rounds may be allowed
     return false
   end
   if seen == rounds then
@@ -26,7 +26,7 @@ end
 
 if seen >= 0 and not is_of_this_log() then
   local entries = read_entries(KEYS[2], last_seen, seen + tonumber(ARGV[6]))
-  return {there[2], entries, damage, there[3] or '0'}
+  return {there[2], entries, damage, there[3] or '0', there[8] or ''}
 end
 
 local most, open, swept = tonumber(ARGV[9]), is_count(there[7] or '0') and tonumber(there[7] or '0'), false

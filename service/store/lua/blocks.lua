@@ -11,7 +11,7 @@ local FORGET_AFTER = 3600 -- seconds that a closed block of a model with deadlin
 -- Reads a model's counters and its rule for closing predictions (service/models/closing.py).
 -- Returns nil, and the script's reply, if the model is gone or damaged.
 local function open_log(incarnation)
-  local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'closing')
+  local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'closing', 'digest')
   if there[1] ~= incarnation then
     return nil, false
   end
@@ -27,10 +27,25 @@ local function open_log(incarnation)
     return nil, redis.error_reply('CORRUPT its rule for closing predictions is damaged')
   end
   local rounds = tonumber(there[2])
-  local log = {first = rounds, rounds = rounds, changes = changes, right = 0, partial = 0, expired = 0}
+  local log = {first = rounds, rounds = rounds, changes = changes, digest = there[5], right = 0, partial = 0, expired = 0}
   log.closes, log.window, log.waits = there[4], tonumber(window), learn == 'at_window_close'
   log.reward = tonumber(reward) -- nil: expired predictions are dropped
   return log
+end
+
+-- Returns whether the model's history begins with one that someone has seen: its number of changes and its digest. The
+-- store may have lost a change, and then made another.
+local function is_of_history(log, changes, digest)
+  if digest == log.digest then
+    return true
+  end
+  log.digests = log.digests or redis.call('HGET', KEYS[1], 'digests') or ''
+  return sub(log.digests, #digest * changes + 1, #digest * (changes + 1)) == digest
+end
+
+-- Returns whether the answers of a block mean what they meant when they were given.
+local function has_history(log, block)
+  return is_of_history(log, read('<I4', block.record, HEAD_CHANGES_SEEN), sub(block.record, HEAD_DIGEST, HEAD_BYTES))
 end
 
 local function check_of(bytes)

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- Closes the predictions of expired blocks: feedback that waits becomes a round, and other predictions become a round
--- with the reward that the model's rule names, or none. Running it again changes nothing.
+-- with the reward that the model's rule names, or none; also none if it has seen changes that the store has lost.
+-- Running it again changes nothing.
 -- KEYS: model, log, deadlines, then the blocks. ARGV: incarnation, offset of the clock in seconds, most blocks to name,
 -- then the id of each block.
 -- Returns nil if the model is gone, otherwise when to call again (seconds since the epoch, as text; empty: never), the
@@ -16,6 +17,12 @@ end
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1e6 + ARGV[2]
 
+-- Writes an outcome without a round, so that later feedback has expired by every clock.
+local function drop(block, i, token_and_check)
+  write_outcome(block, i, token_and_check, EXPIRED, 0, now, 0, block.unknown)
+  block.closed = block.closed + 1
+end
+
 -- Closes one prediction; does nothing if it is closed, or damaged.
 local function close_one(block, i)
   local prediction, outcome = prediction_of(block, i), outcome_of(block, i)
@@ -28,15 +35,17 @@ local function close_one(block, i)
   if not body then
     return
   end
-  if waits then
+  if not has_history(log, block) then
+    redis.pcall('HINCRBY', KEYS[1], 'refused:history-lost', waits and 1 or 0)
+    drop(block, i, token_and_check)
+  elseif waits then
     local _, _, reward, at = struct.unpack(OUTCOME, outcome)
     close(log, block, i, token_and_check, FEEDBACK, reward, at, string.sub(outcome, OUTCOME_TRUTH), body)
   elseif log.reward and outcome == block.nothing then
     local truth = log.reward == 1 and answer or block.unknown
     close(log, block, i, token_and_check, EXPIRED, log.reward, now, truth, body)
-  else -- dropped: an outcome without a round, so that later feedback has expired by every clock
-    write_outcome(block, i, token_and_check, EXPIRED, 0, now, 0, block.unknown)
-    block.closed = block.closed + 1
+  else
+    drop(block, i, token_and_check)
   end
 end
 

@@ -1,16 +1,17 @@
 #!lua flags=allow-oom
 -- Drops a kept snapshot, unless the log has a change that needs it.
 -- KEYS: model, log, list of kept snapshots, the kept snapshot.
--- ARGV: incarnation, id, changes that the caller has read, the last of them that names the snapshot (0: none).
+-- ARGV: incarnation, id, digest of the history that the caller has read, the last change in it that names the snapshot
+--       (0: none).
 -- Returns nil if the model is gone, else what became of it: `service.store.kept_store.Keeping`.
-local there = redis.call('HMGET', KEYS[1], 'incarnation', 'changes')
+local there = redis.call('HMGET', KEYS[1], 'incarnation', 'digest')
 if there[1] ~= ARGV[1] then
   return false
 end
 if redis.call('HEXISTS', KEYS[3], ARGV[2]) == 0 then
   return 'absent'
 end
-if (there[2] or '0') ~= ARGV[3] then
+if there[2] ~= ARGV[3] then
   return 'stale'
 end
 local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]

@@ -1,7 +1,7 @@
 -- Appends imported rounds to the log, once for each place in their source. The blocks of their predictions are read
 -- from the arguments and never stored, so no feedback can reach them.
 -- KEYS: model, log, deadlines (unused), imports.
--- ARGV: incarnation, now, changes that the predictions take into account, source, place of the first round in the
+-- ARGV: incarnation, now, digest of the history that the predictions take into account, source, place of the first round in the
 --       source, number of rounds, most sources to keep, then for each block: its id, its record, and the outcomes of its
 --       predictions, concatenated: reward f8, the truth (every bit 1 if unknown).
 -- Returns nil if the model is gone, otherwise {rounds imported from the source, total rounds, total changes, 1 if this
@@ -22,7 +22,7 @@ local position = position_of(redis.call('HGET', KEYS[4], source))
 if not position then
   return redis.error_reply('CORRUPT the position of an import is damaged')
 end
-if position ~= place or log.changes ~= ARGV[3] then
+if position ~= place or log.digest ~= ARGV[3] then
   if position > place then -- a repeated call writes as well, so that replicas can confirm it
     redis.call('HSET', KEYS[4], source, string.format('%.0f %.17g', position, now))
   end

@@ -2,9 +2,10 @@
 -- As in save_snapshot.lua, the snapshot must be of this log and account for all recorded damage.
 -- KEYS: model, log, list of kept snapshots, temporary key of the parts, the kept snapshot.
 -- ARGV: incarnation, version of the format, rounds, changes, mark of the last entry (empty: unknown), number of parts,
---       statistics, version of the damage record taken into account, check, id, note (JSON), most kept snapshots.
+--       statistics, version of the damage record taken into account, check, id, note (JSON), most kept snapshots,
+--       digest of the history up to these changes (empty: unknown).
 -- Returns nil if the model is gone, else what became of it: `service.store.kept_store.Keeping`.
-local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage')
+local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage', 'digests')
 local function ended(result)
   redis.call('UNLINK', KEYS[4])
   return result
@@ -20,6 +21,9 @@ if redis.call('HLEN', KEYS[3]) >= tonumber(ARGV[12]) then
 end
 
 local function is_of_this_log()
+  if ARGV[13] ~= '' and string.sub(model[3] or '', 8 * ARGV[4] + 1, 8 * ARGV[4] + 8) ~= ARGV[13] then
+    return false
+  end
   if ARGV[5] == '' then
     return true
   end
@@ -31,7 +35,8 @@ end
 if (model[2] or '0') ~= ARGV[8] or not is_of_this_log() or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6]) then
   return ended('stale')
 end
-local fields = {'version', ARGV[2], 'rounds', ARGV[3], 'changes', ARGV[4], 'tally', ARGV[7], 'check', ARGV[9]}
+local fields = {'version', ARGV[2], 'rounds', ARGV[3], 'changes', ARGV[4], 'tally', ARGV[7], 'check', ARGV[9],
+  'digest', ARGV[13]}
 redis.call('HSET', KEYS[4], 'at', redis.call('TIME')[1], unpack(fields))
 redis.call('RENAME', KEYS[4], KEYS[5])
 redis.call('PERSIST', KEYS[5])

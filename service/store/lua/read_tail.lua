@@ -1,8 +1,8 @@
 -- Reads the entries after a given round.
 -- KEYS: model, log. ARGV: incarnation, the round, limit.
--- Returns nil if the model is gone, else {total rounds, entries, version of the damage record, total changes}. The
+-- Returns nil if the model is gone, else {total rounds, entries, version of the damage record, total changes, digest}. The
 -- entries contain `limit` rounds, or more with the last entry, and the changes among them.
-local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'damage', 'changes')
+local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'damage', 'changes', 'digest')
 if there[1] ~= ARGV[1] then
   return false
 end
@@ -18,4 +18,4 @@ if nearest[1] then
   first = math.max(after + 1, first)
   entries = read_entries(KEYS[2], nearest[1][1], first + tonumber(ARGV[3]) - 1)
 end
-return {there[2], entries, there[3] or '0', there[4] or '0'}
+return {there[2], entries, there[3] or '0', there[4] or '0', there[5] or ''}

@@ -1,10 +1,11 @@
 -- Completes the snapshot of a shadow, as save_snapshot.lua does for the model itself. Trims nothing.
 -- KEYS: model, log, shadows, the shadow's snapshot, temporary key of the parts.
 -- ARGV: incarnation, name, id, version of the format, rounds, changes, moment of the last round (8 bytes; empty:
---       unknown), number of parts, comparison, version of the damage record taken into account, check.
+--       unknown), number of parts, comparison, version of the damage record taken into account, check,
+--       digest of the history up to these changes (empty: unknown).
 -- Returns nil if the model is gone, -1 if the shadow is gone or has another learner by now, else the rounds in the
 -- snapshot that is now stored.
-local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage')
+local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage', 'digests')
 local is_there = model[1] == ARGV[1] and redis.call('HGET', KEYS[3], ARGV[2] .. ':id') == ARGV[3]
 if not is_there then
   redis.call('UNLINK', KEYS[5])
@@ -18,6 +19,9 @@ local function is_ahead()
 end
 
 local function is_of_this_log()
+  if ARGV[12] ~= '' and string.sub(model[3] or '', 8 * changes + 1, 8 * changes + 8) ~= ARGV[12] then
+    return false
+  end
   if ARGV[7] == '' then
     return true
   end
@@ -31,7 +35,8 @@ if not is_ahead() or not heeded or not is_of_this_log() or redis.call('HLEN', KE
   redis.call('UNLINK', KEYS[5])
   return there.sound and there.rounds or 0
 end
-local fields = {'version', ARGV[4], 'rounds', ARGV[5], 'changes', ARGV[6], 'tally', ARGV[9], 'check', ARGV[11]}
+local fields = {'version', ARGV[4], 'rounds', ARGV[5], 'changes', ARGV[6], 'tally', ARGV[9], 'check', ARGV[11],
+  'digest', ARGV[12]}
 redis.call('HSET', KEYS[5], 'at', redis.call('TIME')[1], unpack(fields))
 redis.call('UNLINK', KEYS[4])
 redis.call('RENAME', KEYS[5], KEYS[4])

@@ -7,9 +7,9 @@
 -- KEYS: model, log, snapshot, temporary key of the parts, shadows.
 -- ARGV: incarnation, version of the format, rounds, changes, moment of the last round (8 bytes; empty: unknown), number
 --       of parts, rounds to retain, statistics, version of the damage record taken into account, check, most rounds
---       to keep for shadows that have not folded them.
+--       to keep for shadows that have not folded them, digest of the history up to these changes (empty: unknown).
 -- Returns nil if the model is gone, else the rounds in the snapshot that is now stored.
-local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage')
+local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage', 'digests')
 if model[1] ~= ARGV[1] then
   redis.call('UNLINK', KEYS[4])
   return false
@@ -25,6 +25,9 @@ local function is_ahead()
 end
 
 local function is_of_this_log()
+  if ARGV[12] ~= '' and string.sub(model[3] or '', 8 * changes + 1, 8 * changes + 8) ~= ARGV[12] then
+    return false
+  end
   if ARGV[5] == '' then
     return true
   end
@@ -38,7 +41,8 @@ if not is_ahead() or not heeded or not is_of_this_log() or redis.call('HLEN', KE
   redis.call('UNLINK', KEYS[4])
   return there.sound and there.rounds or 0
 end
-local fields = {'version', ARGV[2], 'rounds', ARGV[3], 'changes', ARGV[4], 'tally', ARGV[8], 'check', ARGV[10]}
+local fields = {'version', ARGV[2], 'rounds', ARGV[3], 'changes', ARGV[4], 'tally', ARGV[8], 'check', ARGV[10],
+  'digest', ARGV[12]}
 redis.call('HSET', KEYS[4], 'at', redis.call('TIME')[1], unpack(fields))
 redis.call('UNLINK', KEYS[3])
 redis.call('RENAME', KEYS[4], KEYS[3])

@@ -22,7 +22,7 @@ from service.store.records.layout import (
 )
 from service.store.records.round_table import Table
 
-_HEAD, _CHECK, _AFTER_CHECK = HEAD.struct(), CHECK.struct(), OUTCOME.place("kind")
+_HEAD, _SEEN, _CHECK, _AFTER_CHECK = HEAD.struct(), SEEN.struct(), CHECK.struct(), OUTCOME.place("kind")
 _TOKEN, _IDENTITY_ENDS = PREDICTION.place("token"), PREDICTION.place("propensity")
 
 
@@ -37,6 +37,12 @@ class Block(NamedTuple):
     bodies: bytes
     common: bytes  # what all bodies end with
     seen: bytes  # SEEN
+
+    @property
+    def history(self) -> tuple[int, bytes]:
+        """The changes seen, and the digest of the history up to them."""
+        _, changes, _, digest = _SEEN.unpack(self.seen)
+        return changes, digest
 
     def waiting(self) -> tuple[list[bytes], list[int]]:
         """Return the rounds that wrong answers would make of predictions without a round, and their kinds of outcome.

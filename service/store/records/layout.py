@@ -122,6 +122,7 @@ SEEN = Layout(
     rounds_seen="i64",
     changes_seen="u32",
     labels="u32",  # K at prediction time
+    digest="8s",  # of the history up to these changes: `service.store.stored_models.digests_of`
 )
 
 HEAD = Layout(

@@ -50,6 +50,7 @@ class NewPredictions(NamedTuple):
     expires_at: float
     rounds_seen: int
     changes_seen: int = 0
+    digest: bytes = b""  # of the history up to these changes
     parts: Parts = NO_PARTS
     holdout: BoolArray | None = None  # (n,), which are for evaluation only; None for none
     inactive: BoolArray | None = None  # (n,), which must be activated before feedback; None for none
@@ -100,10 +101,10 @@ class BlockEncoder:
     ) -> list[bytes]:
         """See `RecordFormat.encode_blocks`."""
         heads, tails = self._bodies(predictions)
-        size, seen = self._answer_bytes, (predictions.rounds_seen, predictions.changes_seen, self._n_labels)
+        size, moments = self._answer_bytes, (predictions.expires_at, predictions.released_at)
+        seen = predictions.rounds_seen, predictions.changes_seen, self._n_labels, predictions.digest
         answers, propensities = predictions.outputs.tobytes(), predictions.propensities.tolist()
         answered, prediction, blocks = self._answered.pack, self._prediction.pack, list[bytes]()
-        moments = predictions.expires_at, predictions.released_at
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
             varying = _count_varying(tails[start:stop])
             common = b"".join(tails[start][varying:])

@@ -26,6 +26,7 @@ class Waiting(NamedTuple):
     rows: LogRows  # the rounds that wrong answers would make of them
     kinds: list[int]  # of outcome, (n,): OPEN, PENDING or INACTIVE
     expires_at: float
+    history: tuple[int, bytes]  # the changes seen, and the digest of the history up to them
 
 
 class RecordFormat:
@@ -91,6 +92,13 @@ class RecordFormat:
             self.answers, block.predictions, block.fingerprint, block.expires_at, block.rounds_seen
         )
 
+    def history_of(self, record: bytes) -> tuple[int, bytes]:
+        """Return the changes that a block has seen, and the digest of the history up to them; raise as `decode_stored`.
+
+        The answers of a block with another history than the model's have another meaning, or none.
+        """
+        return block_of(record, self.answers).history
+
     def waiting(self, record: bytes) -> Waiting | None:
         """Return the predictions of a block that have no round yet, as rounds of wrong answers; None if all have one.
 
@@ -100,7 +108,7 @@ class RecordFormat:
         """
         block = block_of(record, self.answers)
         rounds, kinds = block.waiting()
-        return Waiting(self.rows(rounds), kinds, block.expires_at) if rounds else None
+        return Waiting(self.rows(rounds), kinds, block.expires_at, block.history) if rounds else None
 
     def round_bounds(self, payload: bytes) -> list[int]:
         """See `StoredRounds.bounds`."""

@@ -25,7 +25,7 @@ class LogCommands(Commands):
     async def import_rounds(self, key: ModelKey, part: ImportPart, now: float) -> Imported:
         """See `Store.import_rounds`."""
         named = [*keys.of_blocks(*key), keys.imports(*key)]
-        args = [key.incarnation, repr(now), part.change_count, part.source, part.place, part.size, MOST_SOURCES]
+        args = [key.incarnation, repr(now), part.digest, part.source, part.place, part.size, MOST_SOURCES]
         reply = await self._run(
             _IMPORT_ROUNDS, named, [*args, *(each for block in part.blocks for each in block)], self._confirmed
         )

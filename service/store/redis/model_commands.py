@@ -20,6 +20,8 @@ from service.store.stored_models import (
     StoredModel,
     StoredPolicies,
     UnreadModel,
+    digest_after,
+    digests_of,
 )
 
 _CREATE_MODEL = script("create_model")
@@ -46,7 +48,8 @@ class ModelCommands(Commands):
         """See `Store.create_model`."""
         # List the name before and after: an earlier model with this name may be deleted in between.
         await self._call("ZADD", keys.MODELS, 0, key.name)
-        args = (key.incarnation, definition, repr(now), summary, policies.closing, policies.retention)
+        digest = digests_of([definition])
+        args = (key.incarnation, definition, repr(now), digest, summary, policies.closing, policies.retention)
         created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
         if created:
             await self._call("ZADD", keys.MODELS, 0, key.name)
@@ -80,10 +83,11 @@ class ModelCommands(Commands):
 
     @translating_errors
     async def change_model(
-        self, key: ModelKey, change_count: int, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
+        self, key: ModelKey, digest: bytes, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
     ) -> bool:
         """See `Store.change_model`."""
-        args = (key.incarnation, change_count, CHANGE_VERSION, change, summary, *policies)
+        after = digest_after(digest, change.encode())
+        args = (key.incarnation, digest, after, CHANGE_VERSION, change, summary, *policies)
         reply = await self._run(_CHANGE_MODEL, [keys.model(key.name), keys.log(*key), keys.kept(*key)], args)
         if reply is None:
             raise ModelNotFoundError(f"there is no model {key.name!r}", "model")

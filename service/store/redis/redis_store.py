@@ -11,7 +11,13 @@ from typing import Any, TypeAlias
 
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, OpenPredictionsFullError, StoreFullError, StoreUnavailableError
+from service.errors import (
+    ModelNotFoundError,
+    OpenPredictionsFullError,
+    OtherHistoryError,
+    StoreFullError,
+    StoreUnavailableError,
+)
 from service.store import keys
 from service.store.base import (
     Block,
@@ -87,9 +93,9 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
     ) -> list[Head] | Tail:
         """See `Store.add_predictions`."""
         named = [*keys.of_blocks(*key), *[keys.block(*key, block.id) for block in blocks]]
-        rounds, limit, last_at, newer, damage, changes = seen or Seen(-1, 0)
-        milliseconds, most = round(keep_seconds * 1000), self._max_open_bytes
-        args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, milliseconds, most]
+        rounds, limit, last_at, newer, damage, changes, digest = seen or Seen(-1, 0)
+        kept, most = round(keep_seconds * 1000), self._max_open_bytes
+        args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, kept, most, digest]
         reply = await self._run(_ADD_PREDICTIONS, named, [*args, *[block.record for block in blocks]])
         total, items, *version = _unless_gone(key, reply)
         if total is not None:
@@ -102,10 +108,13 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
     ) -> list[FeedbackResult]:
         """See `Store.add_feedback`."""
         order, encoded = feedback_codec.by_block(feedback)
-        fixed = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
+        late, needed, *history = rules
+        fixed = [key.incarnation, repr(now), int(late), int(needed), *history]
         named = [*keys.of_blocks(*key), *[keys.block(*key, block) for block in encoded]]
         parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
         reply = await self._run(_ADD_FEEDBACK, named, [*fixed, *parts], self._confirmed)
+        if reply == 0:
+            raise OtherHistoryError(f"the store has lost changes of model {key.name!r}; try again")
         replies: list[tuple[bytes, bytes]] = _unless_gone(key, reply)
         results = {block: decode_results(*each) for block, each in zip(encoded, replies, strict=True)}
         return feedback_codec.in_order(order, results)

@@ -79,7 +79,7 @@ class ShadowCommands(Commands):
         ]
         args = [
             *(key.incarnation, shadow.name, shadow.id, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count),
-            *(snapshot.last_at or b"", parts, snapshot.statistics, snapshot.damage, check),
+            *(snapshot.last_at or b"", parts, snapshot.statistics, snapshot.damage, check, snapshot.digest),
         ]
         stored = int(_unless_gone(key, await self._run(_SAVE, named, args, self._bulk)))
         return None if stored < 0 else stored

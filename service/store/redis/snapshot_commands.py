@@ -20,7 +20,7 @@ from service.store.redis.driver_errors import translating_errors
 from service.store.scripts import record_script, script
 from service.store.shadow_store import KEPT_FOR_SHADOWS
 from service.store.snapshots.parts import SNAPSHOT_VERSION, check_of, read_snapshot
-from service.store.stored_models import ModelKey, StoredPolicies
+from service.store.stored_models import ModelKey, StoredPolicies, digests_of
 
 _PART_BYTES = 2**20
 """Bytes per part of a snapshot. The store accepts a part in one or two milliseconds."""
@@ -57,7 +57,7 @@ class SnapshotCommands(Commands):
         named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.shadows(*key)]
         args = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
-            *(parts, retain_rounds, snapshot.statistics, snapshot.damage, check, KEPT_FOR_SHADOWS),
+            *(parts, retain_rounds, snapshot.statistics, snapshot.damage, check, KEPT_FOR_SHADOWS, snapshot.digest),
         ]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, self._bulk)))
 
@@ -71,7 +71,7 @@ class SnapshotCommands(Commands):
         named = [keys.model(key.name), keys.log(*key), list_, coming, kept]
         args = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
-            *(parts, snapshot.statistics, snapshot.damage, check, note.id, _encoded(note), MOST_KEPT),
+            *(parts, snapshot.statistics, snapshot.damage, check, note.id, _encoded(note), MOST_KEPT, snapshot.digest),
         ]
         return Keeping(_unless_gone(key, await self._run(_KEEP_SNAPSHOT, named, args, self._bulk)).decode())
 
@@ -87,10 +87,10 @@ class SnapshotCommands(Commands):
         return await self._load(keys.kept_snapshot(*key, id_))
 
     @translating_errors
-    async def drop_kept(self, key: ModelKey, id_: str, change_count: int, needed_by: int) -> Keeping:
+    async def drop_kept(self, key: ModelKey, id_: str, digest: bytes, needed_by: int) -> Keeping:
         """See `KeptStore.drop_kept`."""
         named = [keys.model(key.name), keys.log(*key), keys.kept(*key), keys.kept_snapshot(*key, id_)]
-        reply = await self._run(_DROP_KEPT, named, [key.incarnation, id_, change_count, needed_by])
+        reply = await self._run(_DROP_KEPT, named, [key.incarnation, id_, digest, needed_by])
         return Keeping(_unless_gone(key, reply).decode())
 
     @translating_errors
@@ -106,6 +106,7 @@ class SnapshotCommands(Commands):
             *("".join(f"{line}\n" for line in copy.history), snapshot.round_count, snapshot.change_count),
             *(copy.counts.correct, repr(copy.counts.partial), copy.counts.expired, CHANGE_VERSION, copy.history[-1]),
             *(SNAPSHOT_VERSION, parts, snapshot.statistics, check),
+            *(digests_of((copy.definition, *copy.history)), snapshot.digest),
             *(part for each in copy.imports for part in (each.source, f"{each.position} {each.at!r}")),
         ]
         await self._call("ZADD", keys.MODELS, 0, key.name)  # before and after, as in `create_model`

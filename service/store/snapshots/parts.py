@@ -17,7 +17,7 @@ from service.store.damage import DamagedSnapshotError
 SNAPSHOT_VERSION = 1
 """Version of a snapshot's hash."""
 
-_FIELDS = {b"version", b"rounds", b"changes", b"tally", b"at", b"check", b"damaged"}
+_FIELDS = {b"version", b"rounds", b"changes", b"tally", b"at", b"check", b"damaged", b"digest"}
 """Known fields, other than the parts of the state, whose names are numbers."""
 
 _MOST_DIGITS = 15
@@ -25,7 +25,8 @@ _MOST_DIGITS = 15
 
 def check_of(snapshot: Snapshot, version: int) -> str:
     """Return the check of a snapshot, which also names the temporary key of its parts."""
-    numbers = (version, snapshot.round_count, snapshot.change_count, len(snapshot.statistics), len(snapshot.state))
+    seen = snapshot.round_count, snapshot.change_count, snapshot.digest
+    numbers = (version, *seen, len(snapshot.statistics), len(snapshot.state))
     check = hashlib.sha1(repr(numbers).encode() + snapshot.statistics, usedforsecurity=False)
     check.update(snapshot.state)
     return check.hexdigest()[:16]
@@ -51,7 +52,8 @@ def _checked(fields: Mapping[bytes, bytes]) -> Snapshot:
     rounds, changes = _number(fields, b"rounds"), _number(fields, b"changes")
     parts = [fields[name] for name in sorted(fields) if name.isdigit()]
     state = parts[0] if len(parts) == 1 else _joined(parts)
-    snapshot = Snapshot(rounds, state, statistics=fields.get(b"tally", b""), change_count=changes)
+    tally, digest = fields.get(b"tally", b""), fields.get(b"digest", b"")
+    snapshot = Snapshot(rounds, state, statistics=tally, change_count=changes, digest=digest)
     if fields.get(b"check") != check_of(snapshot, version).encode():
         raise DamagedSnapshotError("its check is wrong", rounds)
     return snapshot

@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 
 from service.catalogue.changing import MOST_CHANGES
-from service.store import keys
 from service.store.redis.redis_store import RedisStore
+from tests.service.replicas.altering import write_history
 from tests.service.sample_models import definition
 
 
@@ -21,5 +21,4 @@ async def make_many_changes(client: httpx2.AsyncClient, store: RedisStore, name:
         for _, mode in zip(range(MOST_CHANGES - 200), itertools.cycle(["frozen", "online"]), strict=False)
     ]
     lines += [{"labels": {"add": [f"label {i:020} {j}" for j in range(480)]}} for i in range(200)]
-    history = "".join(json.dumps(each | {"at": 1.0 + i}) + "\n" for i, each in enumerate(lines))
-    await store.command("HSET", keys.model(name), "changes", MOST_CHANGES, "history", history)
+    await write_history(store, name, [json.dumps(each | {"at": 1.0 + i}) for i, each in enumerate(lines)])

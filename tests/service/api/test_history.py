@@ -11,6 +11,7 @@ from service.schemas.rounds import RoundLine
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from tests.service.api.http_api import Api, body_of, problem_of
+from tests.service.replicas.altering import write_history
 from tests.service.sample_models import COMPUTE, LABELS, definition
 
 
@@ -55,8 +56,9 @@ async def test_an_unreadable_change_is_a_problem(
     """A damaged change, and one of a newer version, are problems; pages without it can be read."""
     await api.create()
     body_of(await api.change("*", window_seconds=5.0), 200)
-    (history,) = await store.command("HMGET", keys.model(api.name), "history")
-    await store.command("HSET", keys.model(api.name), "changes", 2, "history", history + line + b"\n")
+    stored = await store.get_model(api.name)
+    assert stored is not None
+    await write_history(store, api.name, [*stored.history, line.decode()])
     problem_of(await api.get(f"/models/{api.name}/changes"), status, slug)
     assert len((await listed(api, limit=1))["changes"]) == 1
 

@@ -41,7 +41,9 @@ async def create_damaged_models(url: str) -> None:
         state = bytes(encode_state(model.learner, model.learner.init()))
         if name == "definition":
             await store.command("HSET", keys.model(name), "definition", "{")
-        await store.save_snapshot(model.key, Snapshot(1, state[:-1] if name == "snapshot" else state), 100)
+        await store.save_snapshot(
+            model.key, Snapshot(1, state[:-1] if name == "snapshot" else state, digest=model.digest), 100
+        )
         if name == "log":
             await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.last_round in {2, 3} else e for e in log])
         async with worker(url) as client:

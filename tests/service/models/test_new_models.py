@@ -9,7 +9,7 @@ from service.input_errors import HyperparameterError
 from service.models.model import Limits, Model, new_model
 from service.models.reading import stored_model
 from service.schemas.models import ModelDefinition
-from service.store.stored_models import ModelKey, StoredModel
+from service.store.stored_models import ModelKey, StoredModel, digests_of
 
 TOO_LITTLE: list[tuple[dict[str, Any], float]] = [
     ({"algorithm": "soba", "regularization": 1e-6, "exploration": 0.02}, 30.0),
@@ -26,7 +26,8 @@ def definition_of(learner: dict[str, Any], norm_bound: float) -> dict[str, Any]:
 
 def opened(definition: dict[str, Any]) -> Model:
     """Open a stored definition."""
-    return stored_model(StoredModel(ModelKey("m", "one"), json.dumps(definition), 0.0, 0, 0, 0))
+    text = json.dumps(definition)
+    return stored_model(StoredModel(ModelKey("m", "one"), text, 0.0, 0, 0, 0, digests=digests_of([text])))
 
 
 @pytest.mark.parametrize(("learner", "norm_bound"), TOO_LITTLE, ids=str)

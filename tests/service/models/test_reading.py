@@ -17,7 +17,8 @@ from service.errors import NewerVersionError, StoreCorruptError
 from service.models.changes import read_change
 from service.models.model import Model
 from service.models.reading import ModelReader, read_model, stored_model
-from service.store.stored_models import ModelKey, StoredModel
+from service.store import stored_models
+from service.store.stored_models import ModelKey, StoredModel, digests_of
 
 T = TypeVar("T")
 
@@ -42,7 +43,8 @@ def stored(changes: Sequence[dict[str, Any]], labels: Sequence[str] = ("a", "b")
     """Return a stored model with these changes."""
     definition = {"name": name, "labels": labels, "features": {"kind": "dense", "size": 2}}
     history = tuple(json.dumps(each | {"at": float(at)}) for at, each in enumerate(changes))
-    return StoredModel(ModelKey(name, "one"), json.dumps(definition), 0.0, 0, 0, 0, history=history)
+    text = json.dumps(definition)
+    return StoredModel(ModelKey(name, "one"), text, 0.0, 0, 0, 0, history=history, digests=digests_of((text, *history)))
 
 
 @st.composite
@@ -67,7 +69,7 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 def facts(model: Model) -> dict[str, Any]:
     """Return all that a model is, except for how it was read."""
-    return {each.name: getattr(model, each.name) for each in dataclasses.fields(model) if each.name != "digest"}
+    return {each.name: getattr(model, each.name) for each in dataclasses.fields(model) if each.name != "digests"}
 
 
 @given(histories())
@@ -82,7 +84,7 @@ async def _check_every_way(changes: list[dict[str, Any]]) -> None:
     for number, line in enumerate(whole.history, 1):
         step = step.changed(read_change(line))
         assert facts(step) == facts(read[number])
-        growing = whole._replace(history=whole.history[:number])
+        growing = whole._replace(history=whole.history[:number], digests=whole.digests[: 8 * (number + 1)])
         assert facts(await reader.read(growing)) == facts(read[number])
     for known, wanted in itertools.product(read, repeat=2):
         assert await read_model(compute, whole, wanted.change_count, known) == wanted
@@ -150,3 +152,31 @@ def test_a_history_that_does_not_fit_is_reported(change: dict[str, Any], error: 
     """Policies of a newer version, invalid values, and labels that are there, missing, or too few, are no model."""
     with pytest.raises(error):
         stored_model(stored([{"policies": {"mode": "frozen"}}, change]))
+
+
+async def test_a_reader_hashes_each_change_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that knows the first n changes of a model computes only the digests of those that follow."""
+    hashed, digest_after = list[bytes](), stored_models.digest_after
+
+    def counting(digest: bytes, line: bytes) -> bytes:
+        hashed.append(line)
+        return digest_after(digest, line)
+
+    whole, reader = (
+        stored([{"policies": {"window_seconds": 5.0 + i}} for i in range(40)]),
+        ModelReader(CountingCompute()),
+    )
+    monkeypatch.setattr(stored_models, "digest_after", counting)
+    for number in (*range(41), 40, 40):
+        known = whole._replace(history=whole.history[:number], digests=whole.digests[: 8 * (number + 1)])
+        assert (await reader.read(known)).digests == known.digests
+    assert hashed == [line.encode() for line in (whole.definition, *whole.history)]
+
+
+def test_a_history_without_its_digests_is_corrupt() -> None:
+    """A definition or a change that was damaged is not taken for another history."""
+    whole = stored([{"policies": {"window_seconds": 5.0}}, {"policies": {"window_seconds": 6.0}}])
+    others = (whole.definition.replace('"b"', '"c"'), whole.history), (whole.definition, whole.history[::-1])
+    for definition, history in others:
+        with pytest.raises(StoreCorruptError, match="digests"):
+            stored_model(whole._replace(definition=definition, history=history))

@@ -1,17 +1,20 @@
 """Changes of models, made in the store without a worker."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from service.models.changes import Change
 from service.models.model import Model
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import DIGEST_BYTES, digests_of
+from tests.service.store.samples import digest_of
 
 
 async def alter(store: RedisStore, model: Model, number: int, **what: Any) -> None:
     """Make a change of a model."""
     change = Change(at=float(number), **what)
-    assert await store.change_model(model.key, number, change.encode(), "{}")
+    assert await store.change_model(model.key, await digest_of(store, model.name), change.encode(), "{}")
 
 
 async def replace_change(store: RedisStore, model: Model, change: str) -> None:
@@ -23,10 +26,19 @@ async def replace_change(store: RedisStore, model: Model, change: str) -> None:
         pairs = dict(fields) if isinstance(fields, dict) else dict(zip(fields[::2], fields[1::2], strict=True))
         pairs |= {b"d": change} if pairs[b"t"] == b"c" else {}
         await store.command("XADD", log, entry, *(part for pair in pairs.items() for part in pair))
-    await store.command("HSET", keys.model(model.name), "history", f"{change}\n")
+    await write_history(store, model.name, [change])
+
+
+async def write_history(store: RedisStore, name: str, lines: Sequence[str]) -> None:
+    """Replace the history of a model, which its log need not have."""
+    (definition,) = await store.command("HMGET", keys.model(name), "definition")
+    digests = digests_of([definition.decode(), *lines])
+    fields = {"changes": len(lines), "history": "".join(f"{line}\n" for line in lines)}
+    fields |= {"digests": digests, "digest": digests[-DIGEST_BYTES:]}
+    await store.command("HSET", keys.model(name), *(part for pair in fields.items() for part in pair))
 
 
 async def lose_change(store: RedisStore, model: Model) -> None:
     """Remove the only change of a model, which has no rounds, as if the store had lost it."""
     await store.command("DEL", keys.log(*model.key))
-    await store.command("HSET", keys.model(model.name), "changes", 0, "history", "")
+    await write_history(store, model.name, [])

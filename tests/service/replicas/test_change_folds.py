@@ -115,8 +115,9 @@ async def test_a_log_with_another_change_is_another_log(store: RedisStore, name:
     model = await make_model(store, name)
     session = ModelSession(model, environment(store))
     await judge(session, await predict(session, 3))
-    await alter(store, model, 0, policies={"mode": "frozen"})
     opened = await predict(session, 3)
+    await alter(store, model, 0, policies={"mode": "frozen"})
+    await predict(session, 1)
     assert mode_of(session) == "frozen"
     await session.replica.catch_up()
     frozen = bits(session.replica.state)

@@ -13,8 +13,9 @@ from service.store.base import Seen, Snapshot, Tail
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.damaging import played
+from tests.service.replicas.altering import write_history
 from tests.service.sample_models import definition, whole_log
-from tests.service.store.samples import WINDOW, sample_predictions
+from tests.service.store.samples import WINDOW, digest_of, sample_predictions
 from tests.service.workers import Clock, worker
 
 X = [0.6, 0.8, 0.0]
@@ -32,7 +33,7 @@ NEWER: dict[str, list[Any]] = {
 async def add_newer_change(store: RedisStore, key: ModelKey, entry: str) -> None:
     """Add a change of a newer version to the log and to the history of a model."""
     await store.command("XADD", keys.log(*key), entry, *NEWER["a change"])
-    await store.command("HSET", keys.model(key.name), "changes", 1, "history", '{"at":1.0,"later":1}\n')
+    await write_history(store, key.name, ['{"at":1.0,"later":1}'])
 
 
 @pytest.fixture
@@ -117,20 +118,25 @@ async def test_an_entry_of_a_newer_version_stops_the_model(
     assert (lines.status_code, len(lines.text.splitlines())) == (200, 1)
 
 
-@pytest.mark.parametrize("seen", [Seen(3, 10), Seen(0, 10), Seen(3, 10, newer=True), Seen(3, 10, change_count=1)])
-async def test_predictions_with_another_change_count_get_the_tail(store: RedisStore, name: str, seen: Seen) -> None:
-    """Predictions that miss a change, or have seen one that the log lacks, are not stored."""
+@pytest.mark.parametrize(
+    "seen",
+    [Seen(3, 10), Seen(0, 10), Seen(3, 10, newer=True), Seen(3, 10, change_count=1), Seen(3, 10, digest=b"lost")],
+)
+async def test_predictions_with_other_changes_get_the_tail(store: RedisStore, name: str, seen: Seen) -> None:
+    """Predictions that miss a change, or have seen one that the log lacks or has replaced, are not stored."""
     model = await played(store, name, "dense", 3, None)
-    given = sample_predictions("a")
-    if seen.change_count == 0:
+    given, is_lost = sample_predictions("a"), seen.digest == b"lost"
+    if seen.change_count == 0 and not is_lost:
         await store.command("HSET", keys.model(name), "changes", 2)
-    tail = await store.add_predictions(model.key, given, WINDOW, seen)
+    whole = seen if is_lost else seen._replace(digest=model.digest)
+    tail = await store.add_predictions(model.key, given, WINDOW, whole)
     assert isinstance(tail, Tail)
-    assert tail.change_count == (0 if seen.change_count else 2)
+    assert (tail.change_count, tail.digest) == (0 if is_lost or seen.change_count else 2, model.digest)
     assert tail.round_count == 3
     ids = [entry.last_round for entry in tail.entries]
     assert ids == ([3] if seen.round_count and not seen.change_count else [1, 2, 3] if not seen.round_count else [])
-    assert await store.add_predictions(model.key, given, WINDOW, Seen(3, 10, change_count=tail.change_count)) == [None]
+    right = Seen(3, 10, change_count=tail.change_count, digest=tail.digest)
+    assert await store.add_predictions(model.key, given, WINDOW, right) == [None]
     assert len(await whole_log(store, model.key)) == 3
 
 
@@ -165,7 +171,10 @@ async def test_a_snapshot_with_a_change_is_not_loaded(
     model = await played(store, name, "dense", 3, None)
     await add_newer_change(store, model.key, "3-1")
     state = bytes(encode_state(model.learner, model.learner.init()))
-    assert await store.save_snapshot(model.key, Snapshot(3, state, change_count=1), 0) == 3
+    assert (
+        await store.save_snapshot(model.key, Snapshot(3, state, change_count=1, digest=await digest_of(store, name)), 0)
+        == 3
+    )
     await store.command("DEL", keys.log(*model.key))
     for client in two:
         refused = await predict(client, name)

@@ -8,9 +8,9 @@ import pytest
 from service.catalogue.repair import search
 from service.catalogue.round_log import LogReader
 from service.errors import StoreCorruptError
-from service.models.closing import feedback_rules
 from service.models.model import Model
 from service.prediction_id import PredictionId
+from service.rounds.feedback import feedback_rules
 from service.store import keys
 from service.store.base import Feedback
 from service.store.redis.redis_store import RedisStore
@@ -58,9 +58,7 @@ async def test_a_log_that_differs_from_its_counter_accepts_no_feedback(
     model, id_ = await damaged(store, name, damage)
     before = await store.command("XLEN", keys.log(*model.key))
     with pytest.raises(StoreCorruptError):
-        await store.add_feedback(
-            model.key, [Feedback(id_, True, None)], feedback_rules(model.definition, model.learner), START
-        )
+        await store.add_feedback(model.key, [Feedback(id_, True, None)], feedback_rules(model), START)
     assert await store.command("XLEN", keys.log(*model.key)) == before
 
 

@@ -21,6 +21,7 @@ from service.store.kept_store import Keeping, KeptNote
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.sessions import environment, judge, predict
 from tests.service.sample_models import COMPUTE, LABELS, bits, make_model, one_by_one, play, whole_log
+from tests.service.store.samples import digest_of
 from tests.service.workers import numbered
 
 FROM_MINE = FromSnapshot(snapshot="mine")
@@ -29,7 +30,7 @@ FROM_MINE = FromSnapshot(snapshot="mine")
 async def alter(store: RedisStore, model: Model, number: int, **what: Any) -> None:
     """Make a change of a model."""
     change = Change(at=float(number), **what)
-    assert await store.change_model(model.key, number, change.encode(), "{}")
+    assert await store.change_model(model.key, await digest_of(store, model.name), change.encode(), "{}")
 
 
 async def keep(store: RedisStore, replica: Replica, id_: str) -> Keeping:
@@ -146,12 +147,12 @@ async def test_a_snapshot_after_the_change_contains_it(store: RedisStore, name: 
     assert await keep(store, session.replica, "mine") is Keeping.DONE
     await judge(session, await predict(session, 20))
     await alter(store, model, 0, state=FROM_MINE)
-    assert await store.drop_kept(model.key, "mine", 1, 1) is Keeping.NEEDED
+    assert await store.drop_kept(model.key, "mine", await digest_of(store, name), 1) is Keeping.NEEDED
     for _ in range(2):
         await judge(session, await predict(session, 200))
         await session.replica.catch_up()
         await session.replica.snapshot()
-    assert await store.drop_kept(model.key, "mine", 1, 1) is Keeping.DONE
+    assert await store.drop_kept(model.key, "mine", await digest_of(store, name), 1) is Keeping.DONE
     assert bits((await fresh(store, model)).state) == bits(session.replica.state)
 
 

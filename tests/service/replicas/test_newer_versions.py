@@ -32,7 +32,7 @@ async def test_a_damaged_snapshot_is_replaced(store: RedisStore, name: str, cut:
     model = await played(store, name, "dense", N, None)
     whole = await whole_log(store, model.key)
     state = bytes(encode_state(model.learner, model.learner.init()))
-    await store.save_snapshot(model.key, Snapshot(6, state[:cut]), 100)
+    await store.save_snapshot(model.key, Snapshot(6, state[:cut], digest=model.digest), 100)
     session = session_of(store, model)
     await predicted(session)
     assert bits(session.replica.state) == sound_fold(model, whole, set())
@@ -75,7 +75,7 @@ async def test_a_snapshot_of_a_newer_version_is_not_ignored(store: RedisStore, n
         header = header.replace('\\"algorithm\\":', '\\"aaa\\":1,\\"algorithm\\":')
     padded = header.ljust(-(-len(header) // 8) * 8).encode()
     await store.save_snapshot(
-        model.key, Snapshot(2, len(padded).to_bytes(8, "little") + padded + state[8 + length :]), 9
+        model.key, Snapshot(2, len(padded).to_bytes(8, "little") + padded + state[8 + length :], digest=model.digest), 9
     )
     if what == "field":
         await store.command("HSET", keys.snapshot(*model.key), "form", "4")

@@ -126,7 +126,7 @@ async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str
     state = sequential_fold(model, await whole_log(store, model.key))
     statistics = replica.statistics.counts().encode()
     assert await store.load_snapshot(model.key) == Snapshot(
-        25, encode_state(model.learner, state), statistics=statistics
+        25, encode_state(model.learner, state), statistics=statistics, digest=model.digest
     )
 
 
@@ -168,7 +168,7 @@ async def test_a_snapshot_that_cannot_be_read_is_corrupt(
     model = await make_model(store, name)
     await play(store, model, 3)
     state = damage(bytes(encode_state(model.learner, model.learner.init())))
-    await store.save_snapshot(model.key, Snapshot(2, state), 100)
+    await store.save_snapshot(model.key, Snapshot(2, state, digest=model.digest), 100)
     with raw(store_url) as client:
         client.xtrim(keys.log(*model.key), minid="2-0", approximate=False)
     replica = Replica(model, store, COMPUTE)

@@ -133,7 +133,7 @@ async def test_a_worker_with_unreadable_statistics_writes_no_snapshot(store: Red
     assert stored is not None
     later = json.loads(stored.statistics) | {"version": STATISTICS_VERSION + 1}
     await store.command("DEL", keys.snapshot(*model.key))
-    newer = Snapshot(N, stored.state, statistics=json.dumps(later).encode())
+    newer = Snapshot(N, stored.state, statistics=json.dumps(later).encode(), digest=stored.digest)
     await store.save_snapshot(model.key, newer, 100)
     await play(store, model, 3, seed=2)
     replica = await caught_up(store, model)

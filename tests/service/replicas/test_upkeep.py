@@ -148,7 +148,7 @@ async def test_a_damaged_model_does_not_stop_the_upkeep_of_others(store: RedisSt
         await judge(session, await predict(session, 2))
     broken = await sessions.find(f"{name}-broken", "model")
     broken.replica.state = None
-    await store.save_snapshot(broken.model.key, Snapshot(2, b"nonsense"), 100)
+    await store.save_snapshot(broken.model.key, Snapshot(2, b"nonsense", digest=broken.model.digest), 100)
     await store.command("XTRIM", keys.log(*broken.model.key), "MINID", "2-0")
     await sessions.find(f"{name}-whole", "model")
     clock.now += SNAPSHOT_AGE + 1.0

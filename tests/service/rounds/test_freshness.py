@@ -31,6 +31,7 @@ from tests.service.sample_models import (
     true_state,
     whole_log,
 )
+from tests.service.store.samples import digest_of
 from tests.service.workers import START, Clock, numbered
 
 LAGS = [0.0, 0.25, 60.0]
@@ -170,7 +171,9 @@ async def test_a_change_of_the_policy_is_in_force_at_once(store: RedisStore, nam
     await judge(first.session, await predict(first.session, 1))
     assert (await ask(second)).rounds_seen == 0
     line = '{"policies":{"freshness":{"max_lag_seconds":0.0}},"at":1.0}'
-    assert await store.change_model(second.session.model.key, 0, line, "{}")
+    assert await store.change_model(
+        second.session.model.key, await digest_of(store, second.session.model.key.name), line, "{}"
+    )
     assert (await ask(second)).rounds_seen == 1
     await judge(first.session, await predict(first.session, 1))
     assert (await ask(second)).rounds_seen == 2
@@ -194,7 +197,7 @@ async def test_no_prediction_misses_a_change(store: RedisStore, name: str, chang
     await judge(second.session, await predict(second.session, 40))
     await second.session.replica.catch_up()
     taught = (await ask(second)).distribution
-    assert await store.change_model(key, 0, CHANGES[change], "{}")
+    assert await store.change_model(key, await digest_of(store, key.name), CHANGES[change], "{}")
     found = (await ask(second)).distribution
     assert untaught is not None
     assert set(found or ()) == ({"blue", "none"} if change == "labels" else set(untaught))

@@ -202,7 +202,7 @@ async def test_added_labels_reach_shadows(store: RedisStore, name: str) -> None:
         before = await caught_up(store, model)
         begins_again = not before.model.learner.labels_grow
         change = Change(at=1.0, labels=StoredLabels(add=("new",)))
-        assert await store.change_model(model.key, 0, change.encode(), "{}")
+        assert await store.change_model(model.key, model.digest, change.encode(), "{}")
         stored = await store.get_model(model.name)
         assert stored is not None
         later = stored_model(stored)

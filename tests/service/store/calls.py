@@ -11,21 +11,24 @@ from service.store.import_store import ImportedSource, ImportPart
 from service.store.kept_store import KeptNote
 from service.store.redis.redis_store import RedisStore
 from service.store.shadow_store import StoredShadow
-from service.store.stored_models import ModelKey
-from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
+from service.store.stored_models import ModelKey, digests_of
+from tests.service.store.samples import NEW, NOW, STRICT, WINDOW, id_of, sample_predictions
 
 KEY = ModelKey("forest", "first")
 
 
 IMPORTED = ImportedSource("file", 2, NOW)
-COPY = ModelCopy("{}", ('{"at":1}',), "", Snapshot(3, b"state", change_count=1), Counts(1), imports=(IMPORTED,))
+_AFTER = digests_of(["{}", '{"at":1}'])[-8:]
+COPY = ModelCopy(
+    "{}", ('{"at":1}',), "", Snapshot(3, b"state", change_count=1, digest=_AFTER), Counts(1), imports=(IMPORTED,)
+)
 SHADOW = StoredShadow("rival", "s1", 1, "{}", 0, 0, None)
 GIVEN = Feedback(id_of("open"), True, None)
 
 
 WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "create_model": lambda store: store.create_model(ModelKey("other", "first"), "{}", NOW),
-    "change_model": lambda store: store.change_model(KEY, 0, "{}", "{}"),
+    "change_model": lambda store: store.change_model(KEY, NEW, "{}", "{}"),
     "add_predictions": lambda store: store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None),
     "add_feedback": lambda store: store.add_feedback(KEY, [GIVEN], STRICT, NOW),
     "save_snapshot": lambda store: store.save_snapshot(KEY, Snapshot(1, b"state"), 10),
@@ -35,7 +38,7 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "activate": lambda store: store.activate(id_of("open")._replace(model=KEY.name), KEY.incarnation, NOW),
     "watch_closing": lambda store: store.watch_closing([KEY]),
     "put_off_closing": lambda store: store.put_off_closing(KEY, 0.0, 1.0),
-    "import_rounds": lambda store: store.import_rounds(KEY, ImportPart("file", 0, 0, [], 0), NOW),
+    "import_rounds": lambda store: store.import_rounds(KEY, ImportPart("file", 0, 0, [], NEW), NOW),
     "keep_snapshot": lambda store: store.keep_snapshot(KEY, KeptNote("mine", 1, 0, NOW), Snapshot(1, b"state")),
     "create_copy": lambda store: store.create_copy(ModelKey("copy", "first"), COPY, NOW),
     "put_shadow": lambda store: store.put_shadow(KEY, "rival", "s1", "{}"),
@@ -75,7 +78,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
 
 
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
-    "drop_kept": lambda store: store.drop_kept(KEY, "mine", 0, 0),
+    "drop_kept": lambda store: store.drop_kept(KEY, "mine", NEW, 0),
     "restart_shadow": lambda store: store.restart_shadow(KEY, SHADOW),
     "drop_shadow": lambda store: store.drop_shadow(KEY, "rival"),
     "claim_shadows": lambda store: store.claim_shadows(0.0, 8, 2.0),

@@ -15,7 +15,7 @@ from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from tests.service.store.samples import NOW, WINDOW, ids_in
+from tests.service.store.samples import NEW, NOW, STRICT, WINDOW, ids_in
 
 
 class Kind(NamedTuple):
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
     @property
     def rules(self) -> FeedbackRules:
         """The feedback rules of the predictions' model."""
-        return FeedbackRules(accept_late=False, label_needed=False)
+        return STRICT
 
 
 DENSE = Contexts.dense(np.linspace(-1.0, 1.0, 9).reshape(3, 3))
@@ -53,7 +53,8 @@ def made_of(kind: Kind) -> NewPredictions:
     """Return three predictions of a kind."""
     n, outputs = 3, kind.form.rows(np.array(kind.answers))
     evidence = np.linspace(0.1, 0.9, n * kind.evidence_size).reshape(n, -1)
-    return NewPredictions(outputs, np.full(n, 1 / 3), np.full(n, 0.25), evidence, kind.contexts, NOW, NOW + WINDOW, 7)
+    thirds, quarters, seen = np.full(n, 1 / 3), np.full(n, 0.25), (7, 0, NEW)
+    return NewPredictions(outputs, thirds, quarters, evidence, kind.contexts, NOW, NOW + WINDOW, *seen)
 
 
 def record_of(kind: Kind, alone: bool) -> tuple[bytes, list[int]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from learners.base import Contexts
 from service.prediction_id import SINGLE, PredictionId, tokens_of
-from service.store.base import Block, Feedback, FeedbackRules
+from service.store.base import Block, Feedback, FeedbackRules, Seen, Store
 from service.store.records.answer_codec import AnswerCodec, label_codec
 from service.store.records.context_codec import DenseCodec
 from service.store.records.layout import (
@@ -26,11 +26,15 @@ from service.store.records.layout import (
 )
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat
+from service.store.stored_models import DIGEST_BYTES, digests_of
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0
 FORMAT = RecordFormat(label_codec(4), evidence_size=2, contexts=DenseCodec(3))
-STRICT = FeedbackRules(accept_late=False, label_needed=False)
+NEW = digests_of(["{}"])
+"""The digest of a new model, whose definition is an empty object in these tests."""
+
+STRICT = FeedbackRules(accept_late=False, label_needed=False, change_count=0, digest=NEW)
 MOMENT = struct.pack("<d", NOW)
 
 
@@ -39,11 +43,24 @@ def as_bytes(label: int) -> bytes:
     return label_codec(4).encode(np.array([label]))[0]
 
 
-def sample_made(n: int, label: int = 2) -> NewPredictions:
+def sample_made(n: int, label: int = 2, digest: bytes = NEW) -> NewPredictions:
     """Return n open predictions of one label; their window closes WINDOW seconds after NOW."""
     contexts = np.arange(3.0 * n).reshape(-1, 3)
     outputs, half = label_codec(4).rows(np.full(n, label)), np.full(n, 0.5)
-    return NewPredictions(outputs, half / 2, half, -contexts[:, :2], Contexts.dense(contexts), NOW, NOW + WINDOW, 7)
+    rows, seen = Contexts.dense(contexts), (7, 0, digest)
+    return NewPredictions(outputs, half / 2, half, -contexts[:, :2], rows, NOW, NOW + WINDOW, *seen)
+
+
+def sample_seen(rounds: int, limit: int, mark: bytes | None = None, *, newer: bool = False) -> Seen:
+    """Return what a worker has seen of a model without changes."""
+    return Seen(rounds, limit, mark, newer, digest=NEW)
+
+
+async def digest_of(store: Store, name: str) -> bytes:
+    """Return the digest of the history of a model."""
+    model = await store.get_model(name)
+    assert model is not None
+    return model.digests[-DIGEST_BYTES:]
 
 
 def sample_predictions(*ids: str, label: int = 2) -> list[Block]:
@@ -53,9 +70,10 @@ def sample_predictions(*ids: str, label: int = 2) -> list[Block]:
     return list(map(Block, ids, FORMAT.encode_blocks(sample_made(n, label), range(n + 1), tokens, [bytes(16)] * n)))
 
 
-def sample_block(block: str, n: int, label: int = 2) -> Block:
+def sample_block(block: str, n: int, label: int = 2, digest: bytes = NEW) -> Block:
     """Return n such predictions in one block."""
-    return Block(block, FORMAT.encode_blocks(sample_made(n, label), [0, n], tokens_of([0, n], block), [bytes(16)])[0])
+    made = sample_made(n, label, digest)
+    return Block(block, FORMAT.encode_blocks(made, [0, n], tokens_of([0, n], block), [bytes(16)])[0])
 
 
 def id_of(block: str, token: int = SINGLE) -> PredictionId:

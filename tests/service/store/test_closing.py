@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from service.errors import ModelNotFoundError
-from service.store.base import Feedback, FeedbackStatus, Seen
+from service.store.base import Feedback, FeedbackStatus
 from service.store.log_entries import mark_of
 from service.store.records.layout import EXPIRED, FEEDBACK
 from tests.service.store.expiries import INCORRECT, LATE, WAITING, activate, close, closing, inactive, outcomes
@@ -18,6 +18,7 @@ from tests.service.store.samples import (
     sample_block,
     sample_ids,
     sample_predictions,
+    sample_seen,
 )
 from tests.service.store.scenario import Scenario
 
@@ -143,7 +144,7 @@ async def test_the_log_continues_after_closing(scenario: Scenario) -> None:
     await model.judge(Feedback(id_of("a"), True, None), now=NOW + 3)
     await close(model)
     (*_, last) = (await model.store.read_tail(model.key, 0, 9)).entries
-    for own, seen in (("c", Seen(2, 9, mark_of(last))), ("d", Seen(2, 9))):
+    for own, seen in (("c", sample_seen(2, 9, mark_of(last))), ("d", sample_seen(2, 9))):
         assert await model.store.add_predictions(model.key, sample_predictions(own), WINDOW, seen) == [None]
 
 

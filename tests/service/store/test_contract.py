@@ -12,6 +12,7 @@ from tests.servers import keys_like, raw
 from tests.service.store.samples import (
     FORMAT,
     MOMENT,
+    NEW,
     NOW,
     WINDOW,
     as_bytes,
@@ -19,6 +20,7 @@ from tests.service.store.samples import (
     block_offsets,
     id_of,
     sample_predictions,
+    sample_seen,
     without_bodies,
 )
 from tests.service.store.scenario import Scenario
@@ -32,7 +34,9 @@ RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICAT
 
 async def test_a_model_is_read_as_it_was_created(scenario: Scenario) -> None:
     """Definition, creation time and incarnation round-trip, and the counters are zero."""
-    assert await scenario.store.get_model(scenario.key.name) == StoredModel(scenario.key, '{"a": 1}', NOW, 0, 0, 0)
+    assert await scenario.store.get_model(scenario.key.name) == StoredModel(
+        scenario.key, "{}", NOW, 0, 0, 0, digests=NEW
+    )
 
 
 async def test_an_unknown_name_has_no_model(any_store: Store, name: str) -> None:
@@ -44,8 +48,10 @@ async def test_an_unknown_name_has_no_model(any_store: Store, name: str) -> None
 async def test_a_name_is_given_once(scenario: Scenario) -> None:
     """Creating another model under a taken name changes nothing; repeating the same creation succeeds."""
     assert not await scenario.store.create_model(ModelKey(scenario.key.name, "other"), "{}", NOW + 1)
-    assert await scenario.store.create_model(scenario.key, '{"a": 1}', NOW)
-    assert await scenario.store.get_model(scenario.key.name) == StoredModel(scenario.key, '{"a": 1}', NOW, 0, 0, 0)
+    assert await scenario.store.create_model(scenario.key, "{}", NOW)
+    assert await scenario.store.get_model(scenario.key.name) == StoredModel(
+        scenario.key, "{}", NOW, 0, 0, 0, digests=NEW
+    )
 
 
 async def test_models_are_listed_by_name_a_page_at_a_time(any_store: Store, name: str) -> None:
@@ -164,12 +170,12 @@ async def test_predictions_that_have_seen_every_round_are_stored(scenario: Scena
     """Predictions with the log's round count are stored."""
     await scenario.play(3)
     given = sample_predictions("a")
-    for seen in (Seen(3, 10), Seen(3, 10, MOMENT)):
+    for seen in (sample_seen(3, 10), sample_seen(3, 10, MOMENT)):
         assert isinstance(await scenario.store.add_predictions(scenario.key, given, WINDOW, seen), list)
     assert await scenario.counters() == (3, 4, 3)
 
 
-@pytest.mark.parametrize("seen", [Seen(4, 10), Seen(4, 10, MOMENT), Seen(3, 10, OTHER_MOMENT)])
+@pytest.mark.parametrize("seen", [sample_seen(4, 10), sample_seen(4, 10, MOMENT), sample_seen(3, 10, OTHER_MOMENT)])
 async def test_predictions_from_another_log_get_the_tail(scenario: Scenario, seen: Seen) -> None:
     """Predictions from rounds that the log lacks or has replaced are not stored; the call returns the log's tail."""
     await scenario.play(3)
@@ -181,14 +187,14 @@ async def test_predictions_from_another_log_get_the_tail(scenario: Scenario, see
 @pytest.mark.parametrize(
     ("seen", "stored"),
     [
-        (Seen(3, 10, MOMENT), True),
-        (Seen(2, 10, MOMENT), True),
-        (Seen(2, 10), True),
-        (Seen(0, 10), True),
-        (Seen(3, 10, OTHER_MOMENT), False),
-        (Seen(2, 10, OTHER_MOMENT), False),
-        (Seen(4, 10, MOMENT), False),
-        (Seen(4, 10), False),
+        (sample_seen(3, 10, MOMENT), True),
+        (sample_seen(2, 10, MOMENT), True),
+        (sample_seen(2, 10), True),
+        (sample_seen(0, 10), True),
+        (sample_seen(3, 10, OTHER_MOMENT), False),
+        (sample_seen(2, 10, OTHER_MOMENT), False),
+        (sample_seen(4, 10, MOMENT), False),
+        (sample_seen(4, 10), False),
     ],
 )
 async def test_newer_rounds_are_allowed_only_after_the_same_log(scenario: Scenario, seen: Seen, stored: bool) -> None:
@@ -215,7 +221,7 @@ async def test_predictions_that_miss_rounds_get_the_tail(scenario: Scenario) -> 
     """Predictions that miss rounds are not stored; the call returns the last seen round and the rounds after it."""
     await scenario.play(5)
     for seen, returned in ((2, [2, 3, 4]), (4, [4, 5])):
-        tail = await scenario.store.add_predictions(scenario.key, sample_predictions("a"), WINDOW, Seen(seen, 2))
+        tail = await scenario.store.add_predictions(scenario.key, sample_predictions("a"), WINDOW, sample_seen(seen, 2))
         assert tail == await scenario.store.read_tail(scenario.key, seen - 1, 3)
         assert (tail.round_count, [entry.last_round for entry in tail.entries]) == (5, returned)
     assert await scenario.counters() == (5, 5, 5)

@@ -9,7 +9,7 @@ import pytest
 from learners.base import Contexts
 from service.prediction_id import tokens_of
 from service.store import keys
-from service.store.base import Block, Feedback, FeedbackRules
+from service.store.base import Block, Feedback
 from service.store.log_entries import read_entries
 from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
@@ -18,7 +18,7 @@ from service.store.records.parts import NO_PARTS, Parts
 from service.store.records.records import RecordFormat
 from service.store.redis.redis_store import RedisStore
 from tests.service.store.record_kinds import new_model
-from tests.service.store.samples import NOW, WINDOW, ids_in
+from tests.service.store.samples import NEW, NOW, STRICT, WINDOW, ids_in
 
 LABELS = 10_000
 RNG = np.random.default_rng(5)
@@ -78,7 +78,7 @@ def made_of(case: Case) -> NewPredictions:
     outputs = case.form.rows(np.array([case.answer(i) for i in range(n)]))
     evidence = RNG.normal(size=(n, case.evidence_size))
     chances, moments = np.linspace(1e-300, 1.0, n), NOW + np.linspace(0.0, 1.0, n)
-    seen = (2**53, 2**32 - 1)
+    seen = (2**53, 2**32 - 1, NEW)
     return NewPredictions(
         outputs, chances, chances / 2, evidence, case.contexts, moments, NOW + WINDOW, *seen, case.parts
     )
@@ -90,7 +90,7 @@ async def test_records_of_extreme_sizes_survive(store: RedisStore, name: str, ca
     n, form = case.contexts.n, RecordFormat(case.form, case.evidence_size, case.codec, has_actions=True)
     made, tokens = made_of(case), tokens_of([0, n], "secret")
     (record,) = form.encode_blocks(made, [0, n], tokens, [bytes(16)])
-    key, rules = await new_model(store, name), FeedbackRules(accept_late=True, label_needed=False)
+    key, rules = await new_model(store, name), STRICT._replace(accept_late=True)
     assert await store.add_predictions(key, [Block("b", record)], WINDOW, None) == [None]
     waiting = form.waiting(await store.command("GET", keys.block(*key, "b")))
     assert waiting is not None

@@ -8,7 +8,7 @@ import pytest
 
 from learners.base import Contexts
 from service.prediction_id import SINGLE
-from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
+from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.answer_codec import AnswerCodec, label_set_codec, ranking_codec
 from service.store.records.context_codec import DenseCodec
 from service.store.records.new_predictions import NewPredictions
@@ -16,6 +16,7 @@ from service.store.records.outcomes import Outcome
 from service.store.records.records import RecordFormat
 from tests.service.store.samples import (
     FORMAT,
+    NEW,
     NOW,
     STRICT,
     WINDOW,
@@ -142,12 +143,12 @@ async def test_answers_of_any_length_are_compared_as_bytes(scenario: Scenario, f
     answer, other, third = form.encode(np.array(rows))
     shape = RecordFormat(form, 1, DenseCodec(1))
     numbers, half, outputs = np.ones((3, 1)), np.full(3, 0.5), form.rows(np.array(rows[:1] * 3))
-    made = NewPredictions(outputs, half, half, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
+    made = NewPredictions(outputs, half, half, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7, 0, NEW)
     records = shape.encode_blocks(made, range(4), [SINGLE] * 3, [bytes(16)] * 3)
     for expected in (None, without_bodies(records[0])):
         heads = await scenario.store.add_predictions(scenario.key, list(map(Block, "abc", records)), WINDOW, None)
         assert heads == [expected] * 3
-    rules = FeedbackRules(accept_late=False, label_needed=True)
+    rules = STRICT._replace(label_needed=True)
     a, b, c = map(id_of, "abc")
     items = [Feedback(a, None, answer), Feedback(a, True, None), Feedback(b, None, other), Feedback(b, False, other)]
     items += [Feedback(b, None, third), Feedback(a, False, answer), Feedback(c, False, None), Feedback(c, True, None)]

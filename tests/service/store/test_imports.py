@@ -9,15 +9,15 @@ from service.store import keys
 from service.store.import_store import MOST_SOURCES, ImportBlock, Imported, ImportPart
 from service.store.stored_models import ModelKey
 from tests.servers import raw
-from tests.service.store.samples import FORMAT, NOW, as_bytes, sample_block
+from tests.service.store.samples import FORMAT, NEW, NOW, as_bytes, digest_of, sample_block
 from tests.service.store.scenario import Scenario
 
 
-def part(place: int, n: int, source: str = "file", changes: int = 0, label: int = 2) -> ImportPart:
+def part(place: int, n: int, source: str = "file", digest: bytes = NEW, label: int = 2) -> ImportPart:
     """Return n rounds with reward 1, from some place of a source."""
     outcome = struct.pack("<d", 1.0) + as_bytes(label)
-    block = sample_block(f"~{source}-{place}", n, label)
-    return ImportPart(source, place, n, [ImportBlock(block.id, block.record, outcome * n)], changes)
+    block = sample_block(f"~{source}-{place}", n, label, digest)
+    return ImportPart(source, place, n, [ImportBlock(block.id, block.record, outcome * n)], digest)
 
 
 async def test_rounds_are_appended_once(scenario: Scenario) -> None:
@@ -46,9 +46,12 @@ async def test_imported_rounds_follow_others(scenario: Scenario) -> None:
 
 async def test_rounds_for_another_definition_are_refused(scenario: Scenario) -> None:
     """A part that does not take every change into account appends nothing, and the reply says how many there are."""
-    assert await scenario.store.change_model(scenario.key, 0, '{"at": 1}', "{}")
+    assert await scenario.store.change_model(
+        scenario.key, await digest_of(scenario.store, scenario.key.name), '{"at": 1}', "{}"
+    )
+    after = await digest_of(scenario.store, scenario.key.name)
     assert await scenario.store.import_rounds(scenario.key, part(0, 1), NOW) == Imported(0, 0, 1, False)
-    assert await scenario.store.import_rounds(scenario.key, part(0, 1, changes=1), NOW) == Imported(1, 1, 1, True)
+    assert await scenario.store.import_rounds(scenario.key, part(0, 1, digest=after), NOW) == Imported(1, 1, 1, True)
 
 
 async def test_a_damaged_block_appends_nothing(scenario: Scenario) -> None:

@@ -10,6 +10,7 @@ from service.store.base import Snapshot
 from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
 from service.store.log_entries import mark_of
 from service.store.stored_models import ModelKey
+from tests.service.store.samples import NEW, digest_of
 from tests.service.store.scenario import Scenario
 
 STATE = bytes(range(256)) * 10
@@ -62,8 +63,8 @@ async def test_a_model_keeps_a_limited_number(scenario: Scenario) -> None:
     for note in notes:
         assert await store.keep_snapshot(key, note, Snapshot(0, STATE)) is Keeping.DONE
     assert await store.keep_snapshot(key, NOTE, Snapshot(0, STATE)) is Keeping.FULL
-    assert await store.drop_kept(key, "s00", 0, 0) is Keeping.DONE
-    assert await store.drop_kept(key, "s00", 0, 0) is Keeping.ABSENT
+    assert await store.drop_kept(key, "s00", NEW, 0) is Keeping.DONE
+    assert await store.drop_kept(key, "s00", NEW, 0) is Keeping.ABSENT
     assert await store.keep_snapshot(key, NOTE, Snapshot(0, STATE)) is Keeping.DONE
     assert list(await store.list_kept(key)) == sorted([*notes[1:], NOTE], key=lambda note: note.id)
 
@@ -73,14 +74,14 @@ async def test_a_snapshot_that_the_log_needs_stays(scenario: Scenario) -> None:
     store, key = scenario.store, scenario.key
     await scenario.play(2)
     assert await store.keep_snapshot(key, NOTE, snapshot()) is Keeping.DONE
-    assert await store.change_model(key, 0, '{"state":{"snapshot":"mine"},"at":1}', "{}")
-    assert await store.drop_kept(key, "mine", 0, 0) is Keeping.STALE
-    assert await store.drop_kept(key, "mine", 1, 1) is Keeping.NEEDED
+    assert await store.change_model(key, await digest_of(store, key.name), '{"state":{"snapshot":"mine"},"at":1}', "{}")
+    assert await store.drop_kept(key, "mine", NEW, 0) is Keeping.STALE
+    assert await store.drop_kept(key, "mine", await digest_of(store, key.name), 1) is Keeping.NEEDED
     await scenario.play(3)
     await command(store, "XTRIM", keys.log(*key), "MINID", "2-1")  # begins with the change
-    assert await store.drop_kept(key, "mine", 1, 1) is Keeping.NEEDED
+    assert await store.drop_kept(key, "mine", await digest_of(store, key.name), 1) is Keeping.NEEDED
     await command(store, "XTRIM", keys.log(*key), "MINID", "3-0")
-    assert await store.drop_kept(key, "mine", 1, 1) is Keeping.DONE
+    assert await store.drop_kept(key, "mine", await digest_of(store, key.name), 1) is Keeping.DONE
     assert await store.load_kept(key, "mine") is None
 
 
@@ -88,9 +89,9 @@ async def test_a_change_to_a_missing_snapshot_is_refused(scenario: Scenario) -> 
     """It is not in the log, nor in the history."""
     store, key = scenario.store, scenario.key
     with pytest.raises(SnapshotNotFoundError):
-        await store.change_model(key, 0, '{"state":{"snapshot":"mine"},"at":1}', "{}")
+        await store.change_model(key, await digest_of(store, key.name), '{"state":{"snapshot":"mine"},"at":1}', "{}")
     assert (await store.read_tail(key, 0, 1)).change_count == 0
-    assert await store.change_model(key, 0, '{"state":"initial","at":1}', "{}")
+    assert await store.change_model(key, await digest_of(store, key.name), '{"state":"initial","at":1}', "{}")
 
 
 async def test_a_deleted_model_leaves_no_snapshots(scenario: Scenario) -> None:

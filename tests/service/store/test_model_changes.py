@@ -9,8 +9,8 @@ from service.store import keys
 from service.store.base import ChangeEntry, Feedback, Seen, Snapshot, Tail
 from service.store.log_entries import mark_of
 from service.store.redis.redis_store import RedisStore
-from service.store.stored_models import ModelKey
-from tests.service.store.samples import WINDOW, id_of, sample_predictions
+from service.store.stored_models import ModelKey, digests_of
+from tests.service.store.samples import NEW, WINDOW, digest_of, id_of, sample_predictions, sample_seen
 from tests.service.store.scenario import Scenario
 
 
@@ -18,11 +18,11 @@ async def test_a_change_is_in_the_log_and_in_the_history(scenario: Scenario) -> 
     """A change has its place among the rounds, and the model lists every change in order."""
     store, key = scenario.store, scenario.key
     await scenario.play(2)
-    assert await store.change_model(key, 0, '{"at":1}', "{}")
-    assert await store.change_model(key, 1, '{"at":2}', "{}")
+    assert await store.change_model(key, await digest_of(store, key.name), '{"at":1}', "{}")
+    assert await store.change_model(key, await digest_of(store, key.name), '{"at":2}', "{}")
     await scenario.predict("a", "b")
     await scenario.judge(Feedback(id_of("a"), True, None))
-    assert await store.change_model(key, 2, '{"at":3}', "{}")
+    assert await store.change_model(key, await digest_of(store, key.name), '{"at":3}', "{}")
     await scenario.judge(Feedback(id_of("b"), True, None))
     tail = await store.read_tail(key, 0, 100)
     places = [(2, 1, b'{"at":1}'), (2, 2, b'{"at":2}'), (3, 3, b'{"at":3}')]
@@ -36,17 +36,18 @@ async def test_a_change_is_in_the_log_and_in_the_history(scenario: Scenario) -> 
 
 async def test_a_repeated_change_is_made_once(scenario: Scenario) -> None:
     """The same change again, as after a lost reply, succeeds; another change of the same version does not."""
-    store, key = scenario.store, scenario.key
+    store, key, first = scenario.store, scenario.key, digests_of(["{}", '{"at":1}'])[-8:]
     for _ in range(3):
-        assert await store.change_model(key, 0, '{"at":1}', "{}")
-    assert not await store.change_model(key, 0, '{"at":2}', "{}")
-    assert not await store.change_model(key, 0, ":1}", "{}")
-    assert not await store.change_model(key, 5, '{"at":2}', "{}")
-    assert await store.change_model(key, 1, '{"at":2}', "{}")
-    assert not await store.change_model(key, 0, '{"at":1}', "{}")
+        assert await store.change_model(key, NEW, '{"at":1}', "{}")
+    assert not await store.change_model(key, NEW, '{"at":2}', "{}")
+    assert not await store.change_model(key, NEW, ":1}", "{}")
+    assert not await store.change_model(key, b"12345678", '{"at":2}', "{}")
+    assert await store.change_model(key, first, '{"at":2}', "{}")
+    assert not await store.change_model(key, NEW, '{"at":1}', "{}")
     model = await store.get_model(key.name)
     assert model is not None
     assert model.history == ('{"at":1}', '{"at":2}')
+    assert model.digests == digests_of(["{}", *model.history])
     assert len((await store.read_tail(key, 0, 10)).changes) == 2
 
 
@@ -54,10 +55,10 @@ async def test_a_model_that_is_gone_does_not_change(scenario: Scenario) -> None:
     """Another incarnation, and a deleted model, are not changed."""
     store, key = scenario.store, scenario.key
     with pytest.raises(ModelNotFoundError):
-        await store.change_model(ModelKey(key.name, "other"), 0, "{}", "{}")
+        await store.change_model(ModelKey(key.name, "other"), NEW, "{}", "{}")
     await store.delete_model(key.name)
     with pytest.raises(ModelNotFoundError):
-        await store.change_model(key, 0, "{}", "{}")
+        await store.change_model(key, NEW, "{}", "{}")
     assert await store.get_model(key.name) is None
 
 
@@ -65,17 +66,22 @@ async def test_predictions_that_miss_a_change_get_the_tail(scenario: Scenario) -
     """A worker that has not seen the last change stores nothing, and gets the change."""
     store, key = scenario.store, scenario.key
     await scenario.play(3)
-    assert await store.change_model(key, 0, '{"at":1}', "{}")
-    tail = await store.add_predictions(key, sample_predictions("x"), WINDOW, Seen(3, 10))
+    assert await store.change_model(key, await digest_of(store, key.name), '{"at":1}', "{}")
+    tail = await store.add_predictions(key, sample_predictions("x"), WINDOW, sample_seen(3, 10))
     assert isinstance(tail, Tail)
     assert [entry.last_round for entry in tail.entries] == [3]
     (change,) = tail.changes
-    seen = Seen(3, 10, mark_of(change), change_count=1)
+    seen = Seen(3, 10, mark_of(change), change_count=1, digest=await digest_of(store, key.name))
     assert await store.add_predictions(key, sample_predictions("x"), WINDOW, seen) == [None]
     await scenario.play(5)
     newer = seen._replace(newer=True)
     assert await store.add_predictions(key, sample_predictions("y"), WINDOW, newer) == [None]
-    for other in (newer._replace(last_at=b"00000000"), newer._replace(change_count=0), seen):
+    for other in (
+        newer._replace(last_at=b"00000000"),
+        newer._replace(change_count=0),
+        newer._replace(digest=NEW),
+        seen,
+    ):
         assert isinstance(await store.add_predictions(key, sample_predictions("z"), WINDOW, other), Tail)
 
 
@@ -84,7 +90,7 @@ async def test_a_snapshot_after_a_change_belongs_to_its_log(scenario: Scenario, 
     """A snapshot whose last entry is a change is kept if the log has this change at its place."""
     store, key = scenario.store, scenario.key
     await scenario.play(3)
-    assert await store.change_model(key, 0, '{"at":1}', "{}")
+    assert await store.change_model(key, await digest_of(store, key.name), '{"at":1}', "{}")
     marks = {"same": mark_of(ChangeEntry(3, 1, b'{"at":1}')), "other": b"00000000", "unknown": None}
     kept = await store.save_snapshot(key, Snapshot(3, b"state", marks[mark], change_count=1), 0)
     assert kept == (0 if mark == "other" else 3)
@@ -110,8 +116,8 @@ async def test_a_damaged_model_does_not_change(store: RedisStore, name: str, fie
     assert await store.create_model(key, "{}", 1.0)
     await store.command("HSET", keys.model(name), field, value)
     before = await store.command("HGETALL", keys.model(name))
-    for count in (0, 2):
+    for digest in (NEW, b"12345678"):
         with contextlib.suppress(StoreCorruptError):
-            assert not await store.change_model(key, count, "{}", "{}")
+            assert not await store.change_model(key, digest, "{}", "{}")
     assert await store.command("HGETALL", keys.model(name)) == before
     assert await store.command("EXISTS", keys.log(*key)) == 0

@@ -9,7 +9,7 @@ from service.store.records.layout import VERSION
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey, StoredPolicies
 from tests.service.store.expiries import until
-from tests.service.store.samples import NOW, STRICT, id_of
+from tests.service.store.samples import NEW, NOW, STRICT, id_of
 from tests.service.store.scenario import Scenario
 
 RETAIN = 600.0
@@ -128,7 +128,7 @@ async def test_a_promotion_holds_old_rounds_until_a_snapshot_has_it(scenario: Sc
     await model.store.hold_rounds(model.key, 5, 1)
     assert await model.store.forget_old(model.key, late)
     assert await numbers(model) == [5, 6, 7, 8]
-    assert await model.store.change_model(model.key, 0, "{}", "", StoredPolicies(retention=repr(RETAIN)))
+    assert await model.store.change_model(model.key, NEW, "{}", "", StoredPolicies(retention=repr(RETAIN)))
     assert await model.store.forget_old(model.key, late)
     assert await numbers(model) == [5, 6, 7, 8]
     change = (await model.store.read_tail(model.key, 0, 1000)).changes[-1]

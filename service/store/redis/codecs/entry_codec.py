@@ -12,7 +12,9 @@ CHANGE_VERSION = 1
 _ROUND, _CHANGE, _VERSION = b"r", b"c", str(layout.VERSION).encode()
 
 
-def decode_tail(rounds: bytes, entries: Sequence[tuple[bytes, list[bytes]]], damage: bytes, changes: bytes) -> Tail:
+def decode_tail(
+    rounds: bytes, entries: Sequence[tuple[bytes, list[bytes]]], damage: bytes, changes: bytes, digest: bytes
+) -> Tail:
     """Decode the reply of a script that reads the log.
 
     Raises:
@@ -21,7 +23,7 @@ def decode_tail(rounds: bytes, entries: Sequence[tuple[bytes, list[bytes]]], dam
     decoded = [decode_entry(*entry) for entry in entries]
     of_rounds = [entry for entry in decoded if isinstance(entry, LogEntry)]
     of_changes = tuple(entry for entry in decoded if isinstance(entry, ChangeEntry))
-    return Tail(int(rounds), of_rounds, int(damage), int(changes), of_changes)
+    return Tail(int(rounds), of_rounds, int(damage), int(changes), of_changes, digest)
 
 
 def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry | ChangeEntry:

@@ -28,7 +28,7 @@ def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[by
     order: list[str] = []
     encoded: dict[str, list[bytes]] = {}
     pack = _FEEDBACK.pack
-    for (_, block, token), correct, truth, reward in feedback:
+    for (_, block, token), correct, truth, reward, _ in feedback:
         order.append(block)
         if truth is None and reward is None and correct is not None:
             packed = pack(token, correct, 0)

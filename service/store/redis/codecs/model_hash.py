@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from service.errors import StoreCorruptError
-from service.store.stored_models import ListedModel, ModelKey, StoredModel
+from service.store.stored_models import DIGEST_BYTES, ListedModel, ModelKey, StoredModel
 
 NAME_ERRORS = "surrogateescape"
 """Error handler for names that are not UTF-8, so that a list can continue after them."""
@@ -37,7 +37,8 @@ def read_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
     damaged = count(name, "damaged", fields.get(b"damaged", b"0"))
     warnings = _warnings(fields.get(b"warnings", b"[]"))
     partial, history = reward_sum(name, fields.get(b"partial")), _history(name, fields)
-    return StoredModel(key, definition, created_at, rounds, predictions, correct, damaged, warnings, partial, history)
+    counts = rounds, predictions, correct, damaged, warnings, partial
+    return StoredModel(key, definition, created_at, *counts, history, _digests(name, fields, len(history)))
 
 
 def _history(name: str, fields: dict[bytes, bytes]) -> tuple[str, ...]:
@@ -47,6 +48,13 @@ def _history(name: str, fields: dict[bytes, bytes]) -> tuple[str, ...]:
     if len(lines) != changes + 1 or lines[-1]:
         raise corrupt(name, f"its history does not have {changes} changes")
     return tuple(_text(name, "history", line) for line in lines[:-1])
+
+
+def _digests(name: str, fields: dict[bytes, bytes], changes: int) -> bytes:
+    digests = fields.get(b"digests", b"")
+    if len(digests) != DIGEST_BYTES * (changes + 1) or fields.get(b"digest") != digests[-DIGEST_BYTES:]:
+        raise corrupt(name, f"it does not have the digests of {changes} changes")
+    return digests
 
 
 def _warnings(value: bytes) -> tuple[str, ...]:
@@ -64,7 +72,7 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
     Raises:
         StoreCorruptError: as `read_model`.
     """
-    there, definition_bytes, (incarnation, created_at, rounds, predictions, correct, partial, summary, changes) = reply
+    there, definition_bytes, (incarnation, created_at, rounds, predictions, correct, partial, summary, digest) = reply
     if not there:
         return None
     key = ModelKey(name, _text(name, "incarnation", incarnation))
@@ -79,7 +87,7 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
         count(name, "predictions", predictions),
         count(name, "correct", correct),
         reward_sum(name, partial),
-        count(name, "changes", changes or b"0"),
+        digest or b"",
     )
 
 
