@@ -21,6 +21,7 @@ from learners.evaluation.off_policy.reward_model import RewardProblem, reward_su
 from learners.evaluation.off_policy.sums import Settings
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.progressive import progress_unchecked
+from learners.mathematics.exploration import draw_among
 from learners.mathematics.preparation import Preparation, Preparer, prepare
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS, RECOMMENDED
 
@@ -105,7 +106,9 @@ def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
 
 def _choose_once(learner: AnyActionLearner, contexts: Contexts) -> None:
     state = learner.init()
-    learner.decide(state, Candidates(contexts, np.array([0, 1]), np.empty(0, np.bool_)))
+    starts = np.array([0, 1])
+    probabilities = learner.decide(state, Candidates(contexts, starts, np.empty(0, np.bool_)))
+    draw_among(probabilities, starts, np.zeros(1))
     state = learner.fold(state, ActionRounds(contexts, np.ones(1), np.ones(1), np.ones(1, np.int64)))
     learner.contributions(state, contexts)
 

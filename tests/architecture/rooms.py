@@ -151,7 +151,7 @@ ROOMS: dict[str, str] = {
     # the top
     "service.settings": "service.wording service.store.connections",
     "service.app": (
-        "learners.warming service.processes service.draining service.compute "
+        "learners.warming service.errors service.processes service.draining service.compute "
         "service.store service.store.redis service.environment service.access service.models service.rounds "
         "service.imports service.visits service.catalogue service.insight service.lifecycle service.observability "
         "service.api service.api.middleware service.settings"

@@ -77,7 +77,7 @@ PROTOCOL = (
         concept="protocol, closing",
         laws=_LAWS,
         errors=(
-            ("waiting feedback is lost", "close_expired.lua:close_one", "if waits then", "if false then"),
+            ("waiting feedback is lost", "close_expired.lua:close_one", "elseif waits then", "elseif false then"),
             ("feedback does not wait", "add_feedback.lua:judge", "if log.waits then", "if false then"),
             (
                 "inactive predictions become rounds",

@@ -13,9 +13,9 @@ SERVICE = (
         errors=(
             (
                 "the leader's propensity",
-                "LabelChoice.choose",
-                "distributions, evidence, draws, sound = choose_unchecked(self._learner, state, *args)",
-                "distributions, evidence, draws, sound = choose_unchecked(self._learner, state, *args)\n"
+                "choosing.choose",
+                "distributions, evidence, draws, sound = choice.choose(*args)",
+                "distributions, evidence, draws, sound = choice.choose(*args)\n"
                 "draws = draws._replace(propensities=distributions.max(axis=1))",
             ),
             (

@@ -69,7 +69,7 @@ STORE = (
         ),
         errors=(
             ("open windows are closed", "close_expired.lua:close_all", "now <= block.expires_at", "false"),
-            ("feedback that waits is lost", "close_expired.lua:close_one", "if waits then", "if false then"),
+            ("feedback that waits is lost", "close_expired.lua:close_one", "elseif waits then", "elseif false then"),
             ("feedback does not wait", "add_feedback.lua:judge", "if log.waits then", "if false then"),
             (
                 "inactive predictions become rounds",

@@ -12,6 +12,7 @@ from service.store.base import (
 )
 from tests.service.store.samples import (
     FORMAT,
+    NEW,
     NOW,
     STRICT,
     WINDOW,
@@ -34,7 +35,7 @@ async def test_a_round_carries_prediction_and_outcome(scenario: Scenario) -> Non
     )
     tail = await scenario.store.read_tail(scenario.key, 0, 10)
     record = sample_predictions("a", label=1)[0].record
-    assert tail == Tail(1, [LogEntry(1, "a", as_round(record, 0, (False, NOW + 5, 1), as_bytes(3)))])
+    assert tail == Tail(1, [LogEntry(1, "a", as_round(record, 0, (False, NOW + 5, 1), as_bytes(3)))], digest=NEW)
     (row,) = FORMAT.table([tail.entries[0].payload])
     assert result.outcome == (row["reward"] == 1.0, row["feedback_at"], row["round"], row["truth"].tobytes())
 
@@ -56,7 +57,7 @@ async def test_replies_are_independent_values(scenario: Scenario) -> None:
     model, tail = await scenario.store.get_model(scenario.key.name), await scenario.store.read_tail(scenario.key, 0, 9)
     await scenario.judge(Feedback(id_of("a"), True, None))
     assert model is not None
-    assert (model.round_count, tail) == (0, Tail(0, []))
+    assert (model.round_count, tail) == (0, Tail(0, [], digest=NEW))
     (await scenario.store.read_tail(scenario.key, 0, 9)).entries.clear()
     assert await scenario.numbers() == [1]
 

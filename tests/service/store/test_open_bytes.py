@@ -24,7 +24,7 @@ LATER = 4_000_000_000
 
 
 def blocks_of(*ids: str, at: int = LATER) -> list[Block]:
-    """Return a prediction for each id, in a block of its own, released at a moment."""
+    """Return a prediction for each id, each in a separate block, released at a moment."""
     made, n = sample_made(len(ids))._replace(released_at=at), len(ids)
     return list(map(Block, ids, FORMAT.encode_blocks(made, range(n + 1), [SINGLE] * n, [bytes(16)] * n)))
 
