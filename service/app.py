@@ -51,14 +51,15 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
     """Create the application of one worker.
 
     Args:
-        settings: must name a store. None reads them from the environment.
+        settings: must name a store. None reads them from the environment, in a process that is only a worker: it loads
+            the kernels of the stored models when it starts.
         make_environment: builds the environment from the store and the threads, with clocks and random numbers.
 
     Raises:
         ValueError: if the settings name no store.
     """
     die_with_parent()
-    settings = settings or Settings()
+    warms_up, settings = settings is None, settings or Settings()
     watch = telemetry(settings.log_requests_per_second, os.urandom(10))
     opened = _open_store(settings, tracing=watch.tracing)
     environment = make_environment(opened.store, Compute(settings.compute_threads))
@@ -67,7 +68,7 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
         environment,
         _use_cases(settings, environment, sessions, draining),
         _policy(settings, environment, opened, watch),
-        lambda _: _running(environment, sessions, watch, draining),
+        lambda _: _running(environment, sessions, watch, draining, warms_up),
     )
 
 
@@ -114,25 +115,25 @@ def _policy(settings: Settings, environment: Environment, opened: OpenStore, wat
 
 @contextlib.asynccontextmanager
 async def _running(
-    environment: Environment, sessions: SessionCache, watch: Telemetry, draining: Draining
+    environment: Environment, sessions: SessionCache, watch: Telemetry, draining: Draining, warms_up: bool
 ) -> AsyncIterator[None]:
     """Maintain the sessions while the worker runs; then close its threads and its store."""
     spare_lasting_objects()
-    warming = asyncio.create_task(_warm_up(environment))
-    upkeep = asyncio.create_task(_keep_up(sessions, watch))
-    closing = asyncio.create_task(_each_second(Closer(environment, sessions).run))
-    trimming = asyncio.create_task(_each_second(Retention(environment, sessions).run))
-    shadowing = asyncio.create_task(_each_second(Shadowing(environment).run))
+    tasks = [
+        asyncio.create_task(_keep_up(sessions, watch)),
+        asyncio.create_task(_each_second(Closer(environment, sessions).run)),
+        asyncio.create_task(_each_second(Retention(environment, sessions).run)),
+        asyncio.create_task(_each_second(Shadowing(environment).run)),
+    ]
+    if warms_up:
+        tasks.append(asyncio.create_task(_warm_up(environment)))
     try:
         with draining.watching():
             yield
     finally:
         environment.compute.close()
-        await end(warming)
-        await end(upkeep)
-        await end(closing)
-        await end(trimming)
-        await end(shadowing)
+        for task in tasks:
+            await end(task)
         watch.tick()
         await environment.store.close()
 

@@ -12,7 +12,7 @@ from tests.simulation.log_rounds import ViolationError
 from tests.simulation.truths import Truths
 from tests.simulation.workers import SimulatedWorker
 
-_BEFORE_BLOCKS, _BEFORE_RECORDS = 3, 9
+_BEFORE_BLOCKS, _BEFORE_RECORDS = 3, 10
 """Keys and arguments of the script that stores predictions before those of its blocks."""
 
 _OF_SHADOWS = {part for script in (_PUT, _SAVE, _CHANGE_MODEL) for part in script}

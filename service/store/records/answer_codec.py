@@ -50,7 +50,7 @@ class AnswerCodec:
         return self.equal(stored, NO_LABEL) | self.possible(stored)
 
     def equal(self, stored: npt.NDArray[Any], others: npt.NDArray[Any] | int) -> BoolArray:
-        """Return which of n pairs of stored answers are equal, (n,). A number is compared with each number of an answer."""
+        """Return which of n pairs of stored answers are equal, (n,). A number is an answer of only this number."""
         same: BoolArray = stored == others
         return same if same.ndim == 1 else np.logical_and.reduce(same, axis=1)
 

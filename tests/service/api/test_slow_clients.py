@@ -32,12 +32,14 @@ async def test_half_sent_webhooks_do_not_delay_others(patient: Attacked, signed:
         )
         refused = await client.post("/webhooks/feedback", content=b"{}", headers=headers)
         assert refused.status_code == 401  # it got a place, and its body does not match the signature
-        lost = {"408": 1001.0, "401": 1.0} if signed else {"401": 1101.0}  # each place went to a later webhook
+        status, lost = ("408", 1001) if signed else ("401", 1101)  # each place went to a later webhook
         for _ in range(200):  # the worker may accept some connections later
-            if await counted(client, "/webhooks/feedback") == lost:
+            found = await counted(client, "/webhooks/feedback")
+            if found.get(status, 0) >= lost:
                 break
             await asyncio.sleep(0.05)
-        assert await counted(client, "/webhooks/feedback") == lost
+        assert found[status] >= lost  # and more once the rest were too slow
+        assert found["401"] == (1 if signed else lost)
 
 
 # --- bodies
