@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray, IntArray, NormPolicy
+from learners.base import Contexts, FloatArray, NormPolicy
 from learners.kernels import compiled, row
 
 LARGEST_NUMBER = 1e100
@@ -53,7 +53,6 @@ class Rule(NamedTuple):
     extra: int  # 1 with an intercept, else 0
     n_features: int  # d, without the constant
     constant: float
-    every_index: IntArray  # of a dense context, with the constant
 
 
 class Preparer:
@@ -72,7 +71,7 @@ class Preparer:
         policy, _, intercept, d = self._preparation
         room = self._preparation.room if policy in ("scale", "unit") else math.inf
         changes_nothing, constant = policy == "reject" and not intercept, self._preparation.constant
-        return Rule(changes_nothing, room, policy == "unit", int(intercept), d, constant, np.arange(d + 1))
+        return Rule(changes_nothing, room, policy == "unit", int(intercept), d, constant)
 
     def __call__(self, contexts: Contexts) -> Contexts:
         """Return contexts as the learner sees them, without overflow and without loss of tiny numbers.
@@ -87,7 +86,7 @@ class Preparer:
         if rule.extra:
             size += contexts.n
             starts = np.empty(contexts.n + 1, np.int64)
-            indices = rule.every_index if shared else np.empty(size, np.int64)
+            indices = np.arange(rule.n_features + 1) if shared else np.empty(size, np.int64)
         result = Contexts(starts, indices, np.empty(size), shared)
         _write(rule, contexts, result)
         return result
@@ -107,7 +106,7 @@ def prepared_by_rule(rule: Rule, contexts: Contexts) -> Contexts:
     size = len(contexts.values) + n * rule.extra
     if rule.extra:
         starts = np.empty(n + 1, np.int64)
-        indices = rule.every_index if contexts.shared else np.empty(size, np.int64)
+        indices = np.arange(rule.n_features + 1) if contexts.shared else np.empty(size, np.int64)
     result = Contexts(starts, indices, np.empty(size), contexts.shared)
     _write(rule, contexts, result)
     return result

@@ -1,6 +1,7 @@
 """The laws of contexts with an intercept: the constant and the context share the bound, and nothing is stretched."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -82,3 +83,17 @@ def test_a_batch_is_prepared_like_its_rows(policy: NormPolicy) -> None:
     assert with_intercept(matrix, policy, 1.0).tobytes() == np.concatenate(alone).tobytes()
     assert with_intercept(np.empty((0, 2)), policy, 1.0).shape == (0, 3)
     assert with_intercept(np.empty((3, 0)), policy, 2.0).shape == (3, 1)
+
+
+def test_the_memory_of_a_sparse_context_does_not_grow_with_the_features() -> None:
+    """Of two thousand million possible features, a context with two takes no more memory than its own numbers."""
+    context = Contexts.sparse(np.array([2]), np.array([0, 2**31 - 2]), np.array([1.0, 2.0]))
+    for policy in POLICIES:
+        prepare(context, Preparation(policy, 1.0, True, 2**31 - 1))  # compiled before the measurement
+        tracemalloc.start()
+        try:
+            prepared = prepare(context, Preparation(policy, 1.0, True, 2**31 - 1))
+            assert tracemalloc.get_traced_memory()[1] < 100_000
+        finally:
+            tracemalloc.stop()
+        assert prepared.indices.tolist() == [0, 2**31 - 2, 2**31 - 1]
