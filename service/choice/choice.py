@@ -28,6 +28,9 @@ from service.wording.values import counted, shown
 
 _SUM_TOLERANCE = 1e-9
 
+_MOST_ROUND_BYTES = 2**26
+"""Maximum bytes of the rounds that feedback for all slots of a request makes: each has the whole context."""
+
 _MOST_SLOT_BYTES = 2**22
 """Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the records of all slots."""
 
@@ -220,9 +223,10 @@ class Choice(ABC):
     def _check_slots(self, request: PredictionRequest, top: int) -> None:
         """Check the size of the record of all slots."""
         shared, each = self.slot_bytes(request)
-        if shared + top * each > _MOST_SLOT_BYTES:
-            most = counted(max(1, (_MOST_SLOT_BYTES - shared) // each), "slots")
-            raise TopTooLargeError(f"got {top}; the context is large, so the request may have {most}", "top")
+        most = max(1, min((_MOST_SLOT_BYTES - shared) // each, _MOST_ROUND_BYTES // (shared + each)))
+        if top > most:
+            detail = f"got {top}; the context is large, so the request may have {counted(most, 'slots')}"
+            raise TopTooLargeError(detail, "top")
 
     def check_options(self, request: PredictionRequest) -> None:
         """Check what a change of the model may have made wrong in a read request.

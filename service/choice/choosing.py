@@ -22,7 +22,7 @@ class Chosen(NamedTuple):
     draws: Draws  # n * m
     evidence: FloatArray  # (n * m, E)
     sound: BoolArray  # (n * m,), see `Choices`
-    contexts: Contexts  # n * m, to be stored
+    contexts: Contexts  # n * m, or n if the slots of a request share its context; to be stored
     parts: Parts  # stored beside them
     candidates: Candidates  # of the first slot
     probabilities: FloatArray  # of these candidates
@@ -86,7 +86,9 @@ def _interleaved(slots: Sequence[Sequence[bytes]]) -> list[bytes]:
 
 
 def _contexts(slots: Sequence[Contexts]) -> Contexts:
-    """Return the contexts of m slots, n each, as n * m contexts in new arrays."""
+    """Return the contexts of m slots, n each, as n * m contexts in new arrays; or the n that all slots share."""
+    if all([each is slots[0] for each in slots]):  # noqa: C419  faster
+        return slots[0]
     if slots[0].shared:
         matrices = [each.values.reshape(each.n, -1) for each in slots]
         return Contexts.dense(np.stack(matrices, axis=1).reshape(len(slots) * slots[0].n, -1))

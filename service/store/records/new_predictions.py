@@ -45,7 +45,7 @@ class NewPredictions(NamedTuple):
     propensities: FloatArray  # (n,)
     residual_uniforms: FloatArray  # (n,), of the draws
     evidence: FloatArray  # (n, E), of the decisions
-    contexts: Contexts  # as sent, or a vector of what was sent
+    contexts: Contexts  # as sent, or a vector of what was sent; fewer if each is that of several predictions in turn
     predicted_at: FloatArray | float  # (n,), or one for all: seconds since the epoch
     expires_at: float
     rounds_seen: int
@@ -123,6 +123,8 @@ class BlockEncoder:
         """Return the begin of each body, and the parts that it ends with: context, actions and JSON."""
         parts, residuals, size = predictions.parts, predictions.residual_uniforms.tolist(), self._evidence_bytes
         contexts, nothing = self._contexts.encode(predictions.contexts), [b""] * len(residuals)
+        slots = len(residuals) // len(contexts)
+        contexts = [context for context in contexts for _ in range(slots)] if slots > 1 else contexts
         tails = [*zip(contexts, parts.actions or nothing, parts.sent or nothing, strict=True)]
         whole, at, held_out = self._is_whole(parts), predictions.predicted_at, predictions.holdout
         flags = EVIDENCE | (0 if whole else SIZES_GIVEN) | (ELIGIBLE if parts.eligible.shape[1] else 0)
