@@ -1,6 +1,7 @@
 """The laws of memory at the API: a model's open predictions, and the memory of the store, have limits."""
 
 from pathlib import Path
+from typing import Any
 
 import httpx2
 
@@ -23,7 +24,8 @@ async def test_a_model_with_too_many_open_bytes_is_429_until_feedback(store_url:
 
     A repeated request gets its stored answer. The limit is that of one model.
     """
-    async with worker(store_url, max_open_bytes=1000) as client, worker(store_url, max_open_bytes=1000) as other:
+    limited: dict[str, Any] = {"max_open_bytes": 1000, "metrics_models": name}
+    async with worker(store_url, **limited) as client, worker(store_url, **limited) as other:
         for each in (name, f"{name}-2"):
             await client.post("/models", json=definition(each, learner=UNIFORM))
         first = (await predict(client, name, prediction_id="first")).json()
@@ -50,7 +52,7 @@ async def test_a_model_with_too_many_open_bytes_is_429_until_feedback(store_url:
 
 async def test_a_batch_stores_the_blocks_that_fit(store_url: str, name: str) -> None:
     """The items of a block that does not fit are refused together, each with the problem; the others are stored."""
-    async with worker(store_url, max_open_bytes=40_000) as client:
+    async with worker(store_url, max_open_bytes=40_000, metrics_models=name) as client:
         await client.post("/models", json=definition(name, learner=UNIFORM))
         body = {"model": name, "contexts": [X] * 500}
         answers = (await client.post("/predict/batch", json=body)).json()["predictions"]
@@ -77,7 +79,7 @@ async def test_slots_are_refused_together(store_url: str, name: str) -> None:
 
 async def test_without_a_maximum_nothing_is_refused(store_url: str, name: str) -> None:
     """With 0, open predictions are counted, and all stored."""
-    async with worker(store_url, max_open_bytes=0) as client:
+    async with worker(store_url, max_open_bytes=0, metrics_models=name) as client:
         await client.post("/models", json=definition(name, learner=UNIFORM))
         await client.post("/predict/batch", json={"model": name, "contexts": [X] * 500})
         assert value(await scrape(client), "wager_open_predictions_bytes", model=name) > 40_000
