@@ -10,6 +10,7 @@ from scipy import stats
 
 from service.store.redis.redis_store import RedisStore
 from tests.service.actions.catalogue import definition, item
+from tests.service.open_predictions import open_predictions
 from tests.service.rounds.clicks import close_expired
 from tests.service.workers import Clock, worker
 
@@ -115,5 +116,5 @@ async def test_open_predictions_show_their_action(client: httpx2.AsyncClient, na
     features = {"kind": "dense", "size": 1}
     await posted(client, "/models", definition(name, features=features))
     answer = await posted(client, "/predict", request(name, 1, context=[0.5]))
-    (line,) = (await client.get(f"/models/{name}/predictions")).text.splitlines()
-    assert (json.loads(line)["label"], json.loads(line)["context"]) == (answer["label"], [0.5])
+    (line,) = await open_predictions(client, name)
+    assert (line["label"], line["context"]) == (answer["label"], [0.5])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.service.api.http_api import Api, X, body_of, problem_of
+from tests.service.open_predictions import open_predictions
 from tests.service.sample_models import LABELS
 
 N = 600
@@ -167,7 +168,7 @@ async def test_slots_are_activated_one_by_one(api: Api) -> None:
     problem_of(await api.judge(first["prediction_id"], correct=True), 409, "not-activated", "prediction_id")
     body_of(await api.post("/activate", prediction_id=second["prediction_id"]), 200)
     body_of(await api.judge(second["prediction_id"], correct=True), 200)
-    listed = [json.loads(line) for line in (await api.get(f"/models/{api.name}/predictions")).text.splitlines()]
+    listed = await open_predictions(api, api.name)
     assert [(each["prediction_id"], each["status"]) for each in listed] == [(first["prediction_id"], "inactive")]
 
 

@@ -15,6 +15,7 @@ import pytest
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from tests.service.api.http_api import body_of, problem_of
+from tests.service.open_predictions import open_predictions
 from tests.service.replicas.failing_over import LaggingReplica
 from tests.service.sample_models import definition
 from tests.service.workers import Clock, worker
@@ -159,7 +160,7 @@ async def test_a_stored_answer_with_lost_labels_is_not_repeated(story: Story, ot
         body = {"model": story.name, "context": X, "prediction_id": f"{story.name}:{own}", "eligible": ["lost"]}
         answer = await each.post("/predict", json=body)
         problem_of(answer, 409, "history-lost", "prediction_id")
-        listed = lines_of(await each.get(f"/models/{story.name}/predictions"))
+        listed = await open_predictions(each, story.name)
         assert {line["prediction_id"] for line in listed} == set(story.early)
 
 
