@@ -60,6 +60,6 @@ GATE = (
         concept="confirmation",
         home="Confirmed",
         laws=("test_unreplicated_feedback_is_not_acknowledged",),
-        errors=(("any number of replicas is enough", "call", "replicas < self._replicas", "False"),),
+        errors=(("any number of replicas is enough", "_call_and_wait", "replicas < self._replicas", "False"),),
     ),
 )

@@ -142,7 +142,7 @@ PROTOCOL = (
                 "begin_of(form, entries[0], after) != seen.round_count + 1",
                 "False",
             ),
-            ("unconfirmed writes are acknowledged", "Confirmed.call", "replicas < self._replicas", "False"),
+            ("unconfirmed writes are acknowledged", "Confirmed._call_and_wait", "replicas < self._replicas", "False"),
             (
                 "trimmed rounds are not in the snapshot",
                 "forget_old.lua:",

@@ -21,6 +21,9 @@ from service.store import keys
 from service.store.connections.addresses import Kind, StoreAddress, TlsFiles, User, parse_store_url
 from service.store.connections.pipeline import Pipeline
 
+_MOST_CONNECTIONS = 32
+"""Maximum commands in flight over redis-py, which needs a network connection for each."""
+
 Call = Callable[..., Awaitable[Any]]
 """Sends one command, given as separate arguments, and returns the reply."""
 
@@ -41,7 +44,7 @@ class Connection(Protocol):
 
     kind: Kind
 
-    async def call(self, *command: Any) -> Any:
+    def call(self, *command: Any) -> Awaitable[Any]:
         """Send one command to the server that has its keys; return the reply."""
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
@@ -109,10 +112,16 @@ class _OneServer:
         self._redis = redis
         pool = redis.connection_pool
         pool.connection_class = type("PackingConnection", (_Packing, pool.connection_class), {})
+        self._turn = asyncio.Semaphore(_MOST_CONNECTIONS)
 
-    async def call(self, *command: Any) -> Any:
-        with _as_lost_connection():
-            return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+    def call(self, *command: Any) -> Awaitable[Any]:
+        """See `Connection.call`."""
+        return self._call(*command)
+
+    async def _call(self, *command: Any) -> Any:
+        async with self._turn:
+            with _as_lost_connection():
+                return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
         """See `Connection.call_and_wait`. WAIT blocks later commands, so use a separate connection."""
@@ -141,10 +150,9 @@ class _Server(_OneServer):
         super().__init__(address.kind, Redis(**where, **options, **_login(address.user), db=address.db, retry=_never()))
         self._line = Pipeline(address, options["socket_timeout"], options, options["socket_connect_timeout"])
 
-    async def call(self, *command: Any) -> Any:
-        if command[0] == "EVALSHA":
-            return await self._line.call(*command)
-        return await super().call(*command)
+    def call(self, *command: Any) -> Awaitable[Any]:
+        """See `Connection.call`."""
+        return self._line.call(*command) if command[0] == "EVALSHA" else super().call(*command)
 
     async def close(self) -> None:
         await self._line.close()
@@ -202,10 +210,12 @@ class _Cluster:
             **_signs_of_life(options["socket_connect_timeout"]),
             **options,
         )
+        self._turn = asyncio.Semaphore(_MOST_CONNECTIONS)
 
     async def call(self, *command: Any) -> Any:
-        with _as_lost_connection():
-            return await self._redis.execute_command(*command)
+        async with self._turn:
+            with _as_lost_connection():
+                return await self._redis.execute_command(*command)
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
         raise NotImplementedError("the cluster client does not expose the connection of a command")

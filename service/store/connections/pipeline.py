@@ -6,6 +6,7 @@ redis-py needs one connection per command in flight, and nearly three times the 
 import asyncio
 import ssl
 from collections import deque
+from collections.abc import Awaitable
 from typing import Any
 
 import hiredis
@@ -38,8 +39,10 @@ class _Replies(asyncio.Protocol):
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(replyError=_refusal)
-        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()  # with the moments of sending
-        self._is_watched = False  # whether a timer will look at the oldest command: one for all of them
+        self._outgoing: list[bytes] = []  # commands of this turn of the event loop, which are written together
+        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._heard_at = 0.0  # the moment of the last reply, or of the first command after it
+        self._is_watched = False  # whether a timer will look at that moment: one for all commands
         self._transport: asyncio.Transport | None = None
         self.gone = asyncio.Event()
 
@@ -53,35 +56,43 @@ class _Replies(asyncio.Protocol):
 
     def send(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
         """Send a command; return a future of its reply."""
-        assert self._transport is not None
         packed, future = hiredis.pack_command(command), self._loop.create_future()
-        self._waiting.append((future, self._loop.time()))
-        self._transport.write(packed)
+        if not self._waiting:
+            self._heard_at = self._loop.time()
+        self._waiting.append(future)
+        if not self._outgoing:
+            self._loop.call_soon(self._write)
+        self._outgoing.append(packed)
         if not self._is_watched:
             self._is_watched = True
             self._loop.call_later(self._timeout, self._watch)
         return future
 
+    def _write(self) -> None:
+        assert self._transport is not None
+        self._transport.write(b"".join(self._outgoing))
+        self._outgoing.clear()
+
     def _watch(self) -> None:
-        """Cut the connection if the oldest command has no reply in time; else look again when it must have one."""
+        """Cut the connection if the server is silent for too long; else look again when it would be."""
         self._is_watched = False
         if not self._waiting or self.gone.is_set():
             return
-        overdue = self._loop.time() - self._timeout
-        oldest = self._waiting[0][1]
-        if oldest > overdue:
+        left = self._heard_at + self._timeout - self._loop.time()
+        if left > 0:
             self._is_watched = True
-            self._loop.call_later(oldest - overdue, self._watch)
+            self._loop.call_later(left, self._watch)
             return
-        for future, sent_at in self._waiting:
-            if sent_at <= overdue and not future.done():
+        for future in self._waiting:
+            if not future.done():
                 future.set_exception(exceptions.TimeoutError(f"no reply within {self._timeout:g} s"))
         self.cut()
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
+        self._heard_at = self._loop.time()
         while (reply := self._reader.gets()) is not False:
-            future, _ = self._waiting.popleft()
+            future = self._waiting.popleft()
             if future.done():  # the caller was cancelled
                 continue
             if isinstance(reply, Exception):
@@ -96,7 +107,7 @@ class _Replies(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.gone.set()
-        for future, _ in self._waiting:
+        for future in self._waiting:
             if not future.done():
                 future.set_exception(exceptions.ConnectionError(f"the connection was lost: {exc or 'closed'}"))
 
@@ -121,7 +132,7 @@ class Pipeline:
         self._opening = asyncio.Lock()
         self._replies: _Replies | None = None
 
-    async def call(self, *command: Any) -> Any:
+    def call(self, *command: Any) -> Awaitable[Any]:
         """Send one command; return the reply without redis-py's conversions.
 
         Raises:
@@ -130,17 +141,21 @@ class Pipeline:
         """
         replies = self._replies
         if replies is None or not replies.usable:
-            try:
-                replies = await self._opened()
-            except TimeoutError:
-                raise exceptions.TimeoutError(f"no reply within {self._patience:g} s") from None
-        return await replies.send(command)
+            return self._open_and_send(command)
+        return replies.send(command)
 
     async def close(self) -> None:
         """Close the connection."""
         if self._replies is not None:
             self._replies.cut()
             await self._replies.gone.wait()
+
+    async def _open_and_send(self, command: tuple[Any, ...]) -> Any:
+        try:
+            replies = await self._opened()
+        except TimeoutError:
+            raise exceptions.TimeoutError(f"no reply within {self._patience:g} s") from None
+        return await replies.send(command)
 
     async def _opened(self) -> _Replies:
         async with self._opening:

@@ -5,6 +5,7 @@ connection. This works for feedback because every feedback writes: even a duplic
 writes, WAIT would not confirm anything.
 """
 
+from collections.abc import Awaitable
 from typing import Any
 
 from service.errors import StoreUnavailableError
@@ -26,14 +27,15 @@ class Confirmed:
         self._replicas = replicas
         self._seconds = seconds
 
-    async def call(self, *command: Any) -> Any:
+    def call(self, *command: Any) -> Awaitable[Any]:
         """Send one command; return its reply.
 
         Raises:
             StoreUnavailableError: if too few replicas have its writes. The command may be repeated.
         """
-        if not self._replicas:
-            return await self._connection.call(*command)
+        return self._call_and_wait(*command) if self._replicas else self._connection.call(*command)
+
+    async def _call_and_wait(self, *command: Any) -> Any:
         reply, replicas = await self._connection.call_and_wait(self._replicas, self._seconds, *command)
         if replicas < self._replicas:
             detail = f"written, but only to {replicas} of {self._replicas} replicas within {self._seconds:g} s"

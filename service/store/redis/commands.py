@@ -1,7 +1,7 @@
 """What every group of store commands needs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from service.store.connections.connections import Connection
@@ -19,7 +19,7 @@ class Commands(ABC):
     _confirmed: Confirmed  # waits for replicas
 
     @abstractmethod
-    async def _call(self, *command: Any, connection: Connection | Confirmed | None = None) -> Any:
+    def _call(self, *command: Any, connection: Connection | Confirmed | None = None) -> Awaitable[Any]:
         """Send one command."""
 
     @abstractmethod

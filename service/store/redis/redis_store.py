@@ -5,8 +5,7 @@ repeats a command that may have run. If the reply to a write is lost, the caller
 idempotent.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, TypeAlias
 
 from redis import exceptions
@@ -85,18 +84,17 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
         self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
         self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
         self._max_open_bytes = int(max_open_bytes)  # the driver refuses subclasses
-        self._turn = asyncio.Semaphore(32)  # maximum commands in flight
 
     @translating_errors
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[Head] | Tail:
         """See `Store.add_predictions`."""
-        named = [*keys.of_blocks(*key), *[keys.block(*key, block.id) for block in blocks]]
+        named = [*keys.of_blocks(*key), *[keys.block(*key, id_) for id_, _ in blocks]]
         rounds, limit, last_at, newer, damage, changes, digest = seen or Seen(-1, 0)
         kept, most = round(keep_seconds * 1000), self._max_open_bytes
         args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, kept, most, digest]
-        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *[block.record for block in blocks]])
+        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *[record for _, record in blocks]])
         total, items, *version = _unless_gone(key, reply)
         if total is not None:
             return decode_tail(total, items, *version)
@@ -172,14 +170,14 @@ class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, Sn
     async def _run(
         self, script: Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None
     ) -> Any:
+        call = (connection or self._connection).call
         try:
-            return await self._call("EVALSHA", script.sha, len(named), *named, *args, connection=connection)
+            return await call("EVALSHA", script.sha, len(named), *named, *args)
         except exceptions.NoScriptError:
-            return await self._call("EVAL", script.source, len(named), *named, *args, connection=connection)
+            return await call("EVAL", script.source, len(named), *named, *args)
 
-    async def _call(self, *command: Any, connection: _Connection | None = None) -> Any:
-        async with self._turn:
-            return await (connection or self._connection).call(*command)
+    def _call(self, *command: Any, connection: _Connection | None = None) -> Awaitable[Any]:
+        return (connection or self._connection).call(*command)
 
 
 def _model_and_log(key: ModelKey) -> list[str]:

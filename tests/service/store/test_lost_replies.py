@@ -127,11 +127,11 @@ async def test_a_snapshot_is_written_completely_or_not_at_all(
         assert await store.save_snapshot(key, Snapshot(1, b"whole state"), 10) == 1
         with raw(store_url) as client:
             assert client.ttl(keys.snapshot(*key)) == -1
-        call = store._call
+        call = store._bulk.call
 
-        async def forgetful(*command: Any, **options: Any) -> Any:
-            return None if "000001" in command else await call(*command, **options)
+        async def forgetful(*command: Any) -> Any:
+            return None if "000001" in command else await call(*command)
 
-        monkeypatch.setattr(store, "_call", forgetful)
+        monkeypatch.setattr(store._bulk, "call", forgetful)
         assert await store.save_snapshot(key, Snapshot(2, b"other state"), 10) == 1
         assert await store.load_snapshot(key) == Snapshot(1, b"whole state")

@@ -30,9 +30,9 @@ async def opened(url: str, patience: float = 5.0) -> AsyncIterator[Pipeline]:
 async def test_replies_reach_their_callers(store_url: str) -> None:
     """Among refused and cancelled commands, every other caller gets its own reply."""
     async with opened(store_url) as line:
-        accepted = [asyncio.create_task(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100)]
-        refused = [asyncio.create_task(line.call(*command)) for command in (("EVALSHA", "0" * 40, 0), ("NOTHING",))]
-        more = [asyncio.create_task(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100, 200)]
+        accepted = [asyncio.ensure_future(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100)]
+        refused = [asyncio.ensure_future(line.call(*command)) for command in (("EVALSHA", "0" * 40, 0), ("NOTHING",))]
+        more = [asyncio.ensure_future(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100, 200)]
         await asyncio.sleep(0)
         for i in range(0, 100, 3):
             accepted[i].cancel()
@@ -52,11 +52,18 @@ async def test_a_late_reply_ends_the_connection_and_the_next_call_opens_another(
         assert await line.call("EVAL", ECHO, 0, "again") == b"again"
 
 
+async def test_a_server_that_answers_is_not_late(store_url: str) -> None:
+    """The patience is that with a silent server: many slow commands may take longer together."""
+    async with opened(store_url, patience=0.5) as line:
+        slow = [asyncio.ensure_future(line.call("BLPOP", "wager:test:never", 0.2)) for _ in range(4)]
+        assert await asyncio.gather(*slow) == [None] * 4
+
+
 async def test_a_lost_connection_fails_every_waiting_call(store_url: str) -> None:
     """When the connection is lost, each waiting call fails immediately."""
     async with opened(store_url) as line:
         number = await line.call("CLIENT", "ID")
-        waiting = [asyncio.create_task(line.call("BLPOP", "wager:test:never", 0)) for _ in range(3)]
+        waiting = [asyncio.ensure_future(line.call("BLPOP", "wager:test:never", 0)) for _ in range(3)]
         async with opened(store_url) as other:
             await other.call("CLIENT", "KILL", "ID", number)
         lost = await asyncio.gather(*waiting, return_exceptions=True)
