@@ -275,14 +275,14 @@ class EmbeddedServer:
         """Look after the server until it ends; return its exit status."""
         self._refuses, self._behind, before = _NOTHING, "", ""
         for look in itertools.count():
-            try:
-                return process.wait(_LOOK_SECONDS)
-            except subprocess.TimeoutExpired:
-                lower_children_priority(process.pid)
-                if self._reserve:
-                    self._keep_reserve()
-                if look % _LOOKS_PER_QUESTION == 0 and (unwritten := self._unwritten()) is not None:
-                    self._behind, before = unwritten and before, unwritten  # under load, something always waits
+            time.sleep(_LOOK_SECONDS)  # `wait` with a timeout wakes up more often, and takes turns from requests
+            if (status := process.poll()) is not None:
+                return status
+            lower_children_priority(process.pid)
+            if self._reserve:
+                self._keep_reserve()
+            if look % _LOOKS_PER_QUESTION == 0 and (unwritten := self._unwritten()) is not None:
+                self._behind, before = unwritten and before, unwritten  # under load, something always waits
         raise AssertionError("the server is looked at until it ends")
 
     def _keep_reserve(self) -> None:
