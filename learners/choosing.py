@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.answers import draw_answers_unchecked
-from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray
+from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray, IntArray
 from learners.compiled_learner import CompiledLearner
 from learners.kernels import compiled, decide_by_state, locate_by_state
 from learners.mathematics.exploration import draw_into
@@ -76,10 +76,26 @@ def _compiled_choices(
     uniforms: FloatArray,
 ) -> Choices:
     n = len(uniforms)
-    draws = Draws(np.empty(n, np.int64), np.empty(n), np.empty(n))
-    found = np.empty((n, learner.problem.n_labels)), np.empty((n, learner.evidence_size)), draws, np.empty(n, np.bool_)
-    _choose(learner.verbs.parameters, state, preparer.rule, contexts, eligible, instead, uniforms, *found)
-    return Choices(*found)
+    distributions, evidence = np.empty((n, learner.problem.n_labels)), np.empty((n, learner.evidence_size))
+    draws, sound = Draws(np.empty(n, np.int64), np.empty(n), np.empty(n)), np.empty(n, np.bool_)
+    # Arrays are passed one by one where possible: the types of tuples take longer to look up.
+    _choose(
+        learner.verbs.parameters,
+        state,
+        preparer.rule,
+        contexts,
+        eligible,
+        instead.answered,
+        instead.distributions,
+        uniforms,
+        distributions,
+        evidence,
+        draws.labels,
+        draws.propensities,
+        draws.residual_uniforms,
+        sound,
+    )
+    return Choices(distributions, evidence, draws, sound)
 
 
 @compiled
@@ -89,18 +105,21 @@ def _choose(
     rule: Rule,
     contexts: Contexts,
     eligible: BoolArray,
-    instead: Instead,
+    answered: BoolArray,
+    instead: FloatArray,
     uniforms: FloatArray,
     distributions: FloatArray,
     evidence: FloatArray,
-    draws: Draws,
+    labels: IntArray,
+    propensities: FloatArray,
+    residual_uniforms: FloatArray,
     sound: BoolArray,
 ) -> None:
     prepared = locate_by_state(parameters, state, prepared_by_rule(rule, contexts))
     decide_by_state(parameters, state, prepared, eligible, distributions, evidence)
-    for i in range(len(instead.answered)):
-        if instead.answered[i]:
-            distributions[i] = instead.distributions[i]
-    draw_into(distributions, uniforms[:, 0], draws.labels, draws.propensities, draws.residual_uniforms)
+    for i in range(len(answered)):
+        if answered[i]:
+            distributions[i] = instead[i]
+    draw_into(distributions, uniforms[:, 0], labels, propensities, residual_uniforms)
     for i in range(len(sound)):
-        sound[i] = np.isfinite(draws.propensities[i]) and np.isfinite(evidence[i]).all()
+        sound[i] = np.isfinite(propensities[i]) and np.isfinite(evidence[i]).all()
