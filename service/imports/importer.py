@@ -10,6 +10,7 @@ from service.environment import Environment
 from service.errors import ImportPositionError, LearnerFailedError, ModelNotFoundError, StoreUnavailableError
 from service.imports.given_rounds import ReadRound, read_rounds
 from service.imports.making import drawn_predictions, encoded, logged_predictions
+from service.models.closing import keep_seconds
 from service.models.model import Model
 from service.replicas.folding.reading import TYPICAL_NONZEROS
 from service.replicas.replica import Replica
@@ -137,7 +138,7 @@ class RoundImporter:
             if replica.model is not model:
                 return None
             chance = chance_of(model, requests, environment.rng.random)
-            basis = Basis(model, replica.state, replica.seen, now)
+            basis = Basis(model, replica.state, replica.seen(), now, keep_seconds(model.definition))
             if rounds[0].answer is None:
                 return await run(cost, model.name, drawn_predictions, basis, rounds, chance)
             residuals = environment.rng.random(len(rounds))

@@ -81,7 +81,7 @@ class Replica(LogFold):
             return self.model, await self._encoded()
 
     async def _encoded(self) -> Snapshot:
-        statistics, seen = self.statistics.counts().encode(), self.seen
+        statistics, seen = self.statistics.counts().encode(), self.seen()
         state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         return Snapshot(seen.round_count, state, seen.last_at, statistics, seen.damage, seen.change_count, seen.digest)
 

@@ -10,7 +10,6 @@ import numpy as np
 from learners.base import BoolArray, FloatArray
 from service.choice.choosing import Chosen, choose
 from service.choice.requests import NO_OPTIONS, PredictionRequest
-from service.models.closing import keep_seconds
 from service.models.model import Model
 from service.prediction_id import OWN, SINGLE, tokens_of
 from service.rounds.isolation import ImpossibleDecisionsError
@@ -27,6 +26,7 @@ class Basis(NamedTuple):
     state: Any  # of its learner; nobody changes it until then
     seen: Seen  # the rounds and changes in the state
     now: float  # seconds since the epoch
+    keep_seconds: float  # for which the store keeps the predictions
 
 
 class Chance(NamedTuple):
@@ -94,11 +94,11 @@ def chosen_by(basis: Basis, requests: Sequence[PredictionRequest], chance: Chanc
 
 def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
     """Return answers as predictions to be stored; arguments and errors as for `decide`."""
-    model, _, seen, now = basis
+    model, _, seen, now, keep_seconds = basis
     if False in chosen.sound.tolist():
         raise ImpossibleDecisionsError(np.logical_and.reduce(chosen.sound.reshape(chosen.candidates.n, -1), axis=1))
     return NewPredictions(
-        outputs=model.choice.records.answers.rows(chosen.draws.labels),
+        outputs=chosen.draws.labels,
         propensities=chosen.draws.propensities,
         residual_uniforms=chosen.draws.residual_uniforms,
         evidence=chosen.evidence,
@@ -109,7 +109,7 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
         changes_seen=seen.change_count,
         digest=seen.digest,
         parts=chosen.parts,
-        released_at=released_at(now, keep_seconds(model.definition)),
+        released_at=released_at(now, keep_seconds),
     )
 
 

@@ -1,11 +1,11 @@
 """Predicting: concurrent requests for a model are decided, stored and answered together."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from service.choice.requests import PredictionRequest
-from service.compute import FIRST_CALL, INLINE_COST
+from service.compute import INLINE_COST
 from service.environment import Environment
 from service.errors import PredictionConflictError, StoreUnavailableError, WagerError
 from service.input_errors import InvalidInputError
@@ -21,6 +21,7 @@ from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
 from service.rounds.isolation import ImpossibleDecisionsError, without_impossible
 from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Head, Seen, Tail
+from service.tuples import named_tuples
 
 _ATTEMPTS = 3
 """Attempts to store predictions. The first may require that no newer round exists; retries only require an intact
@@ -140,10 +141,13 @@ class Predictor:
             return list(requests)
         return await run(checking_cost(model, requests), model.name, attempt_each, model.choice.check, requests)
 
-    async def _predict_each(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+    def _predict_each(self, requests: Sequence[PredictionRequest]) -> Awaitable[list[PredictAnswer | Exception]]:
         """Predict checked requests; those with the same number of slots together."""
         if len(requests) == 1 or not any([request.options.top for request in requests]):  # noqa: C419  a list is faster
-            return await self._predict_alike(requests)
+            return self._predict_alike(requests)
+        return self._predict_by_slots(requests)
+
+    async def _predict_by_slots(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         answers = dict[int, PredictAnswer | Exception]()
         for top in dict.fromkeys(request.options.top for request in requests):
             alike, most = [i for i, each in enumerate(requests) if each.options.top == top], self._most_together(top)
@@ -165,7 +169,9 @@ class Predictor:
             return await self._predict_alike(requests)
         self._upkeep.note_predictions()
         cost = answering_cost(model, requests, existing)
-        return await self._environment.compute.run_costly(cost, model.name, answer, model, decided, existing)
+        if cost < INLINE_COST:
+            return answer(model, decided, existing)
+        return await self._environment.compute.run(model.name, answer, model, decided, existing)
 
     async def _decide_and_store(
         self, model: Model, requests: Sequence[PredictionRequest]
@@ -185,13 +191,15 @@ class Predictor:
                 if replica.model is not model:  # not by the number of changes: the store may have lost one
                     raise _ModelChangedError
                 decided = await self._decide(model, seen, requests)
-                blocks = [block for each in decided for block in map(Block, each.blocks, each.records)]
+                blocks = named_tuples(
+                    Block, [pair for each in decided for pair in zip(each.blocks, each.records, strict=True)]
+                )
                 stored = await self._environment.store.add_predictions(model.key, blocks, self._keep_seconds, seen)
                 if not isinstance(stored, Tail):
                     return decided, stored
                 self._expects_rounds = True
                 await replica.catch_up_locked(stored)  # newer feedback arrived: learn from it, then decide again
-                seen = replica.seen._replace(newer=True)
+                seen = replica.seen(newer=True)
         raise StoreUnavailableError("the store repeatedly lost rounds; try again")
 
     async def _new_enough(self) -> Seen:
@@ -206,20 +214,20 @@ class Predictor:
             before = replica.round_count
             await replica.catch_up_locked()
             self._expects_rounds, includes_all = replica.round_count > before, True
-        return replica.seen._replace(newer=includes_all)
+        return replica.seen(newer=includes_all)
 
     async def _decide(self, model: Model, seen: Seen, requests: Sequence[PredictionRequest]) -> list[Decided]:
-        """Decide in parts, so that other models get a turn between long ones."""
-        environment, choice, slots = self._environment, model.choice, requests[0].options.top or 1
-        chance, decided = chance_of(model, requests, environment.rng.random), list[Decided]()
-        basis = Basis(model, self._replica.state, seen, environment.now())
-        parts = choice.parts(requests)
-        for part in parts:
-            some, own = (requests, chance) if len(parts) == 1 else (requests[part], chance.rows(part))
-            cost = choice.deciding_cost(some) * slots + _FINGERPRINT_COST * (some[0].id is not None) * len(some)
-            args = basis, some, own, environment.new_id
-            cost = cost if self._is_compiled else FIRST_CALL
-            decided.append(await environment.compute.run_costly(cost, model.name, decide, *args))
+        """Decide in the event loop, or in a thread in parts, so that other models get a turn between long ones."""
+        environment, first = self._environment, requests[0]
+        chance = chance_of(model, requests, environment.rng.random)
+        basis = Basis(model, self._replica.state, seen, environment.now(), self._keep_seconds)
+        cost = model.choice.deciding_cost(requests) * (first.options.top or 1)
+        if self._is_compiled and cost + _FINGERPRINT_COST * (first.id is not None) * len(requests) < INLINE_COST:
+            return [decide(basis, requests, chance, environment.new_id)]
+        decided = list[Decided]()
+        for part in model.choice.parts(requests):
+            args = basis, requests[part], chance.rows(part), environment.new_id
+            decided.append(await environment.compute.run(model.name, decide, *args))
             self._is_compiled = True
         return decided
 

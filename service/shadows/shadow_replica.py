@@ -73,7 +73,7 @@ class ShadowReplica(OtherLearnerFold):
     async def current(self) -> Snapshot:
         """Return a snapshot of the state, which must be loaded."""
         async with self.lock:
-            seen, sums = self.seen, self.sums.encode()
+            seen, sums = self.seen(), self.sums.encode()
             state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         return Snapshot(seen.round_count, state, seen.last_at, sums, seen.damage, seen.change_count, seen.digest)
 

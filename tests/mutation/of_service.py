@@ -108,8 +108,8 @@ SERVICE = (
             (
                 "missed rounds are not checked",
                 "Predictor._new_enough",
-                "replica.seen._replace(newer=includes_all)",
-                "replica.seen._replace(newer=True)",
+                "replica.seen(newer=includes_all)",
+                "replica.seen(newer=True)",
             ),
             (
                 "missed rounds are not folded",

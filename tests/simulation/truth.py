@@ -250,7 +250,7 @@ class Truth:
         if replica.lock.locked() or replica.state is None or replica.model.key != self.key:
             return
         at = replica.round_count, replica.change_count
-        point, mark = self._fold.points.get(at), replica.seen.last_at
+        point, mark = self._fold.points.get(at), replica.seen().last_at
         if point is None or mark != point.mark:  # the worker has not noticed a loss, or does not know the mark
             self._require(self.losses > 0 or (point is not None and mark is None), f"a state at {at}, {mark!r}")
             return

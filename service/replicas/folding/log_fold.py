@@ -59,11 +59,14 @@ class LogFold(ABC):
         self._most_bytes = state_bytes(model.learner)
         self._limit = most_rounds(model)
 
-    @property
-    def seen(self) -> Seen:
-        """The rounds, changes and damage record that the state takes into account."""
+    def seen(self, newer: bool = False) -> Seen:
+        """Return the rounds, changes and damage record that the state takes into account.
+
+        Args:
+            newer: whether the log may have newer rounds.
+        """
         changes = self.change_count, self.model.digest
-        return Seen(self.round_count, self._limit, self._last_at, False, self._quarantine.version, *changes)
+        return Seen(self.round_count, self._limit, self._last_at, newer, self._quarantine.version, *changes)
 
     def release(self) -> None:
         """Free the state, unless it is in use; the next use loads it again. Garbage collection may take minutes."""

@@ -3,6 +3,7 @@
 Every bit of an unknown truth is therefore 1, and the store can compare answers as bytes without decoding them.
 """
 
+import struct
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
@@ -12,6 +13,8 @@ import numpy.typing as npt
 from learners.base import NO_LABEL, BoolArray, IntArray
 
 Kind: TypeAlias = Literal["label", "label-set", "ranking"]
+
+_LABEL = struct.Struct("<i")
 
 
 class AnswerCodec:
@@ -42,6 +45,8 @@ class AnswerCodec:
 
     def encode(self, answers: IntArray) -> list[bytes]:
         """Return the stored bytes of each of n answers of a learner."""
+        if self.kind == "label":
+            return list(map(_LABEL.pack, answers.tolist()))
         data, size = self.rows(answers).tobytes(), self.dtype.itemsize
         return [data[start : start + size] for start in range(0, len(data), size)]
 
@@ -57,12 +62,12 @@ class AnswerCodec:
 
 def label_codec(n_labels: int) -> AnswerCodec:
     """Return the codec of single labels. A label is stored as its number."""
-    return AnswerCodec("label", n_labels, "<i4", lambda stored: (stored >= 0) & (stored < n_labels))
+    return AnswerCodec("label", n_labels, _LABEL.format, lambda stored: (stored >= 0) & (stored < n_labels))
 
 
 def label_bytes(number: int) -> bytes:
     """Return the bytes of one label, in the format of `label_codec`."""
-    return number.to_bytes(4, "little", signed=True)
+    return _LABEL.pack(number)
 
 
 def label_set_codec(n_labels: int) -> AnswerCodec:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from operator import add
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from learners.base import BoolArray, Contexts, FloatArray
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec
 from service.store.records.layout import (
@@ -41,7 +41,7 @@ _BODY, _SIZES, _KIND_AT = BODY.struct(), SIZES.struct(), OUTCOME.place("kind")
 class NewPredictions(NamedTuple):
     """n predictions made together and not yet stored."""
 
-    outputs: npt.NDArray[Any]  # (n, ...), the answers in the stored dtype
+    outputs: IntArray  # (n, ...), the answers of the learner
     propensities: FloatArray  # (n,)
     residual_uniforms: FloatArray  # (n,), of the draws
     evidence: FloatArray  # (n, E), of the decisions
@@ -62,8 +62,14 @@ def released_at(now: float, keep_seconds: float) -> int:
 
     Open predictions of a model that are kept equally long have at most 66 such moments at a time.
     """
-    width = 1 << (max(1, math.ceil(keep_seconds / 64)) - 1).bit_length()
+    width = _step(keep_seconds)
     return math.ceil((now + keep_seconds) / width) * width
+
+
+@lru_cache(maxsize=1024)  # models have few different windows
+def _step(keep_seconds: float) -> int:
+    """Return the least power of two of at least 1/64 of some seconds."""
+    return 1 << (max(1, math.ceil(keep_seconds / 64)) - 1).bit_length()
 
 
 class BlockEncoder:
@@ -76,7 +82,8 @@ class BlockEncoder:
     """
 
     def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
-        self._n_labels, self._contexts, self._answer_bytes = answers.n_labels, contexts, answers.dtype.itemsize
+        self._answers, self._contexts = answers, contexts
+        self._n_labels, self._answer_bytes = answers.n_labels, answers.dtype.itemsize
         self._evidence_bytes = 8 * evidence_size
         self._prediction, self._answered = PREDICTION.struct(self._answer_bytes), ANSWERED.struct(self._answer_bytes)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
@@ -103,16 +110,16 @@ class BlockEncoder:
         heads, tails = self._bodies(predictions)
         size, moments = self._answer_bytes, (predictions.expires_at, predictions.released_at)
         seen = predictions.rounds_seen, predictions.changes_seen, self._n_labels, predictions.digest
-        answers, propensities = predictions.outputs.tobytes(), predictions.propensities.tolist()
+        answers, propensities = self._answers.encode(predictions.outputs), predictions.propensities.tolist()
         answered, prediction, blocks = self._answered.pack, self._prediction.pack, list[bytes]()
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
-            varying = _count_varying(tails[start:stop])
+            varying = _count_varying(tails[start:stop]) if stop - start > 1 else len(tails[start])
             common = b"".join(tails[start][varying:])
             bodies = [heads[i] + b"".join(tails[i][:varying]) for i in range(start, stop)]
             head = VERSION, stop - start, 0, size, len(common), fingerprint, *moments, *seen
             checked, end = _HEAD.pack(*head), 0
             for i, body in enumerate(bodies, start):
-                answer, p, end = answers[i * size : (i + 1) * size], propensities[i], end + len(body)
+                answer, p, end = answers[i], propensities[i], end + len(body)
                 check = check_of(answered(p, answer, *seen) + body + common)
                 checked += prediction(end, tokens[i], check, p, answer)
             counts = _CHECK.pack(check_of(checked)) + _OPEN_COUNT.pack(stop - start)
@@ -140,21 +147,20 @@ class BlockEncoder:
             heads = list(map(add, heads, packed_masks(parts.eligible)))
         return heads, tails
 
-    def _outcomes(self, predictions: NewPredictions, start: int, stop: int) -> bytes:
+    def _outcomes(self, predictions: NewPredictions, start: int, stop: int) -> bytearray:
         """Return the outcomes of new predictions: open, or waiting for their activation."""
-        nothing = bytes((stop - start) * self._outcome_bytes)
+        outcomes = bytearray((stop - start) * self._outcome_bytes)
         if predictions.inactive is None:
-            return nothing
-        outcomes = bytearray(nothing)
+            return outcomes
         for i in np.flatnonzero(predictions.inactive[start:stop]).tolist():
             outcomes[i * self._outcome_bytes + _KIND_AT] = INACTIVE
-        return bytes(outcomes)
+        return outcomes
 
 
 def _count_varying(tails: Sequence[tuple[bytes, ...]]) -> int:
     """Return how many of the parts, from the first on, differ between the predictions of a block."""
     first = tails[0]
     varying = len(first)
-    while varying and len(tails) > 1 and all([tail[varying - 1] == first[varying - 1] for tail in tails]):  # noqa: C419
+    while varying and all([tail[varying - 1] == first[varying - 1] for tail in tails]):  # noqa: C419
         varying -= 1
     return varying

@@ -19,7 +19,7 @@ def test_slots_share_their_context_in_memory() -> None:
     labels, features = [f"label-{k}" for k in range(LABELS)], {"kind": "dense", "size": FEATURES}
     fields = definition("many-slots", labels=labels, features=features, learner=UNIFORM)
     model = new_model(ModelDefinition.model_validate(fields), "first", Limits(2**30, 10**9))
-    basis = Basis(model, model.learner.init(), Seen(0, 1), 1e9)
+    basis = Basis(model, model.learner.init(), Seen(0, 1), 1e9, 3600.0)
     request = model.choice.check(PredictionRequest([0.5] * FEATURES, None, False, Options(top=SLOTS)))
     chance = chance_of(model, [request], np.random.default_rng(1).random)
     decide(basis, [request], chance, lambda: "a")  # kernels are loaded before the measurement
