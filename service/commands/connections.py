@@ -12,6 +12,8 @@ import socket
 import struct
 import termios
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -52,6 +54,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._begun = self._arrived = self._answered = 0  # requests: their heads, their bodies, the answers to them
         self._silent = 0  # bytes since the last head or part of a body
         self._held: deque[bytes] = deque()  # not parsed before an answer
+        self._ending: Callable[[], None] | None = None  # refuses what the client sent last, after the answers before it
         self._head_timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
 
@@ -72,6 +75,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
+        if self._ending is not None:
+            return
         if len(data) <= _PIECE and not self._held and self._arrived <= self._answered:
             self._parse(data)
             return
@@ -95,9 +100,20 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._silent > MOST_SILENT_BYTES:
-            self._close(_TOO_LONG)
+            self._end_after_answers(partial(self._close, _TOO_LONG))
         elif self._begun == self._answered:
             self._expect_head()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a malformed request, after the answers to those before it."""
+        self._end_after_answers(partial(super().send_400_response, msg))
+
+    def _end_after_answers(self, end: Callable[[], None]) -> None:
+        if self._arrived <= self._answered:
+            end()
+            return
+        self._ending = end
+        self._held.clear()
 
     def _expect_head(self) -> None:
         if self._head_timer is None:
@@ -126,7 +142,10 @@ class LimitedProtocol(HttpToolsProtocol):
         """Go on reading after a response."""
         self._answered += 1
         super().on_response_complete()
-        if self._held:
+        if self._ending is not None:
+            if self._arrived == self._answered and not self.transport.is_closing():
+                self._ending()
+        elif self._held:
             self._parse_held()
         elif self._arrived < self._answered:  # the rest of the body has as much time as a head
             self._expect_head()
@@ -176,7 +195,9 @@ class _JoinedWrites:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """See `asyncio.Transport`."""
+        """See `asyncio.Transport`. What follows the end of a connection is dropped."""
+        if self.is_closing():
+            return
         if self._head:
             data, self._head = self._head + data, b""
         elif data.startswith(b"HTTP/1.1 "):

@@ -51,6 +51,35 @@ def test_a_tunnel_is_refused(loop: str) -> None:
     run(loop, main)
 
 
+@each_loop
+@pytest.mark.parametrize("before", [1, 3])
+@pytest.mark.parametrize("wrong", [b"BROKEN\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * 200_000])
+def test_what_is_refused_is_refused_after_the_answers_before_it(loop: str, before: int, wrong: bytes) -> None:
+    """The requests before malformed bytes, or a head that is too long, get their answers first."""
+
+    async def main() -> None:
+        async with serving(echo) as server:
+            valid = b"".join(b"GET /%d HTTP/1.1\r\nhost: x\r\n\r\n" % i for i in range(before))
+            found = answers(await server.ask(valid + wrong))
+            assert found[:before] == seen(*[("GET", f"/{i}", "") for i in range(before)])
+            assert [status for status, _ in found[before:]] == [400 if wrong.startswith(b"BROKEN") else 431]
+
+    run(loop, main)
+
+
+@each_loop
+def test_an_answer_after_the_end_of_a_connection_is_dropped(loop: str) -> None:
+    """A body that becomes malformed while its request is answered ends the connection, and nothing fails."""
+
+    async def main() -> None:
+        async with serving(refuse) as server:
+            start = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+            found = answers(await server.ask(start + b"no size\r\n"))
+            assert [status for status, _ in found] in ([400], [413])
+
+    run(loop, main)
+
+
 def head(size: int) -> bytes:
     """Return a request whose headers have about this many bytes."""
     return (
