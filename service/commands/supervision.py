@@ -1,6 +1,10 @@
 """The supervisor of several workers: uvicorn's, which also sees a death during a health check."""
 
+import logging
+
 from uvicorn.supervisors.multiprocess import Multiprocess
+
+_log = logging.getLogger(__name__)
 
 
 class Supervisor(Multiprocess):
@@ -17,7 +21,12 @@ class Supervisor(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         """See `Multiprocess`."""
-        super().keep_subprocess_alive()
+        try:
+            super().keep_subprocess_alive()
+        except (
+            OSError
+        ) as error:  # out of processes or memory, or the working directory is gone: the next pass repeats it
+            _log.error("cannot start a worker: %s", error)
         self._close_ends_of_workers()
 
     def _close_ends_of_workers(self) -> None:

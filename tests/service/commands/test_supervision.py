@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import uvicorn
@@ -58,4 +59,22 @@ def test_dead_workers_are_replaced(supervisor: Supervisor) -> None:
         each.join()
     supervisor.keep_subprocess_alive()
     assert not set(supervisor.processes) & set(before)
+    assert all(each.ping(LIMIT) for each in supervisor.processes)
+
+
+def test_a_worker_that_cannot_start_is_started_later(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service outlives the loss of its working directory, and has all workers once that is back."""
+    before = list(supervisor.processes)
+    os.kill(before[0].pid or 0, signal.SIGKILL)
+    before[0].join()
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with monkeypatch.context() as patched:
+        patched.chdir(gone)
+        gone.rmdir()
+        supervisor.keep_subprocess_alive()
+    supervisor.keep_subprocess_alive()
+    assert supervisor.processes[0] not in before
     assert all(each.ping(LIMIT) for each in supervisor.processes)
