@@ -58,7 +58,7 @@ class OwnPages:
         host, origins = None, []
         for name, value in headers:
             if name == b"host":
-                host = value
+                host = value if host in (None, value) else host + b", " + value  # several are no host
             elif name == b"origin":  # a proxy may add one
                 origins.append(value)
         if host is not None and not self._is_own(_read(host)):

@@ -120,6 +120,14 @@ def test_every_origin_must_be_an_own_one(host: str, origin: str) -> None:
     check("POST", ("origin", LISTED), ("origin", LISTED), host=host)
 
 
+def test_different_hosts_are_no_own_one() -> None:
+    """A request with different `Host` headers is refused, in either order (RFC 9112, section 3.2)."""
+    for pair in (("evil.example", "localhost"), ("localhost", "evil.example"), ("localhost", "127.0.0.1")):
+        with pytest.raises(UnknownHostError):
+            check("GET", *[("host", each) for each in pair])
+    check("GET", ("host", "localhost"), host="localhost")
+
+
 def test_programs_that_are_no_browsers_need_neither_header() -> None:
     """HTTP/1.0 needs no host, and no health check has one; but a page always has both."""
     check("POST")
