@@ -118,12 +118,11 @@ class Play:
 
 
 class Chapter(NamedTuple):
-    """A sequence of requests. `alone` gives it an empty store, for answers that show all models."""
+    """A sequence of requests to a service with an empty store."""
 
     title: str
     play: Callable[[Play], Awaitable[None]]
     settings: Mapping[str, Any] = MappingProxyType({})
-    alone: bool = False
 
 
 def parsed(response: httpx2.Response) -> Any:

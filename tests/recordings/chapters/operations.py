@@ -155,10 +155,10 @@ async def _request_ids(play: Play) -> None:
 
 
 CHAPTERS = [
-    Chapter("lists", _lists, alone=True),
+    Chapter("lists", _lists),
     Chapter("pages", _pages),
     Chapter("versioned", _versioned),
-    Chapter("keys", _keys, {"auth": "required", "key_cache_seconds": 0.0}, alone=True),
+    Chapter("keys", _keys, {"auth": "required", "key_cache_seconds": 0.0}),
     Chapter("origins", _origins, {"cors_origins": "https://shop.example", "allowed_hosts": "wager.example"}),
     Chapter("request-ids", _request_ids),
 ]

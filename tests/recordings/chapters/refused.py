@@ -119,8 +119,8 @@ def definition_of(name: str) -> dict[str, Any]:
 _TABLE = {"max_body_bytes": MOST_BYTES, "webhook_secrets": SECRET}
 
 CHAPTERS = [
-    Chapter("refused", _table, _TABLE, alone=True),
-    Chapter("refused-items", _items, _TABLE | {"max_batch_items": 20}, alone=True),
-    Chapter("refused-words", _worded, _TABLE, alone=True),
+    Chapter("refused", _table, _TABLE),
+    Chapter("refused-items", _items, _TABLE | {"max_batch_items": 20}),
+    Chapter("refused-words", _worded, _TABLE),
     Chapter("refused-actions", _actions),
 ]

@@ -155,10 +155,10 @@ _SMALL = {"max_state_bytes": 2**20, "max_step_cost": 1_000_000, "max_distributio
 
 CHAPTERS = [
     Chapter("open-predictions", _open_predictions, {"max_open_bytes": 600}),
-    Chapter("store-troubles", _store, {"store_timeout_seconds": 0.5}, alone=True),
-    Chapter("damage", _damage, alone=True),
+    Chapter("store-troubles", _store, {"store_timeout_seconds": 0.5}),
+    Chapter("damage", _damage),
     Chapter("slow-bodies", _slow, {"body_timeout_seconds": 0.05}),
-    Chapter("too-busy", _busy, {"max_requests_in_flight": 1}, alone=True),
+    Chapter("too-busy", _busy, {"max_requests_in_flight": 1}),
     Chapter("too-large", _large, _SMALL),
     Chapter("failing-learners", _failing),
     Chapter("lagging-shadow", _lag),
