@@ -54,11 +54,15 @@ def choose_unchecked(
         contexts: before their preparation.
         preparer: prepares them.
         eligible: (n, K), with at least one eligible label in each row, or (n, 0) if every label is eligible.
-        instead: answers some of the contexts in the place of the learner.
+        instead: another policy, which answers some of the contexts.
         uniforms: (n, U), in [0, 1), for U uniform numbers per answer.
     """
     if isinstance(learner, CompiledLearner) and not isinstance(_choose, FunctionType):
-        return _compiled_choices(learner, state, contexts, preparer, eligible, instead, uniforms)
+        made = _room(learner, len(uniforms))
+        # Arrays are passed one by one where possible: the types of tuples take longer to look up.
+        given = learner.verbs.parameters, state, preparer.rule, contexts, eligible, *instead, uniforms
+        _choose(*given, made.distributions, made.evidence, *made.draws, made.sound)
+        return made
     distributions, evidence = learner.decide_unchecked(state, preparer(contexts), eligible)
     if len(instead.answered):
         distributions = np.where(instead.answered[:, np.newaxis], instead.distributions, distributions)
@@ -66,36 +70,12 @@ def choose_unchecked(
     return Choices(distributions, evidence, draws, np.isfinite(draws.propensities) & np.isfinite(evidence).all(axis=1))
 
 
-def _compiled_choices(
-    learner: CompiledLearner[Any],
-    state: Any,
-    contexts: Contexts,
-    preparer: Preparer,
-    eligible: BoolArray,
-    instead: Instead,
-    uniforms: FloatArray,
-) -> Choices:
-    n = len(uniforms)
-    distributions, evidence = np.empty((n, learner.problem.n_labels)), np.empty((n, learner.evidence_size))
-    draws, sound = Draws(np.empty(n, np.int64), np.empty(n), np.empty(n)), np.empty(n, np.bool_)
-    # Arrays are passed one by one where possible: the types of tuples take longer to look up.
-    _choose(
-        learner.verbs.parameters,
-        state,
-        preparer.rule,
-        contexts,
-        eligible,
-        instead.answered,
-        instead.distributions,
-        uniforms,
-        distributions,
-        evidence,
-        draws.labels,
-        draws.propensities,
-        draws.residual_uniforms,
-        sound,
+def _room(learner: AnyLearner, n: int) -> Choices:
+    """Return arrays for n choices."""
+    draws = Draws(np.empty(n, np.int64), np.empty(n), np.empty(n))
+    return Choices(
+        np.empty((n, learner.problem.n_labels)), np.empty((n, learner.evidence_size)), draws, np.empty(n, np.bool_)
     )
-    return Choices(distributions, evidence, draws, sound)
 
 
 @compiled

@@ -23,9 +23,7 @@ class Supervisor(Multiprocess):
         """See `Multiprocess`."""
         try:
             super().keep_subprocess_alive()
-        except (
-            OSError
-        ) as error:  # out of processes or memory, or the working directory is gone: the next pass repeats it
+        except OSError as error:  # such as too many processes, or no working directory; the next pass tries again
             _log.error("cannot start a worker: %s", error)
         self._close_ends_of_workers()
 

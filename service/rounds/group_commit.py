@@ -61,15 +61,7 @@ class GroupCommit(Generic[Item, Result]):
             handle: handles a batch that begins with this item.
             room: the maximum size of such a batch, at least 1.
         """
-        if self._in_flight or self._waiting or self._paused:
-            results = await self._queue([item], handle, room)
-        else:
-            self._in_flight = 1
-            try:
-                results = await handle([item])
-            finally:
-                self._end(1)
-        result: Result | Exception = results[0]
+        (result,) = await self._together([item], handle, room)
         if isinstance(result, Exception):
             raise result
         return result
