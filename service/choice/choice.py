@@ -145,8 +145,8 @@ class Choice(ABC):
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         """Decide, and draw one candidate of each of n requests.
 
-        The distributions are those of the m candidates, in any shape; the labels are positions of candidates, or rows
-        for sets and rankings.
+        The result has the probabilities of all m candidates, in any shape. Its labels are positions of candidates; for
+        sets and rankings, they are rows of labels.
 
         Args:
             state: of the learner.

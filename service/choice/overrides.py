@@ -1,4 +1,4 @@
-"""Policies that answer in the place of the learner: the holdout, and the client's own policy in logging mode."""
+"""Policies that answer instead of the learner: the holdout, and the client's own policy in logging mode."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Override(NamedTuple):
     probabilities: FloatArray  # (m,), of their candidates; those of other requests are not used
 
     def applied(self, probabilities: FloatArray, starts: IntArray) -> FloatArray:
-        """Return the learner's probabilities (m,), with those of the override for its requests."""
+        """Return the learner's probabilities (m,), replaced by the override's in the requests that it answers."""
         return np.where(np.repeat(self.rows, np.diff(starts)), self.probabilities, probabilities)
 
     def among(self, starts: IntArray, eligible: BoolArray) -> "Override":

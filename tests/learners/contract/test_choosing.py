@@ -39,7 +39,7 @@ def test_one_call_gives_the_bits_of_its_steps(life: Life, policy: NormPolicy) ->
 
 @only_for(lambda learner: not is_structured(learner))
 def test_another_policy_answers_some_contexts_among_the_eligible(life: Life) -> None:
-    """Its distributions replace those of the learner where it answers, and are drawn from; the evidence stays."""
+    """Where it answers, labels are drawn from its distributions, not from the learner's; the evidence stays."""
     rng, learner, prepare = np.random.default_rng(2), life.learner, preparer_of(life, "scale")
     eligible, contexts = some_subsets(rng, N, learner.problem.n_labels), life.rounds.contexts
     instead = Instead(rng.random(N) < 0.5, eligible / eligible.sum(axis=1, keepdims=True))
