@@ -8,7 +8,7 @@ PIP_INTO = $(PY) -m pip --disable-pip-version-check --python $(1) install --quie
 # The environments of `make sbom`: what `make serve` installs, and the tool that lists it.
 RUNTIME := build/sbom/runtime
 LISTING := build/sbom/tool
-CODE := $(wildcard service learners tests benchmarks client/wager_client examples)
+CODE := $(wildcard service learners toolkit tests benchmarks client/wager_client examples)
 LOCK := $(PY) -m uv pip compile --no-config --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --no-header --quiet
 LOCK_PROJECT := $(LOCK) pyproject.toml
@@ -64,7 +64,7 @@ bench: $(VENV)/.bench
 image-test: $(VENV)/.dev
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" docker/test.sh $(ARGS)
 openapi: $(VENV)/.serve
-	$(PY) -m service.commands.openapi_md > openapi.md.new
+	$(PY) -m toolkit.openapi_page > openapi.md.new
 	mv openapi.md.new openapi.md
 # The same lock gives the same file on machines of one kind: no times, no serial numbers, no paths.
 sbom: $(VENV)/.serve

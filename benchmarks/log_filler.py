@@ -20,15 +20,15 @@ from benchmarks.traffic import D
 from service.choice.requests import PredictionRequest
 from service.compute import Compute
 from service.environment import Environment, system_environment
-from service.models.closing import keep_seconds
+from service.models.policies import keep_seconds
 from service.prediction_id import PredictionId
 from service.rounds.feedback import feedback_rules
-from service.rounds.session import ModelSession
-from service.rounds.session_cache import SessionCache
+from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
-from service.store.base import Block, Feedback
+from service.store.base import Block
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Feedback
 
 BATCH = 500
 PIPELINES = 4  # batches in flight

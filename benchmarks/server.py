@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from benchmarks.heartbeat import standstill_route
 from service.app import create_app
-from service.replicas import snapshot_policy
+from service.replicas import upkeep
 from service.store.embedded.server import AppendFsync, EmbeddedServer
 
 _QUIET_SECONDS, _QUIET_SHARE, _QUIET_WITHIN = 0.5, 0.1, 180.0
@@ -28,7 +28,7 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 def app_under_test() -> FastAPI:
     """Create the real application with a route that reports standstills."""
-    snapshot_policy.SNAPSHOT_AGE = float(os.environ.get(_SNAPSHOT_AGE, snapshot_policy.SNAPSHOT_AGE))
+    upkeep.SNAPSHOT_AGE = float(os.environ.get(_SNAPSHOT_AGE, upkeep.SNAPSHOT_AGE))
     app = create_app()
     app.include_router(standstill_route())
     return app

@@ -7,7 +7,7 @@ model go to one worker. A hot model needs several workers, and each of them fold
 import math
 from typing import NamedTuple
 
-from service.models.closing import FORGET_AFTER
+from service.models.policies import FORGET_AFTER
 
 CORE = 0.7
 """Planned share of a core; above it, requests queue."""

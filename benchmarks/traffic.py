@@ -11,9 +11,8 @@ import httpx2
 import numpy as np
 
 from benchmarks.server import Server
-from service.load.http.client import Client
-from service.load.http.sender import OK
-from service.load.http.target import Target
+from toolkit.load.client import Client, Target
+from toolkit.load.requests import OK
 
 CONNECTIONS, K, D = 32, 10, 20
 REPEATS = 5

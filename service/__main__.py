@@ -1,5 +1,87 @@
-"""`python -m service`, the same as the command `wager`."""
+"""The command `wager`, also `python -m service`.
 
-from service.commands.main import main
+Exit codes of `wager serve`: 0 after a stop by signal, 2 for wrong settings, 3 if the application did not start, 4 if
+the address is not available, 5 if the embedded store cannot run.
+"""
 
-main()
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from service import __version__
+from service.commands import keys
+from service.processes import exit_despite_threads
+
+_ORDER = (
+    "serve", "demo", "load", "compare", "replay", "export", "evaluate", "keys", "backup", "restore", "repair", "version"
+)  # fmt: skip
+
+
+class _Commands(TyperGroup):
+    """The commands. `serve` and the toolkit are imported when they are used: a worker needs no toolkit."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        self._import_all()
+        return sorted(self.commands, key=_ORDER.index)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name == "serve":
+            return _serve_command()
+        if cmd_name not in self.commands:  # all, so that an unknown name gets suggestions
+            self._import_all()
+        return super().get_command(ctx, cmd_name)
+
+    def _import_all(self) -> None:
+        from toolkit.commands import app as tools
+
+        self.commands.update(typer.main.get_group(tools).commands, serve=_serve_command())
+
+
+def _serve_command() -> Any:
+    from service.commands.serve import serve
+    from service.commands.serve_options import with_options
+
+    single = typer.Typer(add_completion=False)
+    single.command("serve")(with_options(serve))
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(cls=_Commands, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def main() -> None:
+    """Run the command line. This is the entry point of `wager`."""
+    try:
+        app(prog_name="wager")
+    except SystemExit as ended:
+        if isinstance(ended.code, int):
+            exit_despite_threads(ended.code)
+        raise
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def wager(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Run an online prediction service that learns from right-or-wrong feedback."""
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+app.add_typer(keys.app, name="keys")
+
+if __name__ == "__main__":
+    main()

@@ -9,18 +9,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from fastapi import FastAPI
 
 from learners.warming import load
-from service.access.access_control import access_control
+from service.access.key_admin import access_control
+from service.analytics.statistics import Insights
 from service.api.application import UseCases, build_application
 from service.api.middleware.body_limit import Pace
 from service.api.middleware.pipeline import RequestLimits, RequestPolicy
-from service.catalogue.catalogue import Catalogue
-from service.catalogue.shadows import Shadows
+from service.background.due_models import Closer, Retention
+from service.background.shadow_folds import Shadowing
 from service.compute import Compute
-from service.draining import Draining
 from service.environment import Environment, system_environment
 from service.errors import WagerError
-from service.imports.importer import RoundImporter
-from service.insight.insights import Insights
 from service.lifecycle.copying import Copying
 from service.lifecycle.promoting import Promoting
 from service.lifecycle.replacing import Replacing
@@ -29,16 +27,16 @@ from service.lifecycle.use_cases import Lifecycle
 from service.models.model import Limits
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry
-from service.processes import die_with_parent, spare_lasting_objects
-from service.rounds.session_cache import SessionCache
+from service.processes import Draining, die_with_parent, spare_lasting_objects
+from service.registry.registry import Catalogue
+from service.rounds.importer import RoundImporter
+from service.rounds.sessions import SessionCache
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier
 from service.settings import Settings
+from service.shadows.use_cases import Shadows
 from service.store.base import Store
 from service.store.redis.open_store import OpenStore, open_store
-from service.visits.closer import Closer
-from service.visits.retention import Retention
-from service.visits.shadowing import Shadowing
 
 _UPKEEP_SECONDS = 1.0
 _MOST_WARMED = 100  # models whose kernels a worker loads before a request needs them

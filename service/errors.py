@@ -1,47 +1,4 @@
-"""The errors of the service. `service.api.responses.problem_types` maps them to HTTP statuses.
-
-WagerError
-├── InvalidInputError             an invalid value in a request: see `service.input_errors`
-├── NotFoundError
-│   ├── ModelNotFoundError        no model of that name
-│   ├── PredictionNotFoundError   no such prediction, or no longer stored
-│   ├── ShadowNotFoundError       no shadow of that name
-│   ├── PredictionExpiredError    feedback after the window
-│   └── SnapshotNotFoundError     no kept snapshot of that id
-├── ConflictError
-│   ├── ModelExistsError          the name is taken
-│   ├── SnapshotExistsError       the id names another kept snapshot
-│   ├── SnapshotNeededError       the log has a change that needs the kept snapshot
-│   ├── TooManySnapshotsError     a model that cannot keep another snapshot
-│   ├── ShadowLagsError           a promotion of a shadow that lags too much
-│   ├── PredictionConflictError   the id exists with another request
-│   ├── FeedbackConflictError     the first feedback was different
-│   ├── NotActivatedError         feedback before the activation
-│   ├── HistoryLostError          a prediction that has seen changes which the store has lost
-│   └── ImportPositionError       an import that leaves out rounds of its source
-├── PreconditionError
-│   ├── PreconditionRequiredError a change without If-Match
-│   └── PreconditionFailedError   a change of an older definition
-├── AccessError
-│   ├── UnauthenticatedError      a missing or invalid API key
-│   ├── WrongKeysError            too many wrong API keys from one address
-│   ├── ForbiddenError            an API key that does not allow the request
-│   ├── UnknownHostError          a request for a host name that is not the service's
-│   ├── ForeignOriginError        a write of a web page of another origin
-│   ├── SignatureError            a webhook without a valid signature
-│   └── RateLimitedError          more requests than the API key allows
-├── OverloadedError               too many requests in flight in a worker
-├── OpenPredictionsFullError      a model whose open predictions have too many bytes
-├── LearnerFailedError            a decision that cannot be stored
-├── StoppingError                 a worker that is stopping
-└── StoreError
-    ├── StoreUnavailableError     no usable reply from the store; try again
-    │   └── OtherHistoryError     the store has lost changes of the model that the worker has seen
-    ├── StoreFullError            no memory, or no room on its disk, for a write
-    ├── NewerVersionError         stored data of a newer version
-    └── StoreCorruptError         stored data that cannot be read
-        └── BrokenPredictionError a damaged record of a prediction
-"""
+"""The errors of the service. `service.api.responses.problem_types` maps them to HTTP statuses."""
 
 
 class WagerError(Exception):
@@ -234,3 +191,254 @@ class NewerVersionError(StoreError):
 
 class LearnerFailedError(WagerError):
     """The learner made an invalid decision. Nothing is stored."""
+
+
+class InvalidInputError(WagerError):
+    """An invalid value in a request."""
+
+
+class MissingFieldError(InvalidInputError):
+    """A request lacks a field that its other fields need, or all of several fields of which it needs one."""
+
+
+class ContextMissingError(MissingFieldError):
+    """A request has no context, and the model has features."""
+
+
+class ContextLengthError(InvalidInputError):
+    """A context has another kind or length than the model's features."""
+
+
+class ContextIndexError(InvalidInputError):
+    """A sparse context has an index out of range, or a repeated one."""
+
+
+class FeatureTypeError(InvalidInputError):
+    """The value of a named feature has the wrong type."""
+
+
+class FeatureValueError(InvalidInputError):
+    """The value of a named feature is not allowed."""
+
+
+class NotFiniteError(InvalidInputError):
+    """A named feature is NaN or infinite, or a number of a context too large for the precision of the features."""
+
+
+class FeatureNameError(InvalidInputError):
+    """The name of a feature is too long, too deep, empty, or given twice."""
+
+
+class UnknownFeatureError(InvalidInputError):
+    """A context has a feature that the model does not have."""
+
+
+class MissingFeatureError(InvalidInputError):
+    """A context lacks a feature that the model requires."""
+
+
+class TooManyFeaturesError(InvalidInputError):
+    """A context, or the actions of a request, have more features than allowed, products included."""
+
+
+class NormExceededError(InvalidInputError):
+    """A context exceeds the norm bound of a model that rejects such contexts."""
+
+
+class UnknownLabelError(InvalidInputError):
+    """A true label that the model does not have."""
+
+
+class RetiredLabelError(InvalidInputError):
+    """A label that the model has retired."""
+
+
+class DuplicateLabelsError(InvalidInputError):
+    """A new label that the model already has."""
+
+
+class TooFewLabelsError(InvalidInputError):
+    """A change would leave fewer than two labels."""
+
+
+class LabelsFixedError(InvalidInputError):
+    """The model's learner does not allow this change of its labels."""
+
+
+class ModeError(InvalidInputError):
+    """A request that the model's mode does not allow."""
+
+
+class EligibleError(InvalidInputError):
+    """A request names labels to answer, but the model answers several labels."""
+
+
+class BaselineNeededError(InvalidInputError):
+    """The request lacks the baseline, which the model's holdout answers."""
+
+
+class TooManyChangesError(InvalidInputError):
+    """The model has reached the limit of changes."""
+
+
+class TooManyShadowsError(InvalidInputError):
+    """The model has as many shadows as a model may have."""
+
+
+class ShadowLearnerError(InvalidInputError):
+    """The rounds of the model cannot serve the learner of a shadow, or the two cannot be compared."""
+
+
+class WrongTruthError(InvalidInputError):
+    """A truth that is not an answer of the model: of another kind, incomplete, or with a repeated label."""
+
+
+class NoDistributionError(InvalidInputError):
+    """A request for a distribution over too many answers to list, or of several slots."""
+
+
+class NotEvaluableError(InvalidInputError):
+    """The log of a model of sets or rankings says nothing about other policies."""
+
+
+class InconsistentFeedbackError(InvalidInputError):
+    """`correct` and the truth contradict each other."""
+
+
+class LabelNeededError(InvalidInputError):
+    """The feedback lacks the true label, which the learner needs."""
+
+
+class RewardNotAloneError(InvalidInputError):
+    """Feedback has a reward, and also `correct` or the truth."""
+
+
+class RewardNotAcceptedError(InvalidInputError):
+    """A reward for a model whose learner, or a prediction whose record, knows right and wrong answers only."""
+
+
+class ClosingPolicyError(InvalidInputError):
+    """A model's policies for expired predictions exclude each other, or do not suit its learner."""
+
+
+class UnknownAlgorithmError(InvalidInputError):
+    """No learner has that name."""
+
+
+class FeaturesError(InvalidInputError):
+    """The features of a new model contradict each other or the learner."""
+
+
+class NamespaceError(InvalidInputError):
+    """An interaction names a namespace that cannot exist."""
+
+
+class InterceptError(InvalidInputError):
+    """An intercept for a learner that allows none."""
+
+
+class HyperparameterError(InvalidInputError):
+    """A hyperparameter is out of range, or contradicts another one."""
+
+
+class UnknownHyperparameterError(HyperparameterError):
+    """A hyperparameter that the learner does not have."""
+
+
+class ModelFileError(InvalidInputError):
+    """A file to import is not an intact file of a model."""
+
+
+class NewerFileError(ModelFileError):
+    """A newer version wrote the file to import."""
+
+
+class ModelTooLargeError(InvalidInputError):
+    """The learner's state, or its evidence of a prediction, is too large."""
+
+
+class ModelTooCostlyError(InvalidInputError):
+    """One decision or update of the learner takes too long."""
+
+
+class BatchTooLargeError(InvalidInputError):
+    """A batch has more items than a request may have."""
+
+
+class IdentifierError(InvalidInputError):
+    """A prediction id of another model, or a list of ids of the wrong length."""
+
+
+CONTEXT_ERRORS = (
+    ContextLengthError,
+    ContextIndexError,
+    FeatureTypeError,
+    FeatureValueError,
+    NotFiniteError,
+    FeatureNameError,
+    UnknownFeatureError,
+    MissingFeatureError,
+    TooManyFeaturesError,
+    NormExceededError,
+)
+"""Errors of a context that does not fit the features of its model."""
+
+
+class LabelsOrActionsError(InvalidInputError):
+    """A new model has neither labels nor actions, or both."""
+
+
+class ActionLearnerError(InvalidInputError):
+    """The learner of a new model with actions needs labels."""
+
+
+class ActionsMissingError(InvalidInputError):
+    """A request has no actions, and the model needs them."""
+
+
+class ActionsNotAllowedError(InvalidInputError):
+    """A request has actions, and the model has labels."""
+
+
+class NoActionsError(InvalidInputError):
+    """A request has an empty list of actions."""
+
+
+class DuplicateActionError(InvalidInputError):
+    """Two actions of a request have the same id."""
+
+
+class TooManyActionsError(InvalidInputError):
+    """A request has more actions than allowed."""
+
+
+class UnknownActionError(InvalidInputError):
+    """A request names an action that it does not bring."""
+
+
+CREATION_ERRORS = (LabelsOrActionsError, ActionLearnerError)
+"""Errors of the definition of a new model."""
+
+READING_ERRORS = (
+    ActionsMissingError,
+    ActionsNotAllowedError,
+    NoActionsError,
+    DuplicateActionError,
+    TooManyActionsError,
+)
+"""Errors of the actions of a request."""
+
+REQUEST_ERRORS = (*READING_ERRORS, UnknownActionError)
+"""Errors of a request for a prediction."""
+
+
+class TopUnsupportedError(InvalidInputError):
+    """A request for several slots to a model that answers several labels."""
+
+
+class TooFewChoicesError(InvalidInputError):
+    """A request has more slots than eligible labels or actions."""
+
+
+class TopTooLargeError(InvalidInputError):
+    """The slots of a request need too many bytes in the store."""

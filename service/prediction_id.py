@@ -47,7 +47,7 @@ class PredictionId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "PredictionId":
-        """Parse a wire form that `service.schemas.ids` has validated."""
+        """Parse a wire form that `service.schemas.rounds` has validated."""
         model, _, own = text.partition(":")
         block, _, token = own.partition(":")
         return tuple.__new__(cls, (model, block, int(token) if token else SINGLE))  # twice as fast as `cls(...)`

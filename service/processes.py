@@ -1,16 +1,13 @@
-"""Processes that end with their parent.
-
-As a script, this file ties itself to its parent and then executes another program:
-``python processes.py PARENT_PID PROGRAM ARGUMENT...``. A ``preexec_fn`` could deadlock, because the parent has threads.
-The script imports nothing heavy, because it runs at every start.
-"""
+"""Processes that end with their parent, and drain before they end."""
 
 import gc
 import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -98,3 +95,39 @@ def _launch(parent_pid: str, program: str, *arguments: str) -> None:
 
 if __name__ == "__main__":
     _launch(*sys.argv[1:])
+
+
+class Draining:
+    """Delays SIGTERM, and reports whether it has arrived.
+
+    Args:
+        seconds: delay of the first SIGTERM. A second one is not delayed.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.has_begun = False
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Wrap the current SIGTERM handler, if a delay is set."""
+        if not self._seconds or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGTERM)
+        assert callable(before)
+
+        def begin(number: int, frame: FrameType | None) -> None:
+            if self.has_begun:
+                before(number, frame)
+                return
+            self.has_begun = True
+            later = threading.Timer(self._seconds, before, (number, frame))
+            later.daemon = True
+            later.start()
+
+        signal.signal(signal.SIGTERM, begin)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)

@@ -25,9 +25,9 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from service.error_messages.patterns import HOST_NAME, NAME, ORIGIN, RULES
+from service.error_messages.values import joined, quoted
 from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
-from service.wording.patterns import HOST_NAME, NAME, ORIGIN, RULES
-from service.wording.values import joined, quoted
 
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB, _TIB = 2**10, 2**20, 2**30, 2**40

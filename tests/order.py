@@ -8,7 +8,7 @@ T = TypeVar("T")
 LONGEST = (
     "service/operations/test_workers.py",
     "service/operations/test_restarts.py",
-    "service/load/test_load.py",
+    "toolkit/load/test_load.py",
     "service/observability/test_metrics.py",
     "service/operations/test_two_versions.py",
     "chaos/test_chaos.py",

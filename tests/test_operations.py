@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from service.catalogue.catalogue import describe_learners
-from service.commands.openapi_md import page
 from service.commands.serve_options import default_of
+from service.registry.registry import describe_learners
 from service.settings import Settings
 from service.store.connections import readiness
 from service.store.embedded.server import EmbeddedServer
+from toolkit.openapi_page import page
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "OPERATIONS.md").read_text()

@@ -15,8 +15,7 @@ import uvloop
 from benchmarks.report import Row, at_most, print_rows
 from benchmarks.server import Server, running
 from benchmarks.traffic import SMALL, Shape, ask, create_model, post, predictions
-from service.load.http.client import Client
-from service.load.http.target import Target
+from toolkit.load.client import Client, Target
 
 LARGE = Shape(10, 400)  # K·d = 4,000: dense SOBA keeps 128 MB
 PER_SECOND, BATCH = 100, 16

@@ -23,8 +23,8 @@ from learners.answers import answer_kind
 from learners.base import AnyLearner, LearnerError, Problem
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
 from learners.registry import ALL_LEARNERS
-from service.load.http.client import Client
 from service.settings import Settings
+from toolkit.load.client import Client
 
 PER_SECOND = 100
 STANDSTILL_MS = 50.0  # the promised bound

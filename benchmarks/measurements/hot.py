@@ -14,8 +14,7 @@ from benchmarks import traffic
 from benchmarks.cost import Meters, read_meters
 from benchmarks.server import Server, running
 from benchmarks.traffic import create_model, predictions
-from service.load.http.client import Client
-from service.load.http.target import Target
+from toolkit.load.client import Client, Target
 
 WORKERS = (1, 2, 4)
 LAG = 0.1

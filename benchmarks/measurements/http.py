@@ -23,8 +23,7 @@ from benchmarks.log_filler import World, environment, fill, fold, open_session, 
 from benchmarks.report import Row, at_most, print_rows
 from benchmarks.server import Server, running_baseline, serving
 from benchmarks.traffic import REPEATS, create_model, feedback, play, predictions
-from service.load.http.client import Client
-from service.load.http.target import Target
+from toolkit.load.client import Client, Target
 
 WORKERS = 2
 ALGORITHMS = ("fastcb", "gaptron")

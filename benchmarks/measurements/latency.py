@@ -15,12 +15,10 @@ import uvloop
 from benchmarks.report import Row, at_most, print_rows, seen
 from benchmarks.server import running, running_baseline
 from benchmarks.traffic import CONNECTIONS, create_model, feedback_bodies, prediction_bodies
-from service.load import report
-from service.load.http.client import Client
-from service.load.http.loops import Pace, Requests, closed_loop, open_loop
-from service.load.http.target import Target
-from service.load.timing.histogram import Histogram
-from service.load.timing.measured import Measured
+from toolkit.load import report
+from toolkit.load.client import Client, Target
+from toolkit.load.loops import Pace, Requests, closed_loop, open_loop
+from toolkit.load.timing import Histogram, Measured
 
 SHARE = 0.7  # of the baseline's capacity
 ROUNDS = 3  # turns of each path

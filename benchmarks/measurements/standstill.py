@@ -12,9 +12,8 @@ import uvloop
 from benchmarks.report import Row, at_most, print_rows
 from benchmarks.server import Server, running
 from benchmarks.traffic import CONNECTIONS, SMALL, create_model, feedback_bodies, prediction_bodies
-from service.load.http.client import Client
-from service.load.http.loops import Pace, Requests, open_loop
-from service.load.http.target import Target
+from toolkit.load.client import Client, Target
+from toolkit.load.loops import Pace, Requests, open_loop
 
 MODEL = "standstill"
 RATE = 1_000  # predictions a second, and as much feedback

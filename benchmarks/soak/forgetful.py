@@ -6,7 +6,7 @@ the first hour, and flat memory would show only in a second one. Nothing else di
 
 import sys
 
-from service.models import closing
+from service.models import policies
 from service.store import scripts
 
 FORGET_AFTER = 60
@@ -24,7 +24,7 @@ def forget_sooner() -> None:
         raise RuntimeError("the scripts cannot be changed")
     changed = _CONSTANT.replace(b"3600", str(FORGET_AFTER).encode())
     scripts._source = lambda prelude, names: source(prelude, names).replace(_CONSTANT, changed)  # noqa: SLF001
-    closing.FORGET_AFTER = float(FORGET_AFTER)
+    policies.FORGET_AFTER = float(FORGET_AFTER)
 
 
 if __name__ == "__main__":

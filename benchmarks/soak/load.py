@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from benchmarks.traffic import CONNECTIONS, SMALL, feedback_body
-from service.load.http.client import Client, Done
-from service.load.http.loops import Pace, Requests, closed_loop, open_loop
-from service.load.http.sender import OK
-from service.load.timing.measured import Measured
+from toolkit.load.client import Client, Done
+from toolkit.load.loops import Pace, Requests, closed_loop, open_loop
+from toolkit.load.requests import OK
+from toolkit.load.timing import Measured
 
 WINDOW = 30.0
 """Seconds that a prediction waits for feedback."""

@@ -22,9 +22,8 @@ from benchmarks.soak.load import GUESTS, STEADY, Load, capacity, definition, pre
 from benchmarks.soak.samples import Usage, read_usage
 from benchmarks.soak.trend import Trend, trend
 from benchmarks.traffic import CONNECTIONS
-from service.load.http.client import Client
-from service.load.http.loops import Pace, Requests, open_loop
-from service.load.http.target import Target
+from toolkit.load.client import Client, Target
+from toolkit.load.loops import Pace, Requests, open_loop
 
 SHARE = 0.5  # of the capacity
 SLICE_SECONDS = 10.0

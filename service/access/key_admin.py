@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from service.access.keys import KeyRecord, read_record
-from service.errors import NotFoundError
-from service.input_errors import InvalidInputError
-from service.store.access.tables import KeyTable
-from service.wording.json_schemas import root_of
-from service.wording.validation import explain
-from service.wording.values import quoted
+from service.access.keys import Gatekeeper, KeyRecord, WrongKeys, read_record
+from service.environment import Environment
+from service.error_messages.json_schemas import root_of
+from service.error_messages.validation import explain
+from service.error_messages.values import quoted
+from service.errors import InvalidInputError, NotFoundError
+from service.store.access_tables import KeyTable, RequestCounter
 
 _NOISE_BYTES = 38  # 6 of the id, 32 of the secret
 
@@ -119,3 +119,25 @@ def _encode(record: KeyRecord) -> bytes:
 
 def _no_such(key_id: str) -> NotFoundError:
     return NotFoundError(f"no API key has the id {quoted(key_id)}")
+
+
+class AccessControl(NamedTuple):
+    """Identifies keys, counts the requests of limited keys, and counts the wrong keys of each address."""
+
+    gatekeeper: Gatekeeper
+    request_counter: RequestCounter
+    wrong_keys: WrongKeys
+
+
+def access_control(
+    table: KeyTable, counter: RequestCounter, environment: Environment, cache_seconds: float
+) -> AccessControl:
+    """Build the access control of one worker.
+
+    Args:
+        table: records of the keys.
+        counter: counter of requests.
+        environment: source of the clocks.
+        cache_seconds: how long a record is cached.
+    """
+    return AccessControl(Gatekeeper(table, environment.now, cache_seconds), counter, WrongKeys(environment.monotonic))

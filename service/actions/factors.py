@@ -8,12 +8,11 @@ import numpy as np
 
 from learners.actions.vectors import Hashes
 from learners.base import FloatArray, IntArray
-from service.actions.definition import GivenAction
-from service.actions.sources import SourceAction
+from service.actions.definition import GivenAction, SourceAction
 from service.contexts.hashing import hashes_of
 from service.contexts.kind import ContextKind
-from service.input_errors import InvalidInputError
-from service.wording.limits import MOST_NAME, MOST_TEXT
+from service.error_messages.patterns import MOST_NAME, MOST_TEXT
+from service.errors import InvalidInputError
 
 _MOST_CACHED = 500_000
 """Maximum features in each of the two generations of a cache, about 12 MB."""

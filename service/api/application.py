@@ -5,41 +5,56 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware import Middleware
-from starlette.types import Lifespan
+from fastapi.telemetry import TelemetryConfig
+from starlette.types import Lifespan, Scope
 
 from service import __version__
-from service.api.middleware.access_description import describe_access
+from service.analytics.evaluation import LatestRounds
+from service.analytics.statistics import Insights
 from service.api.middleware.pipeline import RequestPolicy, pipeline
-from service.api.pages import dashboard, docs
-from service.api.resources import (
-    evaluation,
-    explanations,
+from service.api.openapi import add_links, describe_access
+from service.api.responses import problems
+from service.api.responses.schemas import share_schemas
+from service.api.routes import (
+    copies,
+    dashboard,
+    docs,
     feedback,
     health,
-    learners,
-    metrics,
     models,
-    open_predictions,
     predictions,
     rounds,
+    shadows,
+    snapshots,
     statistics,
-    webhooks,
 )
-from service.api.resources.lifecycle import copies, shadows, snapshots
-from service.api.responses import problems
-from service.api.responses.links import add_links
-from service.api.responses.shared_schemas import share_schemas
-from service.api.tracing import tracing_configuration
-from service.catalogue.catalogue import Catalogue
-from service.catalogue.shadows import Shadows
 from service.environment import Environment
-from service.evaluation.latest import LatestRounds
-from service.imports.importer import RoundImporter
-from service.insight.insights import Insights
 from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
+from service.registry.registry import Catalogue
+from service.rounds.importer import RoundImporter
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier
+from service.shadows.use_cases import Shadows
+
+_UNTRACED = ("/livez", "/readyz", "/metrics")
+
+
+def tracing_configuration(on: bool) -> TelemetryConfig:
+    """Return a configuration with a span for each request except health and metrics; `traceparent` names its parent."""
+    return {
+        "tracing": on,
+        "auto_configure": on,
+        "metrics": False,
+        "logs": False,  # exception messages may contain client data
+        "operation_spans": False,
+        "exclude": _is_untraced,
+    }
+
+
+def _is_untraced(scope: Scope) -> bool:
+    return str(scope["path"]).endswith(_UNTRACED)
+
 
 _DESCRIPTION = """Predicts one of K labels for a context, with a known probability, and learns from one bit:
 right or wrong. Call `POST /models` once, then `POST /predict` and `POST /feedback`."""
@@ -118,14 +133,14 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
         rounds.router(use_cases.catalogue, use_cases.imports, compute),
         rounds.import_router(use_cases.imports, most),
         copies.router(use_cases.lifecycle.copying, policy.limits.import_bytes, environment.monotonic),
-        explanations.router(use_cases.rounds),
-        evaluation.router(LatestRounds(environment)),
+        predictions.explanation_router(use_cases.rounds),
+        statistics.evaluation_router(LatestRounds(environment)),
         shadows.router(use_cases.shadows, use_cases.lifecycle.promoting),
-        open_predictions.router(use_cases.catalogue),
-        learners.router(),
-        webhooks.router(use_cases.rounds, use_cases.verifier, compute),
+        rounds.open_predictions_router(use_cases.catalogue),
+        models.learners_router(),
+        feedback.webhook_router(use_cases.rounds, use_cases.verifier, compute),
         health.router(environment.store, use_cases.is_stopping),
-        metrics.router(use_cases.model_metrics, policy.telemetry.metrics),
+        health.metrics_router(use_cases.model_metrics, policy.telemetry.metrics),
     ]
 
 

@@ -14,16 +14,9 @@ from learners.choosing import Choices
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.preparation import Preparation
 from service.actions.definition import MOST_ACTIONS, ActionsDefinition, GivenAction, repeated
-from service.actions.errors import (
-    ActionsMissingError,
-    DuplicateActionError,
-    NoActionsError,
-    TooManyActionsError,
-    UnknownActionError,
-)
+from service.actions.encoder import MOST_ENTRIES, ActionVectors, NamedFactors
 from service.actions.factors import Factors
 from service.actions.logged import as_sent, decode, encode, to_json
-from service.actions.vectors import MOST_ENTRIES, ActionVectors, NamedFactors
 from service.choice.answers import NOTHING, ActionAnswers, Shown
 from service.choice.candidates import EVERY, Candidates, count_eligible
 from service.choice.choice import Choice, LoggedChoice
@@ -33,12 +26,19 @@ from service.contexts.canonical import canonical
 from service.contexts.kind import Part
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
-from service.input_errors import TooManyFeaturesError
+from service.error_messages.values import quoted
+from service.errors import (
+    ActionsMissingError,
+    DuplicateActionError,
+    NoActionsError,
+    TooManyActionsError,
+    TooManyFeaturesError,
+    UnknownActionError,
+)
 from service.schemas.models import ModelDefinition
-from service.store.records.context_codec import SparseCodec
-from service.store.records.parts import LogRows, Parts
+from service.store.records.codecs import SparseCodec
+from service.store.records.optional_fields import LogRows, Parts
 from service.store.records.records import RecordFormat
-from service.wording.values import quoted
 
 READING_COST = 20_000
 """Cost of reading an action with some features, in multiply-adds."""

@@ -1,6 +1,6 @@
 """The kinds of answers: how each is stored and shown, and how its truth is read.
 
-A new kind is a class here, a codec in `service.store.records.answer_codec`, and a line in `answers_of`.
+A new kind is a class here, a codec in `service.store.records.codecs`, and a line in `answers_of`.
 """
 
 import sys
@@ -14,11 +14,11 @@ import numpy.typing as npt
 from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
 from service.actions.definition import MOST_ACTIONS
-from service.input_errors import UnknownLabelError, WrongTruthError
-from service.schemas.plain_bodies import GivenFeedback
-from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
+from service.error_messages.values import counted, joined, shown
+from service.errors import UnknownLabelError, WrongTruthError
+from service.schemas.fast_decoders import GivenFeedback
+from service.store.records.codecs import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
 from service.tuples import named_tuples
-from service.wording.values import counted, joined, shown
 
 
 class Shown(NamedTuple):

@@ -6,25 +6,72 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, Rounds
 from learners.choosing import Choices
 from learners.mathematics.preparation import Preparation, Preparer
 from service.choice.answers import Answers, Shown
 from service.choice.candidates import Candidates
-from service.choice.errors import TooFewChoicesError, TopTooLargeError
 from service.choice.overrides import Override
 from service.choice.requests import NO_OPTIONS, Options, PredictionRequest
 from service.contexts.kind import ContextKind
-from service.input_errors import (
+from service.error_messages.values import counted, shown
+from service.errors import (
     BaselineNeededError,
     InvalidInputError,
     ModeError,
     NoDistributionError,
+    NormExceededError,
+    TooFewChoicesError,
+    TopTooLargeError,
 )
 from service.schemas.models import ModelDefinition
-from service.store.records.parts import LogRows, Parts
+from service.store.records.optional_fields import LogRows, Parts
 from service.store.records.records import RecordFormat
-from service.wording.values import counted, shown
+
+
+class ContextCheck(NamedTuple):
+    """How contexts are prepared, and the norm that the bound limits."""
+
+    kind: ContextKind[Any]
+    preparation: Preparation
+    norm: ContextNorm
+
+    @property
+    def refuses(self) -> bool:
+        """Whether `check` may refuse a context."""
+        return self.preparation.policy == "reject"
+
+    def check(self, context: Any) -> None:
+        """Check the norm of a checked context, if the policy is to reject.
+
+        Raises:
+            NormExceededError: if it exceeds the bound. Names the entry if the bound limits each entry.
+        """
+        if not self.refuses:
+            return
+        if self.norm == "maximum":
+            self._check_entries(context)
+            return
+        norm = math.hypot(*self.kind.numbers(context))
+        if norm > self.preparation.room:
+            raise NormExceededError(f"got a norm of {norm:.9g}; must be at most {self._most}", "context")
+
+    @property
+    def _most(self) -> str:
+        """The largest norm, and its reason."""
+        bound = f"the model's norm_bound, {self.preparation.bound:g}"
+        if not self.preparation.intercept:
+            return bound
+        return f"{self.preparation.room:.9g}, so that context and intercept together stay within {bound}"
+
+    def _check_entries(self, context: Any) -> None:
+        bound = self.preparation.room
+        for position, number in enumerate(self.kind.numbers(context)):
+            if abs(number) > bound:
+                feature, field = self.kind.entry(context, position)
+                detail = f"got {shown(number)} for feature {feature}; must be between -{bound:g} and {bound:g}"
+                raise NormExceededError(detail, field)
+
 
 _SUM_TOLERANCE = 1e-9
 
@@ -93,7 +140,7 @@ class Choice(ABC):
             InvalidInputError: if they do not; names the field.
         """
 
-    def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:  # noqa: ARG002  for labels
+    def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
         """Return whether `check` returns each of many requests as it is, if that is fast to find."""
         return False
 

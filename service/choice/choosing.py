@@ -11,7 +11,7 @@ from service.choice.candidates import Candidates, without
 from service.choice.choice import Choice
 from service.choice.overrides import override_of
 from service.choice.requests import PredictionRequest
-from service.store.records.parts import Parts
+from service.store.records.optional_fields import Parts
 
 _T = TypeVar("_T", bound=np.generic)
 

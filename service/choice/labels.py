@@ -10,21 +10,25 @@ from learners.answers import uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, every_label
 from learners.choosing import NOBODY, Choices, Instead, choose_unchecked
 from learners.mathematics.preparation import Preparation
-from service.actions.errors import ActionsNotAllowedError
 from service.choice.answers import NOTHING, Shown, answers_of
 from service.choice.candidates import EVERY, Candidates
-from service.choice.choice import Choice, LoggedChoice
-from service.choice.errors import TopUnsupportedError
-from service.choice.norms import ContextCheck
+from service.choice.choice import Choice, ContextCheck, LoggedChoice
 from service.choice.overrides import Override
 from service.choice.requests import NO_OPTIONS, PredictionRequest
 from service.compute import slices
 from service.contexts.registry import context_kind
-from service.input_errors import EligibleError, InvalidInputError, RetiredLabelError, UnknownLabelError
+from service.error_messages.values import quoted
+from service.errors import (
+    ActionsNotAllowedError,
+    EligibleError,
+    InvalidInputError,
+    RetiredLabelError,
+    TopUnsupportedError,
+    UnknownLabelError,
+)
 from service.schemas.models import ModelDefinition
-from service.store.records.parts import NO_PARTS, LogRows, Parts
+from service.store.records.optional_fields import NO_PARTS, LogRows, Parts
 from service.store.records.records import RecordFormat
-from service.wording.values import quoted
 
 _NUMBER_COST, _NAMED_COST = 30, 1_500
 """Costs of writing a number, or a named feature, in multiply-adds."""
@@ -75,7 +79,7 @@ class LabelChoice(Choice):
     def _is_single(self) -> bool:
         return self.answers.choices is not None
 
-    def reading_cost(self, request: PredictionRequest, enough: int) -> int:  # noqa: ARG002  for actions
+    def reading_cost(self, request: PredictionRequest, enough: int) -> int:
         """See `Choice.reading_cost`."""
         return self.contexts.reading_cost(request.context)
 
@@ -138,17 +142,17 @@ class LabelChoice(Choice):
         """See `Choice.fingerprinted`."""
         return self.contexts.fingerprinted(request.context), b""
 
-    def positions(self, request: PredictionRequest) -> Mapping[str, int]:  # noqa: ARG002  all have the same
+    def positions(self, request: PredictionRequest) -> Mapping[str, int]:
         """See `Choice.positions`."""
         return self.answers.numbers
 
-    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:  # noqa: ARG002  all have the same labels
+    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
         """See `Choice.show`."""
         return self.answers.show(outputs)
 
     def distribution(
         self,
-        request: PredictionRequest,  # noqa: ARG002  all have the same labels
+        request: PredictionRequest,
         probabilities: FloatArray,
         eligible: BoolArray,
     ) -> dict[str, float]:
@@ -217,8 +221,8 @@ class LabelChoice(Choice):
         self,
         requests: Sequence[PredictionRequest],
         candidates: Candidates,
-        chosen: IntArray,  # noqa: ARG002  the records have it
-        probabilities: FloatArray | None,  # noqa: ARG002  the records have that of the label
+        chosen: IntArray,
+        probabilities: FloatArray | None,
     ) -> tuple[Contexts, Parts]:
         """See `Choice.stored`."""
         sent = [self.contexts.sent(each.context) for each in requests]

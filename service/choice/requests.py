@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from service.actions.definition import GivenAction
 from service.actions.factors import Factors
 from service.contexts.registry import GivenContext
-from service.input_errors import IdentifierError
+from service.error_messages.values import quoted
+from service.errors import IdentifierError
 from service.prediction_id import PredictionId
 from service.schemas.rounds import PredictItem, PredictRequest
-from service.wording.values import quoted
 
 
 class Options(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from service.commands.shared.options import EXIT_SETTINGS, fail, use_store
+from service.commands.options import EXIT_SETTINGS, fail, use_store
 
 if TYPE_CHECKING:
     from service.access.key_admin import IssuedKey, KeyAdmin

@@ -1,6 +1,7 @@
 """The command `wager serve`."""
 
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -11,8 +12,38 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+from uvicorn.supervisors.multiprocess import Multiprocess
 
-from service.commands.shared.options import EXIT_ADDRESS, EXIT_APPLICATION, EXIT_STORE, fail, read_settings
+from service.commands.options import EXIT_ADDRESS, EXIT_APPLICATION, EXIT_STORE, fail, read_settings
+
+_log = logging.getLogger(__name__)
+
+
+class Supervisor(Multiprocess):
+    """Replaces workers that died.
+
+    Uvicorn's supervisor waits for the answer to a health check as long as a hung worker may take. It keeps its copy of
+    the worker's end of the pipe open, so it would not see that the worker died, or that another one did, until then.
+    """
+
+    def init_processes(self) -> None:
+        """See `Multiprocess`."""
+        super().init_processes()
+        self._close_ends_of_workers()
+
+    def keep_subprocess_alive(self) -> None:
+        """See `Multiprocess`."""
+        try:
+            super().keep_subprocess_alive()
+        except OSError as error:  # such as too many processes, or no working directory; the next pass tries again
+            _log.error("cannot start a worker: %s", error)
+        self._close_ends_of_workers()
+
+    def _close_ends_of_workers(self) -> None:
+        """Close what only workers use, so that the pipe of a dead worker has an end."""
+        for process in self.processes:
+            process.child_conn.close()
+
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -120,7 +151,6 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
     """Serve until a signal; return whether the application started."""
     import uvicorn
 
-    from service.commands.supervision import Supervisor
     from service.observability import log_format
 
     config = uvicorn.Config(

@@ -9,10 +9,19 @@ import numpy as np
 from pydantic import Field
 
 from learners.base import Contexts, IntArray
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part, PlainNumbers
-from service.contexts.precision import NUMBERS, Precision, rounded
-from service.input_errors import ContextLengthError
-from service.store.records.context_codec import DenseCodec
+from service.contexts.kind import (
+    NUMBERS,
+    BaseFeatures,
+    ContextKind,
+    Entry,
+    Number,
+    Part,
+    PlainNumbers,
+    Precision,
+    rounded,
+)
+from service.errors import ContextLengthError
+from service.store.records.codecs import DenseCodec
 from service.strict_body import FirstError
 
 
@@ -75,7 +84,7 @@ class DenseKind(ContextKind[list[float]]):
         """See `ContextKind.numbers`."""
         return context
 
-    def entry(self, context: list[float], position: int) -> Entry:  # noqa: ARG002  the position is enough
+    def entry(self, context: list[float], position: int) -> Entry:
         """See `ContextKind.entry`."""
         return Entry(position, f"context.{position}")
 
@@ -97,7 +106,7 @@ class DenseKind(ContextKind[list[float]]):
         """See `ContextKind.fingerprinted`."""
         return struct.pack(f"<{len(context)}d", *context)
 
-    def show(self, contexts: Contexts, i: int, sent: bytes) -> list[float]:  # noqa: ARG002  the numbers are enough
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> list[float]:
         """See `ContextKind.show`."""
         shown: list[float] = contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist()
         return shown

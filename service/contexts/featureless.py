@@ -7,9 +7,9 @@ from pydantic import Field
 
 from learners.base import Contexts
 from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part
-from service.input_errors import ContextLengthError
-from service.store.records.context_codec import SparseCodec
-from service.wording.values import shown
+from service.error_messages.values import shown
+from service.errors import ContextLengthError
+from service.store.records.codecs import SparseCodec
 
 
 class Featureless(BaseFeatures):
@@ -76,7 +76,7 @@ class FeaturelessKind(ContextKind[dict[str, Any]]):
         """See `ContextKind.fingerprinted`."""
         return b""
 
-    def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:  # noqa: ARG002  all are alike
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
         """See `ContextKind.show`."""
         return {}
 

@@ -2,7 +2,9 @@
 
 import sys
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Sequence
+from math import isfinite
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -10,10 +12,10 @@ from pydantic import Field
 
 from learners.base import Contexts, FloatArray
 from service.contexts.hashing import Hashes
-from service.input_errors import ContextLengthError, ContextMissingError, NamespaceError
-from service.store.records.context_codec import ContextCodec
+from service.error_messages.values import quoted, shown
+from service.errors import ContextLengthError, ContextMissingError, NamespaceError, NotFiniteError
+from service.store.records.codecs import ContextCodec
 from service.strict_body import Body
-from service.wording.values import quoted, shown
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -24,7 +26,7 @@ PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]
 
 def without_default(schema: dict[str, Any]) -> None:
     """Remove the default from a JSON Schema."""
-    # A new model gets what its learner needs: see `service.models.feature_defaults`.
+    # A new model gets what its learner needs: see `service.models.defaults`.
     schema.pop("default", None)
 
 
@@ -189,7 +191,7 @@ class ContextKind(ABC, Generic[GivenT]):
         """The kind of the model's features, and what to send."""
         return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
 
-    def fit_together(self, contexts: Sequence[Any]) -> bool:  # noqa: ARG002  for subclasses
+    def fit_together(self, contexts: Sequence[Any]) -> bool:
         """Return whether parsed contexts fit the model and `check` leaves them as they are, if that is fast to find."""
         return False
 
@@ -231,7 +233,7 @@ class ContextKind(ABC, Generic[GivenT]):
     def parts(self, context: GivenT) -> list[Part]:
         """Return the features of a checked context. Those with the same index add up."""
 
-    def factors(self, context: object) -> tuple[dict[str, dict[str, float]], Products]:  # noqa: ARG002  for subclasses
+    def factors(self, context: object) -> tuple[dict[str, dict[str, float]], Products]:
         """Return the features of each namespace of a parsed context, and their interactions; raise as `check` does."""
         raise TypeError(f"{self.name} features have no names")
 
@@ -248,7 +250,7 @@ class ContextKind(ABC, Generic[GivenT]):
         detail = f"got {quoted(namespace)}; {where} are {self.name}, and only features with names have namespaces"
         raise NamespaceError(detail)
 
-    def sent(self, context: GivenT) -> bytes:  # noqa: ARG002  for subclasses
+    def sent(self, context: GivenT) -> bytes:
         """Return the JSON of a checked context, if its numbers do not determine it; else nothing."""
         return b""
 
@@ -280,3 +282,33 @@ def _as_written(context: Any) -> Any:
     if isinstance(context, dict):
         return context
     return [int(x) if abs(x) < _LARGEST_EXACT and x == int(x) else x for x in context]
+
+
+Precision = Annotated[
+    Literal["float64", "float32"],
+    Field(
+        description="With `float32`, each number of a context is rounded to single precision when it is read, and "
+        "stored in half the bytes. The log shows the rounded numbers. Models with actions need `float64`.",
+    ),
+]
+
+NUMBERS = {"float64": "<f8", "float32": "<f4"}
+"""The dtype of a stored number."""
+
+_LARGEST = 3.4e38  # of float32, approximately
+
+
+def rounded(kind: ContextKind[Any], context: Any) -> list[float]:
+    """Return the numbers of a checked context in single precision.
+
+    Raises:
+        NotFiniteError: if one is too large for it; names the entry.
+    """
+    given = kind.numbers(context)
+    numbers = array("f", given).tolist()
+    if isfinite(sum(numbers)):  # faster than each number
+        return numbers
+    position = [isfinite(number) for number in numbers].index(False)
+    feature, field = kind.entry(context, position)
+    limits = f"must be between -{_LARGEST:g} and {_LARGEST:g}, as the model's features have the precision float32"
+    raise NotFiniteError(f"got {shown(given[position])} for feature {feature}; {limits}", field)

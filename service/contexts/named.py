@@ -10,14 +10,13 @@ from pydantic import Field, WithJsonSchema
 
 from learners.base import Contexts
 from service.contexts.canonical import canonical
-from service.contexts.fields import FieldSchema, NumberField
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
 from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products
-from service.contexts.named_reader import Features, NamedReader
-from service.input_errors import FeaturesError, NamespaceError, TooManyFeaturesError
-from service.store.records.context_codec import SparseCodec
-from service.wording.limits import MOST_DEPTH, MOST_NAME
-from service.wording.values import joined, quoted, shown
+from service.contexts.named_reader import Features, FieldSchema, NamedReader, NumberField
+from service.error_messages.patterns import MOST_DEPTH, MOST_NAME
+from service.error_messages.values import joined, quoted, shown
+from service.errors import FeaturesError, NamespaceError, TooManyFeaturesError
+from service.store.records.codecs import SparseCodec
 
 MOST_FEATURES = 4096
 """Maximum features of a context, interactions included."""
@@ -215,7 +214,7 @@ class NamedKind(ContextKind[NamedContext]):
         """See `ContextKind.sent`."""
         return json.dumps(context.sent, ensure_ascii=False, separators=(",", ":")).encode()
 
-    def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:  # noqa: ARG002  the JSON says all
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
         """See `ContextKind.show`."""
         shown: dict[str, Any] = json.loads(sent)
         return shown

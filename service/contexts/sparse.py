@@ -10,12 +10,21 @@ import numpy as np
 from pydantic import FailFast, Field
 
 from learners.base import Contexts
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part, PlainNumbers
-from service.contexts.precision import NUMBERS, Precision, rounded
-from service.input_errors import ContextIndexError, ContextLengthError
-from service.store.records.context_codec import SparseCodec
+from service.contexts.kind import (
+    NUMBERS,
+    BaseFeatures,
+    ContextKind,
+    Entry,
+    Number,
+    Part,
+    PlainNumbers,
+    Precision,
+    rounded,
+)
+from service.error_messages.values import counted
+from service.errors import ContextIndexError, ContextLengthError
+from service.store.records.codecs import SparseCodec
 from service.strict_body import Body
-from service.wording.values import counted
 
 _OWN = frozenset({"indices", "values"})
 
@@ -114,7 +123,7 @@ class SparseKind(ContextKind[SparseContext]):
         pairs = sorted(zip(context.indices, context.values, strict=True))
         return b"".join(struct.pack("<qd", *pair) for pair in pairs)
 
-    def show(self, contexts: Contexts, i: int, sent: bytes) -> SparseContext:  # noqa: ARG002  the numbers are enough
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> SparseContext:
         """See `ContextKind.show`."""
         row = slice(contexts.starts[i], contexts.starts[i + 1])
         return SparseContext(indices=contexts.indices[row].tolist(), values=contexts.values[row].tolist())

@@ -7,28 +7,30 @@ from typing import Any, NamedTuple
 from learners.base import InvalidStateError
 from learners.codec import encode_state
 from service import __version__
-from service.catalogue.changing import MOST_COPIES, check_history, log_warnings
-from service.catalogue.descriptions import Described, described
-from service.catalogue.stored import stored_under
 from service.environment import Environment
-from service.errors import ModelExistsError, NewerVersionError, StoreCorruptError, StoreUnavailableError
-from service.input_errors import InvalidInputError, ModelFileError
-from service.lifecycle.foreign import checked_history, checked_imports, checked_statistics
-from service.lifecycle.foreign_state import foreign_state
+from service.error_messages.values import quoted
+from service.errors import (
+    InvalidInputError,
+    ModelExistsError,
+    ModelFileError,
+    NewerVersionError,
+    StoreCorruptError,
+    StoreUnavailableError,
+)
+from service.lifecycle.import_validation import checked_history, checked_imports, checked_statistics, foreign_state
 from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFile, as_file_error, file_of, read_file
 from service.lifecycle.sessions import Sessions, current
 from service.models.changes import Change, Defined, Origin, check_policies
-from service.models.closing import check_closing, stored_policies
 from service.models.model import Limits, Model, check_limits
-from service.models.model_summary import summary_of
-from service.models.reading import stored_model
-from service.models.unreadable import unreadable_definition
+from service.models.policies import check_closing, stored_policies
+from service.models.reading import stored_model, unreadable_definition
+from service.models.summaries import summary_of
+from service.registry.changing import MOST_COPIES, check_history, log_warnings
+from service.registry.descriptions import Described, described
+from service.registry.registry import stored_under
 from service.replicas.statistics import RoundStatistics, decode_statistics
-from service.store.base import Snapshot
-from service.store.copies import Counts, ModelCopy
-from service.store.import_store import ImportedSource
+from service.store.base import Counts, ImportedSource, ModelCopy, Snapshot
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
-from service.wording.values import quoted
 
 _ATTEMPTS = 50
 """Attempts to read a state and the positions of imports that belong to it, while others import rounds."""

@@ -12,16 +12,15 @@ from typing import Annotated, Any, NamedTuple
 import pydantic
 from pydantic import Field
 
-from service.errors import NewerVersionError
-from service.input_errors import ModelFileError, NewerFileError
-from service.schemas.imports import Source
+from service.error_messages.json_schemas import root_of
+from service.error_messages.json_text import check_pairs
+from service.error_messages.validation import explain
+from service.error_messages.values import shown
+from service.errors import ModelFileError, NewerFileError, NewerVersionError
 from service.schemas.models import ModelName
-from service.store.import_store import MOST_SOURCES
+from service.schemas.rounds import Source
+from service.store.base import MOST_SOURCES
 from service.strict_body import Body
-from service.wording.json_schemas import root_of
-from service.wording.surrogates import check_pairs
-from service.wording.validation import explain
-from service.wording.values import shown
 
 FORMAT, VERSION = "wager-model", 1
 """The format of the file, and its version."""

@@ -3,25 +3,22 @@
 import json
 from collections.abc import Callable, Collection, Sequence
 
-from service.catalogue.catalogue import Catalogue
-from service.catalogue.changing import changed_model, stale
-from service.catalogue.descriptions import Described, version_of
-from service.catalogue.stored import make_change
 from service.environment import Environment
+from service.error_messages.values import quoted
 from service.errors import ShadowLagsError, ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
 from service.models.changes import Change, FromSnapshot, Promotion, read_change
-from service.models.closing import stored_policies
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model
-from service.models.model_summary import summary_of
-from service.replicas.folding.reading import TYPICAL_NONZEROS
+from service.models.policies import stored_policies
+from service.models.summaries import summary_of
+from service.registry.changing import changed_model, stale
+from service.registry.descriptions import Described, version_of
+from service.registry.registry import Catalogue, make_change
+from service.replicas.tails import TYPICAL_NONZEROS
 from service.shadows.definition import read_definition
-from service.shadows.shadow_replica import ShadowReplica
-from service.store.base import Snapshot
-from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
-from service.store.shadow_store import StoredShadow
+from service.shadows.replica import ShadowReplica
+from service.store.base import MOST_KEPT, Keeping, KeptNote, Snapshot, StoredShadow
 from service.store.stored_models import StoredModel
-from service.wording.values import quoted
 
 _ATTEMPTS = 20
 

@@ -3,20 +3,19 @@
 import json
 from collections.abc import Collection
 
-from service.catalogue.catalogue import Catalogue
-from service.catalogue.changing import changed_model, stale
-from service.catalogue.descriptions import Described, version_of
-from service.catalogue.stored import make_change
 from service.environment import Environment
+from service.error_messages.values import quoted
 from service.errors import SnapshotNotFoundError
 from service.models.changes import Change, FromSnapshot, NewState, read_change
-from service.models.closing import stored_policies
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model
-from service.models.model_summary import summary_of
-from service.replicas.new_states import kept_state
+from service.models.policies import stored_policies
+from service.models.summaries import summary_of
+from service.registry.changing import changed_model, stale
+from service.registry.descriptions import Described, version_of
+from service.registry.registry import Catalogue, make_change
+from service.replicas.states import kept_state
 from service.store.stored_models import StoredModel
-from service.wording.values import quoted
 
 
 class Replacing:

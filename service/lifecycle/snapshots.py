@@ -1,8 +1,7 @@
 """Kept snapshots: take, list and delete."""
 
-from service.catalogue.round_log import moment
-from service.catalogue.stored import stored_under
 from service.environment import Environment
+from service.error_messages.values import quoted
 from service.errors import (
     SnapshotExistsError,
     SnapshotNeededError,
@@ -13,10 +12,11 @@ from service.errors import (
 from service.lifecycle.sessions import Sessions, current
 from service.models.changes import FromSnapshot, read_change
 from service.models.reading import reading_cost
+from service.registry.registry import stored_under
+from service.registry.round_log import moment
 from service.schemas.lifecycle import SnapshotAnswer, SnapshotList, SnapshotRequest
-from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
+from service.store.base import MOST_KEPT, Keeping, KeptNote
 from service.store.stored_models import DIGEST_BYTES, StoredModel
-from service.wording.values import quoted
 
 _ATTEMPTS = 10
 

@@ -11,7 +11,8 @@ import pydantic
 from pydantic import Discriminator, Field, Tag
 
 from learners.base import AnyLearner
-from service.input_errors import (
+from service.error_messages.values import counted, quoted
+from service.errors import (
     DuplicateLabelsError,
     InvalidInputError,
     LabelsFixedError,
@@ -19,13 +20,18 @@ from service.input_errors import (
     TooFewLabelsError,
     UnknownLabelError,
 )
-from service.models.closing import learn_implied
-from service.schemas.changes import ModelPatch
-from service.schemas.labels import MOST_LABELS, Label
-from service.schemas.models import ChangeKind, LearnerChoice, ModelDefinition
-from service.schemas.policies import POLICIES, Policies
+from service.models.policies import learn_implied
+from service.schemas.models import (
+    MOST_LABELS,
+    POLICIES,
+    ChangeKind,
+    Label,
+    LearnerChoice,
+    ModelDefinition,
+    ModelPatch,
+    Policies,
+)
 from service.strict_body import Body
-from service.wording.values import counted, quoted
 
 _LEAST_LABELS = 2
 

@@ -8,22 +8,36 @@ import pydantic
 
 from learners.actions.base import ActionProblem
 from learners.base import AnyLearner, Problem
-from learners.registry import ALL_LEARNERS, RECOMMENDED
+from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, RECOMMENDED
 from service.actions.definition import ActionsDefinition
-from service.actions.errors import LabelsOrActionsError
-from service.actions.vectors import ActionVectors
+from service.actions.encoder import ActionVectors
 from service.contexts.registry import Features
-from service.input_errors import (
+from service.error_messages.json_schemas import root_of
+from service.error_messages.validation import explain
+from service.error_messages.values import choices, joined, quoted, shown
+from service.errors import (
+    ActionLearnerError,
     FeaturesError,
     HyperparameterError,
+    LabelsOrActionsError,
     UnknownAlgorithmError,
     UnknownHyperparameterError,
 )
-from service.models.action_learners import action_learner_class
 from service.schemas.models import LearnerChoice, ModelDefinition
-from service.wording.json_schemas import root_of
-from service.wording.validation import explain
-from service.wording.values import choices, shown
+
+
+def action_learner_class(algorithm: str | None) -> type[Any]:
+    """Return the class of an algorithm for models with actions; the recommended one for None.
+
+    Raises:
+        ActionLearnerError: if the algorithm needs labels, or is unknown.
+    """
+    name = RECOMMENDED.algorithm if algorithm is None else algorithm
+    if name not in ACTION_LEARNERS:
+        known = joined(map(quoted, ACTION_LEARNERS), "or")
+        detail = f"got {quoted(name)}; a model with actions needs {known}"
+        raise ActionLearnerError(detail, "learner.algorithm")
+    return ACTION_LEARNERS[name]
 
 
 def build_learner(definition: ModelDefinition) -> AnyLearner:

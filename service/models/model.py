@@ -13,17 +13,13 @@ from service.choice.actions import ActionChoice
 from service.choice.choice import Choice
 from service.choice.labels import LabelChoice
 from service.contexts.named import MOST_FEATURES
-from service.input_errors import (
-    LabelsFixedError,
-    ModelTooCostlyError,
-    ModelTooLargeError,
-)
-from service.models.action_models import completed_definition, smaller_of
+from service.errors import LabelsFixedError, ModelTooCostlyError, ModelTooLargeError
 from service.models.changes import Change, Defined, FromSnapshot, after, check_learner, check_policies
-from service.models.closing import check_closing
+from service.models.defaults import completed_definition, smaller_of
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
+from service.models.policies import check_closing
 from service.schemas.models import LearnerChoice, ModelDefinition
-from service.store.records.parts import LogRows
+from service.store.records.optional_fields import LogRows
 from service.store.stored_models import DIGEST_BYTES, ModelKey, digest_after, digest_at
 
 

@@ -16,11 +16,12 @@ from prometheus_client.metrics_core import (
     SummaryMetricFamily,
 )
 
+from service.analytics.estimates import CountedModel, counted_model, fold_lag, open_predictions, snapshot_lag
+from service.analytics.statistics import uniform_ips
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
-from service.insight.answers import uniform_ips
-from service.insight.figures import CountedModel, counted_model, fold_lag, open_predictions, snapshot_lag
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS
-from service.store.base import FeedbackStatus, ModelStats, Store, StoreLoad
+from service.store.base import Store
+from service.store.values import FeedbackStatus, ModelStats, StoreLoad
 
 _T = TypeVar("_T")
 

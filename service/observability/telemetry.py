@@ -1,12 +1,66 @@
-"""The telemetry of one worker."""
+"""The telemetry of one worker, and the log of requests, which is limited in lines per second."""
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
 from service.observability import tracing
-from service.observability.http_metrics import WorkerMetrics
-from service.observability.request_id import request_ids
-from service.observability.request_log import RequestLog
+from service.observability.http_metrics import METHODS, WorkerMetrics
+from service.observability.tracing import request_ids
+from service.request_context import RequestContext
+
+_log = logging.getLogger("wager.requests")
+
+
+class RequestLog:
+    """Logs requests, without bodies, headers, queries and raw paths.
+
+    Successful responses (below 400) and refusals (400 to 499) have separate quotas, so that neither hides the other.
+    Failures (500 and above) are always logged.
+
+    Args:
+        per_second: lines of each quota from one `tick` to the next.
+    """
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._answers_left = self._refusals_left = per_second
+        self._left_out = 0
+
+    def may_write(self, status: int) -> bool:
+        """Take a line from the quota of a status, or count the request as omitted; return whether to log it."""
+        if status >= 500:
+            return True
+        if status < 400 and self._answers_left:
+            self._answers_left -= 1
+            return True
+        if status >= 400 and self._refusals_left:
+            self._refusals_left -= 1
+            return True
+        self._left_out += 1
+        return False
+
+    def write(self, method: str, route: str, status: int, seconds: float, notes: RequestContext) -> None:
+        """Log a request."""
+        fields = {
+            "method": method if method in METHODS else "other",
+            "route": route,
+            "status": status,
+            "seconds": round(seconds, 6),
+            "request_id": notes.request_id,
+            "trace_id": notes.trace_id,
+            "model": notes.model,
+            "key_id": notes.key_id,
+        }
+        given = {name: value for name, value in fields.items() if value is not None}
+        _log.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra=given)
+
+    def tick(self) -> None:
+        """Begin another second; log the number of requests omitted in the last one, if any."""
+        self._answers_left = self._refusals_left = self._per_second
+        if self._left_out:
+            _log.info("requests left out", extra={"count": self._left_out})
+            self._left_out = 0
 
 
 class Telemetry(NamedTuple):

@@ -9,14 +9,14 @@ from learners.codec import encode_state
 from service.compute import FIRST_CALL, Compute
 from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Model
-from service.replicas.folding.kept_fold import KeptFold, is_promotion
-from service.replicas.folding.log_fold import LogFold
-from service.replicas.folding.snapshot_state import read_state, reject_snapshot
-from service.replicas.new_states import keeps_state, state_after
+from service.replicas.log_fold import LogFold
+from service.replicas.other_folds import KeptFold, is_promotion
+from service.replicas.starts import read_state, reject_snapshot
+from service.replicas.states import keeps_state, state_after
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.store.base import ChangeEntry, Snapshot, Store, Tail
-from service.store.damage import DamagedSnapshotError
 from service.store.records.round_table import Table
+from service.store.values import DamagedSnapshotError
 
 _MOST_LOADS = 5
 """Snapshot loads in one catch-up before the snapshot counts as damaged. A few are normal: other workers replace the

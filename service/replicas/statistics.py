@@ -16,9 +16,24 @@ import numpy as np
 from learners.base import BoolArray, FloatArray
 from learners.evaluation.weights import weighable
 from service.errors import NewerVersionError
-from service.replicas.sums.label_sums import MOST_LABELS, NO_LABEL_SUMS, LabelSums, read_label_sums, with_rounds
-from service.replicas.sums.latest_rounds import NO_LATEST, LatestRounds, LatestRows, added, extended_latest, read_latest
-from service.replicas.sums.reward_curve import NO_CURVE, CurveRows, RewardCurve, extended_curve, read_curve
+from service.replicas.sums import (
+    MOST_LABELS,
+    NO_CURVE,
+    NO_LABEL_SUMS,
+    NO_LATEST,
+    CurveRows,
+    LabelSums,
+    LatestRounds,
+    LatestRows,
+    RewardCurve,
+    added,
+    extended_curve,
+    extended_latest,
+    read_curve,
+    read_label_sums,
+    read_latest,
+    with_rounds,
+)
 from service.store.records.layout import FEEDBACK, HOLDOUT
 from service.store.records.round_table import Table
 

@@ -1,16 +1,119 @@
 """The upkeep of a replica: folds the rounds this worker recorded, writes snapshots, and publishes statistics."""
 
 import asyncio
+import json
 import logging
+import math
 from collections.abc import Callable
 
 from service.errors import WagerError
-from service.replicas.publishing import StatisticsPublisher
 from service.replicas.replica import Replica
-from service.replicas.snapshot_policy import SnapshotPolicy
+from service.replicas.statistics import SLOTS, STATISTICS_VERSION
 from service.store.base import Store
+from service.store.values import PublishedStatistics
+
+SNAPSHOT_EVERY = 1_000
+"""Minimum new rounds and changes that trigger a snapshot."""
+
+SNAPSHOT_PAUSE = 1.0
+"""Minimum seconds between two snapshots. Folding the rounds of one second again takes less time."""
+
+SNAPSHOT_AGE = 30.0
+"""Seconds after which a snapshot is written even with few new rounds; longer for a large state."""
+
+_BYTES_PER_SECOND = 2_000_000
+
+
+class SnapshotPolicy:
+    """The snapshot policy of one replica.
+
+    Args:
+        replica: the replica whose state is written.
+        now: returns seconds since the epoch.
+    """
+
+    def __init__(self, replica: Replica, now: Callable[[], float]) -> None:
+        self._replica = replica
+        self._now = now
+        self._begun_at = now()
+
+    def begin(self) -> None:
+        """Note that a snapshot is being written."""
+        self._begun_at = self._now()
+
+    @property
+    def has_many_rounds(self) -> bool:
+        """Whether enough new rounds and changes exist to write a snapshot without waiting for the next upkeep."""
+        new = self._new
+        if new < SNAPSHOT_EVERY or self._now() - self._begun_at < SNAPSHOT_PAUSE:
+            return False
+        return new >= self._replica.bytes // self._replica.model.choice.records.round_bytes
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next upkeep must write a snapshot."""
+        aged = self._now() - self._begun_at >= SNAPSHOT_AGE + self._replica.bytes / _BYTES_PER_SECOND
+        return self.has_many_rounds or (aged and self._new > 0)
+
+    @property
+    def _new(self) -> int:
+        """The rounds and changes that the latest snapshot lacks."""
+        replica = self._replica
+        return replica.round_count - replica.snapshot_rounds + replica.change_count - replica.snapshot_changes
+
 
 _log = logging.getLogger(__name__)
+
+PUBLISH_EVERY = 5.0
+"""Minimum seconds between two publications of a model's statistics."""
+
+
+class StatisticsPublisher:
+    """Publishes the statistics of one replica.
+
+    Args:
+        replica: the replica whose statistics are published.
+        store: receives the statistics.
+        now: returns seconds since the epoch.
+    """
+
+    def __init__(self, replica: Replica, store: Store, now: Callable[[], float]) -> None:
+        self._replica = replica
+        self._store = store
+        self._now = now
+        self._due = -math.inf  # earliest time of the next publication
+        self._rounds = 0  # in the published statistics
+        self._batches = 0  # prediction batches at the last publication
+        self._warned = False
+
+    async def publish_if_due(self, batches: int) -> None:
+        """Publish new counts if `PUBLISH_EVERY` seconds have passed since the last publication.
+
+        Args:
+            batches: number of prediction batches this worker has made.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            StoreError: if the store fails.
+        """
+        now, replica = self._now(), self._replica
+        is_news = batches > self._batches or replica.round_count > self._rounds
+        if not is_news or now < self._due or replica.state is None or not replica.statistics.known:
+            return
+        self._due, self._batches = now + PUBLISH_EVERY, batches
+        rounds, counts = replica.round_count, replica.statistics.counts()
+        slot = int(now // counts.slot_seconds)
+        warnings = json.dumps(self._warn(replica.model.learner.warnings(replica.state)))
+        published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS, STATISTICS_VERSION, warnings)
+        self._rounds = await self._store.publish_statistics(replica.model.key, published)
+
+    def _warn(self, warnings: list[str]) -> list[str]:
+        """Log the learner's first warnings, once in this worker; return them."""
+        if warnings and not self._warned:
+            _log.warning("model %s: %s", self._replica.model.name, " ".join(warnings))
+            self._warned = True
+        return warnings
+
 
 FOLD_EVERY = 64
 """Recorded rounds that start a fold in the background. The number is small because other requests wait while the

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from service.choice.requests import PredictionRequest
+from service.error_messages.values import quoted
 from service.errors import HistoryLostError, PredictionConflictError, StoreError
 from service.models.model import Model
 from service.prediction_id import SINGLE, wire_form, wire_forms
 from service.rounds.deciding import Decided, fingerprint, held_out
 from service.schemas.rounds import PredictAnswer, Slot
 from service.store.base import Head
-from service.store.records.stored_prediction import StoredPrediction
-from service.wording.values import quoted
+from service.store.records.blocks import StoredPrediction
 
 _log = logging.getLogger(__name__)
 

@@ -12,17 +12,11 @@ from service.choice.requests import PredictionRequest
 from service.compute import INLINE_COST
 from service.contexts.kind import Part
 from service.environment import Environment
-from service.input_errors import BatchTooLargeError
+from service.error_messages.values import counted
+from service.errors import BatchTooLargeError
 from service.models.model import Model
 from service.replicas.replica import Replica
-from service.schemas.reports.explanations import (
-    ActionFeature,
-    ExplainAnswer,
-    ExplainedAction,
-    ExplainedFeature,
-    ExplainRequest,
-)
-from service.wording.values import counted
+from service.schemas.reports import ActionFeature, ExplainAnswer, ExplainedAction, ExplainedFeature, ExplainRequest
 
 _NUMBER_COST = 100
 """Cost of writing one number of the answer, in multiply-adds."""

@@ -5,34 +5,50 @@ from functools import partial
 from typing import Literal
 
 from service.environment import Environment
+from service.error_messages.values import quoted, shown
 from service.errors import (
     BrokenPredictionError,
     FeedbackConflictError,
     HistoryLostError,
+    InconsistentFeedbackError,
+    LabelNeededError,
     NewerVersionError,
     NotActivatedError,
     OtherHistoryError,
     PredictionExpiredError,
     PredictionNotFoundError,
+    UnknownLabelError,
     WagerError,
 )
-from service.input_errors import (
-    InconsistentFeedbackError,
-    LabelNeededError,
-    UnknownLabelError,
-)
-from service.models.closing import reward_refused
 from service.models.model import Model
+from service.models.policies import reward_refused
 from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.prediction_id import wire_form
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
-from service.schemas.plain_bodies import GivenFeedback
-from service.schemas.rounds import FeedbackAnswer
-from service.store.base import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
+from service.schemas.fast_decoders import GivenFeedback
+from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer
 from service.store.records.outcomes import Outcome
-from service.wording.values import quoted, shown
+from service.store.values import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
+
+
+async def activate(model: Model, environment: Environment, request: ActivateRequest) -> ActivateAnswer:
+    """Activate a prediction.
+
+    Raises:
+        WagerError: if it is unknown, expired or unreadable, or the store fails.
+    """
+    text = str(request.prediction_id)
+    status = await environment.store.activate(request.prediction_id, model.key.incarnation, environment.now())
+    if status is FeedbackStatus.RECORDED:
+        return ActivateAnswer(text, "activated")
+    if status is FeedbackStatus.DUPLICATE:
+        return ActivateAnswer(text, "duplicate")
+    error, detail, field = REFUSALS[status]
+    refusal: WagerError = error(detail.format(id=quoted(text)), field)
+    raise refusal
+
 
 _AT_ONCE = 2
 """Batches in flight. The store joins one while the worker answers the other."""

@@ -7,18 +7,16 @@ from functools import partial
 from service.choice.requests import PredictionRequest
 from service.compute import INLINE_COST
 from service.environment import Environment
-from service.errors import PredictionConflictError, StoreUnavailableError, WagerError
-from service.input_errors import InvalidInputError
-from service.models.closing import keep_seconds
+from service.errors import InvalidInputError, PredictionConflictError, StoreUnavailableError, WagerError
 from service.models.model import Model
+from service.models.policies import keep_seconds
 from service.per_item import apply_to_valid, attempt_each, indices_of
-from service.replicas.folding.reading import TYPICAL_NONZEROS
 from service.replicas.replica import Replica
+from service.replicas.tails import TYPICAL_NONZEROS
 from service.replicas.upkeep import Upkeep
 from service.rounds.answering import answer, answer_repeated, answering_cost
-from service.rounds.deciding import Basis, Decided, chance_of, decide
+from service.rounds.deciding import Basis, Decided, ImpossibleDecisionsError, chance_of, decide, without_impossible
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
-from service.rounds.isolation import ImpossibleDecisionsError, without_impossible
 from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Head, Seen, Tail
 from service.tuples import named_tuples

@@ -8,15 +8,13 @@ from typing import TypeAlias, TypeVar
 
 from service import request_context
 from service.choice.requests import PredictionRequest
-from service.errors import ModelNotFoundError, WagerError
-from service.input_errors import BatchTooLargeError, InvalidInputError, RewardNotAloneError
+from service.error_messages.values import counted, shown
+from service.errors import BatchTooLargeError, InvalidInputError, ModelNotFoundError, RewardNotAloneError, WagerError
 from service.per_item import apply_to_valid, attempt_each, indices_of
-from service.rounds.session import ModelSession
-from service.rounds.session_cache import SessionCache
-from service.schemas.plain_bodies import GivenFeedback
-from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
+from service.rounds.sessions import ModelSession, SessionCache
+from service.schemas.fast_decoders import GivenFeedback
+from service.schemas.reports import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
-from service.wording.values import counted, shown
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item")

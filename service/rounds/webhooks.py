@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook
 
-from service.errors import SignatureError
-from service.input_errors import InvalidInputError
+from service.error_messages.json_text import HalfPairError, check_pairs, syntax_error, unreadable
+from service.error_messages.values import shown
+from service.errors import InvalidInputError, SignatureError
 from service.schemas.rounds import FeedbackRequest
-from service.wording.bad_json import syntax_error, unreadable
-from service.wording.surrogates import HalfPairError, check_pairs
-from service.wording.values import shown
 
 TOLERANCE_SECONDS = 300
 """Maximum difference between a signature's timestamp and now. A replay within it is a duplicate and counts once."""

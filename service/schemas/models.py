@@ -1,27 +1,155 @@
 """Schemas of models. Requests are strict: no coercions, no NaN or infinities, no unknown fields."""
 
+from copy import copy
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     FailFast,
     Field,
     StringConstraints,
+    Tag,
+    create_model,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticUndefined
 
 from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features, no_features
-from service.schemas.labels import MOST_LABELS, Label, several
-from service.schemas.policies import Policies
+from service.error_messages.patterns import NAME
+from service.error_messages.values import quoted, shown
 from service.schemas.problems import Problem
 from service.strict_body import Body
-from service.wording.patterns import NAME
-from service.wording.values import shown
+
+Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+MOST_LABELS = 100_000
+"""Maximum labels of a model, retired ones included."""
+
+
+def several(labels: list[str]) -> list[str]:
+    """Check that there are two labels or more, and that they differ; return them.
+
+    Raises:
+        PydanticCustomError: of type `too_few_labels` or `duplicate_labels`.
+    """
+    if len(labels) < 2:
+        message = "got {given}; a model needs at least 2 labels"
+        raise PydanticCustomError("too_few_labels", message, {"given": shown(labels)})
+    return unique(labels)
+
+
+def unique(labels: list[str]) -> list[str]:
+    """Check that labels differ; return them.
+
+    Raises:
+        PydanticCustomError: of type `duplicate_labels`.
+    """
+    seen: set[str] = set()
+    for label in labels:
+        if label in seen:
+            message = "got {label} twice; must be unique"
+            raise PydanticCustomError("duplicate_labels", message, {"label": quoted(label)})
+        seen.add(label)
+    return labels
+
+
+class ExpiryReward(Body):
+    """A reward for predictions that expire without feedback."""
+
+    reward: Annotated[float, Field(ge=0, le=1)]
+    """The reward, for models whose learner accepts rewards."""
+
+
+def _form_of(given: object) -> str:
+    return "object" if isinstance(given, (dict, ExpiryReward)) else "word"
+
+
+OnExpiry = Annotated[
+    Annotated[Literal["drop", "incorrect"], Tag("word")] | Annotated[ExpiryReward, Tag("object")],
+    Discriminator(_form_of),
+]
+
+
+class FixedLabel(Body):
+    """A holdout that always answers one label."""
+
+    label: Label
+
+
+def _kind_of_policy(given: object) -> str:
+    return "label" if isinstance(given, (dict, FixedLabel)) else "name"
+
+
+class Holdout(Body):
+    """A share of the requests that another policy answers, to compare it with the learner, which ignores them."""
+
+    fraction: Annotated[float, Field(gt=0, lt=1)]
+    """The share of the requests, chosen at random."""
+    policy: Annotated[
+        Annotated[Literal["uniform", "baseline"], Tag("name")] | Annotated[FixedLabel, Tag("label")],
+        Discriminator(_kind_of_policy),
+    ]
+    """`uniform` draws an eligible label, `baseline` answers the baseline in the request, and an object with `label`
+    answers this label, or draws an eligible one if it is not eligible."""
+
+
+class Freshness(Body):
+    """How new the state of a prediction is."""
+
+    max_lag_seconds: Annotated[float, Field(ge=0, le=60)] = 0.0
+    """A prediction includes every round that was acknowledged more than this time before its request. 0 means every
+    round that was acknowledged before the request. Changes of the model are never late."""
+
+
+SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 366 * 86_400.0
+"""Seconds."""
+
+
+class Policies(Body):
+    """The policies of a model. `PATCH /models/{name}` can change each of them."""
+
+    window_seconds: Annotated[float, Field(ge=SHORTEST_WINDOW, le=LONGEST_WINDOW)] = 86_400.0
+    """How long a prediction accepts feedback. A request that sets `on_expiry` to other than `drop` must give it: choose
+    the time within which nearly all feedback arrives, such as 95 % of the clicks. A model that had such an `on_expiry`
+    keeps its window."""
+    late_feedback: Literal["reject", "accept"] = "reject"
+    """Whether to accept feedback after the window, until the prediction is deleted one hour later."""
+    on_expiry: OnExpiry = "drop"
+    """What a prediction without feedback becomes when its window closes: no round, or a round that is incorrect or has
+    this reward. If clients only report successes, such as clicks, use `incorrect`. A request that sets or changes it
+    sets `learn` as well, unless it gives `learn`."""
+    learn: Literal["on_arrival", "at_window_close"] = "on_arrival"
+    """When feedback becomes a round. At window close, feedback that arrives early has no advantage over silence, so it
+    is the default of a request that sets `on_expiry` to other than `drop`. With `on_arrival`, such a model follows
+    clicks for a whole window before it learns from silence, and has a warning."""
+    retain_rounds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 100_000
+    """The minimum number of latest rounds that the log keeps, for reading and replay."""
+    retain_seconds: Annotated[float, Field(ge=60, le=100 * 366 * 86_400)] | None = None
+    """How long the log keeps a round at most, for contexts with personal data; by default as long as `retain_rounds`
+    says. Rounds go within two minutes, but the last one stays until another follows."""
+    mode: Literal["online", "logging", "frozen"] = "online"
+    """`online` answers and learns. `logging` draws from the `policy` of the request, or uniformly, and learns. `frozen`
+    answers and records rounds, but does not learn from them."""
+    holdout: Annotated[Holdout | None, Field(examples=[None])] = None
+    """A share of the requests that another policy answers; null for none."""
+    freshness: Freshness = Freshness()
+    """How new the state of a prediction is. Several workers serve a model with much traffic at a lower cost if its
+    predictions may lag."""
+
+
+POLICIES = tuple(Policies.model_fields)
+"""The names of the policies."""
+
+
+def policies_of(model: Policies) -> dict[str, Any]:
+    """Return the values of the policies, by name."""
+    return {name: getattr(model, name) for name in POLICIES}
+
 
 ModelName = Annotated[
     str,
@@ -212,3 +340,65 @@ class ModelList(Answer):
     models: list[ModelSummary | UnreadableModel]
     next_cursor: str | None
     """The `cursor` of the next page; null on the last page."""
+
+
+class LearnerDescription(Answer):
+    """A learner with its defaults: its guarantee, the norm it needs, and the JSON Schema of its hyperparameters."""
+
+    algorithm: str
+    answer: Literal["label", "level", "label-set", "ranking"]
+    """The kind of answer: one label; one label of an ordered list; a set of labels; all labels, ranked."""
+    summary: str
+    guarantee: str
+    """The proven bound for the default hyperparameters. `GET /models/{name}` has a model's bound. It assumes that every
+    label is eligible in every round, and that no label was added."""
+    norm: Literal["none", "unit", "scale", "reject"]
+    """The default of `features.norm` for new models."""
+    intercept: bool
+    """Whether the learner allows an intercept; the default of `features.intercept` for new models."""
+    norm_bound_on: Literal["length", "entries"]
+    """What `norm_bound` limits: the Euclidean norm of a context, or the magnitude of each number."""
+    accepts_rewards: bool
+    """Whether feedback may have a `reward` between 0 and 1."""
+    labels_grow: bool
+    """Whether labels can be added to a model."""
+    recommended: bool
+    hyperparameters: dict[str, Any]
+
+
+class LearnerList(Answer):
+    """All learners."""
+
+    learners: list[LearnerDescription]
+
+
+_DifferentLabels = Annotated[list[Label], FailFast(), Field(max_length=MOST_LABELS), AfterValidator(unique)]
+
+
+class LabelChanges(Body):
+    """Labels to add and to retire. Retired labels are never answered again, and their names are never used again."""
+
+    add: _DifferentLabels = Field(default=[])
+    """New labels, for a learner whose labels can grow."""
+    retire: _DifferentLabels = Field(default=[])
+    """Labels of the model. At least 2 others remain."""
+
+
+class _PatchFields(Body):
+    """Changes of a model. Fields that are left out stay as they are."""
+
+    labels: LabelChanges | None = None
+
+
+def _optional(name: str) -> Any:
+    """Return the type and the field of a policy that a request may leave out."""
+    field = copy(Policies.model_fields[name])
+    field.default, field.default_factory = PydanticUndefined, lambda: None
+    return Policies.model_fields[name].annotation, field
+
+
+if TYPE_CHECKING:
+    ModelPatch = _PatchFields
+else:
+    _policies = {name: _optional(name) for name in Policies.model_fields}
+    ModelPatch = create_model("ModelPatch", __base__=_PatchFields, __doc__=_PatchFields.__doc__, **_policies)

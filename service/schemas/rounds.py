@@ -1,24 +1,75 @@
-"""Schemas of predictions, feedback and rounds."""
+"""Schemas of predictions, feedback, rounds and imported rounds."""
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
     ConfigDict,
     Field,
+    GetPydanticSchema,
     SkipValidation,
 )
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from service.actions.definition import GivenActions
+from service.actions.definition import ActionId, GivenActions
 from service.contexts.kind import without_default
 from service.contexts.registry import GivenContext, ShownContext
-from service.schemas.ids import GivenId, QualifiedId
-from service.schemas.labels import MOST_LABELS, Label, unique
-from service.schemas.models import _DESCRIBED, Answer, ModelName
+from service.error_messages.patterns import GIVEN_ID, LEAST_PROPENSITY, QUALIFIED_ID, SOURCE
+from service.error_messages.values import shown
+from service.prediction_id import PredictionId
+from service.schemas.models import _DESCRIBED, MOST_LABELS, Answer, Label, ModelName, unique
 from service.schemas.problems import Problem
 from service.strict_body import Body, FirstError
+
+_OURS = re.compile(r"(^|:)~[^:]*\Z")
+
+
+def _not_ours(given: Any) -> Any:
+    if isinstance(given, str) and _OURS.search(given):
+        message = "got {given}; ids that begin with ~ are reserved for the service"
+        raise PydanticCustomError("reserved_id", message, {"given": shown(given)})
+    return given
+
+
+def _parse_given(text: str) -> PredictionId:
+    return PredictionId.parse(text if ":" in text else f":{text}")
+
+
+def _parsed(parse: Callable[[str], PredictionId], pattern: str) -> CoreSchema:
+    text, written = core_schema.str_schema(pattern=pattern), core_schema.to_string_ser_schema()
+    return core_schema.no_info_after_validator_function(parse, text, serialization=written)
+
+
+def _qualified(*_: Any) -> CoreSchema:
+    return _parsed(PredictionId.parse, QUALIFIED_ID)
+
+
+def _given(*_: Any) -> CoreSchema:
+    return _parsed(_parse_given, GIVEN_ID)
+
+
+QualifiedId = Annotated[
+    PredictionId,
+    GetPydanticSchema(_qualified),
+    Field(description="`<model>:<id>`, as `/predict` returns it."),
+]
+GivenId = Annotated[
+    PredictionId,
+    GetPydanticSchema(_given),
+    BeforeValidator(_not_ours),
+    Field(
+        description="Your own id, unique within the model, optionally after `<model>:`. It must not begin with `~`, "
+        "which marks ids of the service."
+    ),
+]
+"""The parsed id's `model` is empty if the request leaves it out."""
+
 
 _Eligible = Annotated[list[Label], FirstError(), Field(min_length=1, max_length=MOST_LABELS), AfterValidator(unique)]
 
@@ -271,3 +322,80 @@ class PredictionLine(Answer):
     predicted_at: datetime
     expires_at: datetime
     """When the feedback window closes."""
+
+
+Source = Annotated[str, Field(min_length=1, max_length=200, pattern=SOURCE)]
+
+_ImportedEligible = Annotated[
+    list[ActionId], FirstError(), Field(min_length=1, max_length=MOST_LABELS), AfterValidator(unique)
+]
+
+
+class ImportRound(Body):
+    """A complete round: a context, an answer with its propensity, and its outcome; or a context and its true label."""
+
+    context: Annotated[GivenContext, Field(json_schema_extra=without_default)] = None
+    """As in `POST /predict`."""
+    actions: GivenActions | None = None
+    """The actions to choose from, for a model with actions."""
+    eligible: _ImportedEligible | None = None
+    """The labels or actions that could be chosen; by default all that are not retired."""
+    label: ActionId | None = None
+    """The label, or the id of the action, that was chosen. If it is left out, the model draws one itself, and
+    `true_label` says whether it is right."""
+    propensity: Annotated[float, Field(ge=LEAST_PROPENSITY, le=1)] | None = None
+    """The probability with which the label was chosen; needed with `label`."""
+    correct: bool | None = None
+    """Whether the label was right."""
+    reward: Annotated[float | None, Field(ge=0, le=1)] = None
+    """How good the label was, in the place of `correct` and `true_label`."""
+    true_label: ActionId | None = None
+    """The label or action that was right. It determines `correct`."""
+    at: Annotated[AwareDatetime, Field(strict=False)] | None = None
+    """When the label was chosen; by default now."""
+    holdout: bool = False
+    """Whether the round is for evaluation only: the model does not learn from it. Only with `label`."""
+
+
+class ImportRequest(Body):
+    """Consecutive rounds of a source, such as a file."""
+
+    source: Source
+    """What distinguishes the source from all others of the model, such as a digest of the file."""
+    offset: Annotated[int, Field(ge=0, le=2**53)]
+    """The number of rounds of the source before these."""
+    rounds: Annotated[list[ImportRound], FirstError(), Field(min_length=1)]
+    """All of them are checked before the first is imported."""
+
+
+@dataclass
+class ImportAnswer:
+    """The progress of an import."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+
+    source: str
+    status: Literal["recorded", "duplicate"]
+    """`duplicate` if every round of the request had been imported before."""
+    imported: int
+    """The number of rounds that this request imported."""
+    position: int
+    """The number of rounds imported from the source so far: the `offset` of the next request."""
+    rounds_seen: int
+    """The number of rounds in the log."""
+
+
+class ImportedSource(Answer):
+    """The progress of one source."""
+
+    source: str
+    position: int
+    """The number of rounds imported from it so far: the `offset` of the next request."""
+    at: datetime
+    """When the last request named it."""
+
+
+class ImportList(Answer):
+    """The sources of imported rounds, the last used one first; at most 100."""
+
+    imports: list[ImportedSource]

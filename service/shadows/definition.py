@@ -5,14 +5,13 @@ from typing import Any
 import pydantic
 
 from learners.base import AnyLearner
-from service.errors import NewerVersionError, StoreCorruptError
-from service.input_errors import ShadowLearnerError
+from service.error_messages.values import quoted
+from service.errors import NewerVersionError, ShadowLearnerError, StoreCorruptError
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model, new_model
 from service.schemas.models import LearnerChoice
-from service.store.shadow_store import StoredShadow
+from service.store.base import StoredShadow
 from service.strict_body import Body
-from service.wording.values import quoted
 
 
 class Definition(Body):

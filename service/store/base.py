@@ -7,26 +7,360 @@ cannot write to its disk. Each method documents its other errors. After a writin
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeAlias
 
 from service.errors import OpenPredictionsFullError
-from service.store.closing_store import ClosingStore
-from service.store.copies import CopyStore
-from service.store.damage import Damage, DamageRecord
-from service.store.feedback import Feedback as Feedback  # noqa: PLC0414  imported from here as well
-from service.store.feedback import FeedbackResult as FeedbackResult  # noqa: PLC0414
-from service.store.feedback import FeedbackRules as FeedbackRules  # noqa: PLC0414
-from service.store.feedback import FeedbackStatus as FeedbackStatus  # noqa: PLC0414
-from service.store.figures import ModelStats as ModelStats  # noqa: PLC0414  imported from here as well
-from service.store.figures import PublishedStatistics as PublishedStatistics  # noqa: PLC0414  imported from here as well
-from service.store.figures import StoreLoad as StoreLoad  # noqa: PLC0414  imported from here as well
-from service.store.figures import StoreReadiness as StoreReadiness  # noqa: PLC0414  imported from here as well
-from service.store.import_store import ImportStore
-from service.store.kept_store import KeptStore
-from service.store.kept_store import Snapshot as Snapshot  # noqa: PLC0414  imported from here as well
-from service.store.retention_store import RetentionStore
-from service.store.shadow_store import ShadowStore
+from service.prediction_id import PredictionId
 from service.store.stored_models import NO_POLICIES, ListedModel, ModelKey, ModelPage, StoredModel, StoredPolicies
+from service.store.values import (
+    Damage,
+    DamageRecord,
+    Feedback,
+    FeedbackResult,
+    FeedbackRules,
+    FeedbackStatus,
+    ModelStats,
+    PublishedStatistics,
+    StoreLoad,
+    StoreReadiness,
+)
+
+MOST_SOURCES = 100
+"""Maximum sources per model whose positions are kept: those that were used last."""
+
+
+class ImportBlock(NamedTuple):
+    """Predictions to import together, and their outcomes."""
+
+    id: str
+    record: bytes
+    outcomes: bytes  # for each prediction: the reward as a float64, the encoded truth (every bit 1 if unknown)
+
+
+class ImportPart(NamedTuple):
+    """Consecutive rounds of a source, to append to the log together or not at all."""
+
+    source: str
+    place: int  # the number of rounds before them in the source
+    size: int  # the number of rounds
+    blocks: Sequence[ImportBlock]
+    digest: bytes  # of the history that the records take into account
+
+
+class Imported(NamedTuple):
+    """The result of an import."""
+
+    position: int  # the number of rounds imported from the source so far
+    round_count: int  # total rounds in the log
+    change_count: int  # total changes in the log
+    appended: bool  # whether this call appended the rounds
+
+
+class ImportedSource(NamedTuple):
+    """A source of imported rounds."""
+
+    source: str
+    position: int
+    at: float  # when it was used last, in seconds since the epoch
+
+
+class ImportStore(Protocol):
+    """Imports rounds, each exactly once. Each change is atomic."""
+
+    async def import_rounds(self, key: ModelKey, part: ImportPart, now: float) -> Imported:
+        """Append rounds to the log if exactly the rounds before them have been imported from their source.
+
+        Otherwise, or if the model has changed, nothing is appended. Repeating a call appends nothing further.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            StoreCorruptError: if its counters, its log or the position are damaged.
+        """
+
+    async def read_imports(self, key: ModelKey) -> list[ImportedSource]:
+        """Return the sources of imported rounds, the last used one first.
+
+        Raises:
+            StoreCorruptError: if a position is damaged.
+        """
+
+
+MOST_KEPT = 20
+"""Maximum kept snapshots of a model."""
+
+
+class Snapshot(NamedTuple):
+    """The state after the first rounds and changes of the log, and the statistics of these rounds."""
+
+    round_count: int
+    state: bytes | memoryview
+    last_at: bytes | None = None  # mark of the last entry (`service.store.log_entries`); None if unknown
+    statistics: bytes = b""
+    damage: int = 0  # version of the damage record taken into account
+    change_count: int = 0
+    digest: bytes = b""  # of the history up to these changes
+
+
+class KeptNote(NamedTuple):
+    """What the list of a model's kept snapshots says about one of them."""
+
+    id: str
+    round_count: int
+    change_count: int
+    at: float  # seconds since the epoch
+    by: str | None = None  # the id of the API key
+    note: str = ""
+    bytes: int = 0  # of the state
+    learner: str = ""  # JSON of the learner that the state belongs to; "" for that of the model after `change_count`
+
+
+class Keeping(StrEnum):
+    """What became of a snapshot to keep or to drop."""
+
+    DONE = "done"
+    THERE = "there"  # a snapshot has this id
+    FULL = "full"  # the model has `MOST_KEPT` snapshots
+    STALE = "stale"  # the log, its damage or the history differ from what the caller has seen
+    NEEDED = "needed"  # the log has a change that needs the snapshot
+    ABSENT = "absent"  # no snapshot has this id
+
+
+class KeptStore(Protocol):
+    """Keeps snapshots. A kept snapshot never changes, and stays until it is dropped or its model is deleted."""
+
+    async def keep_snapshot(self, key: ModelKey, note: KeptNote, snapshot: Snapshot) -> Keeping:
+        """Keep a snapshot of this log under an id: `DONE`, `THERE`, `FULL` or `STALE`.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def list_kept(self, key: ModelKey) -> Sequence[KeptNote]:
+        """Return the notes of all kept snapshots, oldest first; none if the model is gone.
+
+        Raises:
+            NewerVersionError: if a newer version wrote one.
+            StoreCorruptError: if one cannot be read.
+        """
+
+    async def load_kept(self, key: ModelKey, id_: str) -> Snapshot | None:
+        """Return a kept snapshot; None if there is none with this id.
+
+        Raises:
+            NewerVersionError: if a newer version wrote it.
+            DamagedSnapshotError: if it is damaged.
+        """
+
+    async def drop_kept(self, key: ModelKey, id_: str, digest: bytes, needed_by: int) -> Keeping:
+        """Drop a kept snapshot: `DONE`, `ABSENT`, `NEEDED` or `STALE`.
+
+        Args:
+            key: the model.
+            id_: the snapshot.
+            digest: of the history that the caller has read.
+            needed_by: the number of the last change in it that names the snapshot; 0 if none does. It is needed while
+                the log has this change.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+
+class Counts(NamedTuple):
+    """What a model has counted in its rounds."""
+
+    correct: int = 0
+    partial: float = 0.0  # sum of the rewards between 0 and 1
+    expired: int = 0
+
+
+class ModelCopy(NamedTuple):
+    """A model to create with the state of another one."""
+
+    definition: str  # JSON, before any change
+    history: tuple[str, ...]  # every change as JSON, oldest first; the last one says where the model comes from
+    summary: str
+    snapshot: Snapshot  # after all of these changes
+    counts: Counts
+    policies: StoredPolicies = NO_POLICIES
+    imports: tuple[ImportedSource, ...] = ()  # where the imports of the rounds in the state are
+
+
+class CopyStore(Protocol):
+    """Creates models with a state."""
+
+    async def create_copy(self, key: ModelKey, copy: ModelCopy, now: float) -> bool:
+        """Store a new model whose log begins after the rounds of a snapshot, with the last change of its history.
+
+        Nothing is visible until all of it is stored.
+
+        Returns:
+            False if the name is taken. Creating the same incarnation again returns True.
+        """
+
+
+class Closed(NamedTuple):
+    """The result of closing expired predictions of a model."""
+
+    newest_round: int  # the number of the last round appended; 0 if there was none
+    more: bool  # whether expired predictions remain
+
+
+class ClosingStore(Protocol):
+    """Activates predictions and closes expired ones. Each change is atomic."""
+
+    async def activate(self, prediction: PredictionId, incarnation: str, now: float) -> FeedbackStatus:
+        """Let a prediction take feedback.
+
+        Returns:
+            `recorded`, `duplicate` if it took feedback before, `expired`, `unknown`, `broken` or `newer-version`.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def watch_closing(self, models: Sequence[ModelKey]) -> None:
+        """List models among those that close expired predictions. Listing them again changes nothing."""
+
+    async def claim_due(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:
+        """Return up to `limit` models whose predictions may have expired, and reserve them for some seconds.
+
+        The clock is that of the store, plus `offset` seconds.
+        """
+
+    async def close_expired(self, key: ModelKey, offset: float, most_blocks: int) -> Closed:
+        """Close expired predictions of one model: by the feedback that waits, or by the model's rule.
+
+        Each makes one round at most. The clock is that of the store, plus `offset` seconds.
+
+        Args:
+            key: the model. If it is gone, it is no longer listed.
+            offset: seconds to add to the clock of the store.
+            most_blocks: after this number of blocks, the call returns. The model is then still due.
+
+        Raises:
+            StoreCorruptError: if the model is damaged.
+        """
+
+    async def put_off_closing(self, key: ModelKey, offset: float, seconds: float) -> None:
+        """Let a model be due after some seconds, for example because it cannot be read."""
+
+
+class RetentionStore(Protocol):
+    """Trims logs of models with `retain_seconds`. Each change is atomic."""
+
+    async def watch_retention(self, models: Sequence[ModelKey]) -> None:
+        """List models among those with `retain_seconds`. Listing them again changes nothing."""
+
+    async def claim_old(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:
+        """Return up to `limit` models that may have rounds to trim, and reserve them for some seconds.
+
+        The clock is that of the store, plus `offset` seconds.
+        """
+
+    async def forget_old(self, key: ModelKey, offset: float) -> bool:
+        """Trim rounds older than the model's `retain_seconds`, except the last ones of the snapshot and of the log.
+
+        Returns:
+            Whether rounds that are too old remain because the snapshot does not include them.
+        """
+
+
+KEPT_FOR_SHADOWS = 100_000
+"""Most rounds that a log keeps for shadows that have not folded them. A shadow that lags more begins again."""
+
+
+class StoredShadow(NamedTuple):
+    """A shadow as stored."""
+
+    name: str
+    id: str  # differs whenever its learner is replaced
+    slot: int  # names the key of its snapshot
+    text: str  # JSON: see `service.shadows.definition`
+    since_rounds: int  # its fold begins after these rounds of the log,
+    since_changes: int  # and after these changes
+    rounds: int | None  # in its snapshot; None without one
+    restarts: int = 0  # how often it had to begin again
+
+    @property
+    def folded(self) -> int:
+        """The number of rounds of the log up to which it has folded, in its snapshot."""
+        return self.since_rounds if self.rounds is None else self.rounds
+
+
+class ShadowStore(Protocol):
+    """The shadows of models. Each change is atomic."""
+
+    async def put_shadow(self, key: ModelKey, name: str, id_: str, text: str) -> bool:
+        """Give a model a shadow, or an existing shadow another learner; return False if it has too many others.
+
+        Its fold begins with the oldest round of the log. Repeating the call with the same id changes nothing.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def read_shadows(self, key: ModelKey) -> list[StoredShadow]:
+        """Return the shadows of a model in the order of their names.
+
+        Raises:
+            StoreCorruptError: if they cannot be read.
+        """
+
+    async def drop_shadow(self, key: ModelKey, name: str) -> bool:
+        """Remove a shadow; return whether it existed.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def load_shadow(self, key: ModelKey, shadow: StoredShadow) -> Snapshot | None:
+        """Return the snapshot of a shadow, or None; raise as `Store.load_snapshot` does."""
+
+    async def read_comparison(self, key: ModelKey, shadow: StoredShadow) -> bytes:
+        """Return the comparison in the snapshot of a shadow, without its state; b"" without a snapshot."""
+
+    async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: Snapshot) -> int | None:
+        """Store a snapshot of a shadow if it is newer than the stored one; its statistics are the comparison.
+
+        Returns:
+            The number of rounds in the snapshot that is now stored; None if the shadow is gone or has another learner.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def hold_rounds(self, key: ModelKey, rounds: int, change_count: int) -> None:
+        """Keep the rounds after the first `rounds` in the log until a snapshot has seen `change_count` changes.
+
+        At most `KEPT_FOR_SHADOWS` rounds are kept. A later call replaces an earlier one.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def restart_shadow(self, key: ModelKey, shadow: StoredShadow) -> None:
+        """Let a shadow begin again with the oldest round of the log, unless its snapshot has changed since.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def watch_shadows(self, models: Sequence[ModelKey]) -> None:
+        """List models among those with shadows. Listing them again changes nothing."""
+
+    async def claim_shadows(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:
+        """Return up to `limit` models whose shadows are due, and reserve them for some seconds.
+
+        The clock is that of the store, plus `offset` seconds.
+        """
+
+    async def put_off_shadows(self, key: ModelKey, offset: float, seconds: float) -> None:
+        """Let the shadows of a model be due in some seconds."""
+
+    async def unwatch_shadows(self, key: ModelKey) -> None:
+        """Undo `watch_shadows` for one model, which has no shadows."""
 
 
 class LogEntry(NamedTuple):

@@ -56,7 +56,7 @@ def model(name: str) -> str:
     between 0 and 1, and `expired` the number of rounds that no feedback made. `open_bytes` is the sum of the fields
     `open:<moment>`, the bytes of open predictions by the moment at which they are released at the latest;
     `predictions_refused` counts those that would have exceeded their maximum. `closing` is the rule for closing expired
-    predictions (`service.models.closing`), if they are closed, and `retention` is `retain_seconds`, if it is set.
+    predictions (`service.models.policies`), if they are closed, and `retention` is `retain_seconds`, if it is set.
     """
     return f"wager:{{{name}}}:model"
 
@@ -74,7 +74,7 @@ def snapshot(name: str, incarnation: str) -> str:
     """Return the key of a snapshot's hash.
 
     Fields: the numbered parts of the state, and version, rounds, changes, digest, tally, at, check. `tally` holds the
-    statistics. `at` is in seconds since the epoch on the store's clock. `service.store.snapshots.parts` defines
+    statistics. `at` is in seconds since the epoch on the store's clock. `service.store.redis.snapshot_parts` defines
     `check`. If the snapshot cannot be read, also `damaged`.
     """
     return f"wager:{{{name}}}:{incarnation}:snapshot"
@@ -86,7 +86,7 @@ def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
 
 
 def kept(name: str, incarnation: str) -> str:
-    """Return the key of the list of a model's kept snapshots, a hash: what `service.store.kept_store` says, by id."""
+    """Return the key of the list of a model's kept snapshots, a hash: what `service.store.base` says, by id."""
     return f"wager:{{{name}}}:{incarnation}:kept"
 
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from service.errors import StoreCorruptError
 from service.store.base import ChangeEntry, LogEntry
-from service.store.damage import Damage
 from service.store.records.layout import ROUND, digits_of
-from service.store.records.parts import LogRows
+from service.store.records.optional_fields import LogRows
 from service.store.records.records import RecordFormat
+from service.store.values import Damage
 
 _BLOCK = re.compile(r"[\x21-\x7e]+")
 _MOMENT, _NUMBER = ROUND.place("feedback_at"), ROUND.place("round")

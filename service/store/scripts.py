@@ -4,7 +4,7 @@ import hashlib
 from importlib import resources
 from typing import NamedTuple
 
-from service.store.records.lua_prelude import lua_prelude
+from service.store.records.layout import lua_prelude
 
 
 class Script(NamedTuple):

@@ -50,7 +50,7 @@ class ModelKey(NamedTuple):
 class StoredPolicies(NamedTuple):
     """The policies of a model that the store follows without a worker."""
 
-    closing: str = ""  # its rule for closing expired predictions (`service.models.closing`); "" if they are not closed
+    closing: str = ""  # its rule for closing expired predictions (`service.models.policies`); "" if they are not closed
     retention: str = ""  # `retain_seconds`; "" for none
     resting: str = ""  # replaces an earlier `closing` if a change empties it: open predictions must still be closed
 

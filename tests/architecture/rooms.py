@@ -5,10 +5,10 @@ _MACHINERY = (
     f"{_GROUND} learners.kernels learners.context_checks learners.checks learners.checked_learner "
     "learners.compiled_learner"
 )
-_ERRORS = "service.errors service.input_errors"
+_ERRORS = "service.errors service.errors"
 _WORDS = (
     f"{_ERRORS} service.schemas service.request_context service.strict_body service.actions "
-    "service.contexts service.prediction_id service.tuples service.wording"
+    "service.contexts service.prediction_id service.tuples service.error_messages"
 )
 _STORE = "service.store service.store.records"
 
@@ -52,19 +52,19 @@ ROOMS: dict[str, str] = {
     "learners.__main__": "learners.warming",
     # service: vocabulary and shared helpers
     "service": "",
-    "service.input_errors": "service.errors",
+    "service.errors": "service.errors",
     "service.errors": "",
     "service.request_context": "",
     "service.strict_body": "service.errors",
     "service.prediction_id": "learners.base",
-    "service.wording": "",
+    "service.error_messages": "",
     "service.schemas": (
         "service.errors service.strict_body service.prediction_id service.actions service.contexts service.tuples "
-        "service.wording"
+        "service.error_messages"
     ),
     "service.tuples": "",
     "service.processes": "",
-    "service.draining": "",
+    "service.processes": "",
     "service.per_item": "service.errors",
     "service.compute": "service.errors service.request_context",
     # the store
@@ -79,12 +79,12 @@ ROOMS: dict[str, str] = {
     ),
     "service.store.embedded": "service.errors service.processes",
     # use cases
-    "service.contexts": f"{_ERRORS} service.strict_body service.wording {_STORE} learners.base",
+    "service.contexts": f"{_ERRORS} service.strict_body service.error_messages {_STORE} learners.base",
     "service.actions": (
-        f"{_ERRORS} service.strict_body service.wording service.contexts {_STORE} learners.base learners.actions"
+        f"{_ERRORS} service.strict_body service.error_messages service.contexts {_STORE} learners.base learners.actions"
     ),
     "service.environment": "service.compute service.models service.store",
-    "service.access": f"{_ERRORS} service.wording service.environment service.store service.store.access",
+    "service.access": f"{_ERRORS} service.error_messages service.environment service.store service.store.access",
     "service.models": (
         f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.answers learners.mathematics learners.new_models "
         "learners.registry service.choice service.compute"
@@ -98,76 +98,76 @@ ROOMS: dict[str, str] = {
         "service.compute service.models"
     ),
     "service.shadows": (
-        f"{_ERRORS} service.schemas service.strict_body service.wording {_STORE} {_GROUND} learners.codec "
+        f"{_ERRORS} service.schemas service.strict_body service.error_messages {_STORE} {_GROUND} learners.codec "
         "learners.evaluation learners.evaluation.intervals service.compute service.models service.replicas"
     ),
     "service.rounds": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.mathematics service.compute service.environment "
         "service.per_item service.choice service.models service.replicas"
     ),
-    "service.imports": (
+    "service.rounds": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers service.choice service.compute service.environment "
         "service.models service.replicas service.rounds"
     ),
-    "service.visits": f"service.errors service.compute service.environment {_STORE} service.models service.shadows",
-    "service.catalogue": (
+    "service.background": f"service.errors service.compute service.environment {_STORE} service.models service.shadows",
+    "service.registry": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
         "service.environment service.models service.replicas service.shadows"
     ),
-    "service.evaluation": (
+    "service.analytics": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation learners.evaluation.off_policy "
         "service.environment service.models"
     ),
-    "service.evaluation.offline": (
+    "toolkit.evaluation": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.estimators.processes learners.evaluation.off_policy "
-        "service.evaluation service.files service.models service.processes"
+        "service.analytics toolkit.files service.models service.processes"
     ),
     "service.lifecycle": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.codec service service.compute service.environment "
-        "service.models service.replicas service.shadows service.catalogue"
+        "service.models service.replicas service.shadows service.registry"
     ),
-    "service.insight": (
+    "service.analytics": (
         f"{_WORDS} {_STORE} learners.base learners.mathematics learners.evaluation.intervals service.access "
-        "service.compute service.environment service.models service.replicas service.catalogue"
+        "service.compute service.environment service.models service.replicas service.registry"
     ),
-    "service.observability": (f"{_ERRORS} service.request_context service.store service.replicas service.insight"),
+    "service.observability": (f"{_ERRORS} service.request_context service.store service.replicas service.analytics"),
     # the interface
     "service.api.responses": f"{_WORDS} service.choice service.compute service.per_item",
     "service.api.middleware": (
         f"{_WORDS} service.compute service.store service.store.access service.access service.observability "
         "service.api.responses"
     ),
-    "service.api.resources": (
-        f"{_WORDS} service.choice service.store service.compute service.per_item service.catalogue service.evaluation "
-        "service.imports service.insight service.lifecycle service.rounds service.observability service.api.responses "
+    "service.api.routes": (
+        f"{_WORDS} service.choice service.store service.compute service.per_item service.registry service.analytics "
+        "service.rounds service.analytics service.lifecycle service.rounds service.observability service.api.responses "
         "service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.compute service.environment service.catalogue service.evaluation "
-        "service.imports service.insight service.lifecycle service.rounds "
+        "service service.access service.compute service.environment service.registry service.analytics "
+        "service.rounds service.analytics service.lifecycle service.rounds "
         "service.observability "
-        "service.api.responses service.api.middleware service.api.resources"
+        "service.api.responses service.api.middleware service.api.routes"
     ),
     # the top
-    "service.settings": "service.wording service.store.connections",
+    "service.settings": "service.error_messages service.store.connections",
     "service.app": (
-        "learners.warming service.errors service.processes service.draining service.compute "
+        "learners.warming service.errors service.processes service.processes service.compute "
         "service.store service.store.redis service.environment service.access service.models service.rounds "
-        "service.imports service.visits service.catalogue service.insight service.lifecycle service.observability "
+        "service.rounds service.background service.registry service.analytics service.lifecycle service.observability "
         "service.api service.api.middleware service.settings"
     ),
-    "service.files": "service.wording",
-    "service.refolding": (
+    "toolkit.files": "service.error_messages",
+    "toolkit.offline_replay": (
         f"service.errors service.schemas service.contexts {_STORE} learners.base service.models service.replicas"
     ),
-    "service.load.timing": "",
-    "service.load.http": "service.load.timing",
-    "service.load": "service.load.timing service.load.http service.processes service.wording",
+    "toolkit.load.timing": "",
+    "toolkit.load.http": "toolkit.load.timing",
+    "toolkit.load": "toolkit.load.timing toolkit.load.http service.processes service.error_messages",
     "service.commands": (
-        "service service.errors service.wording service.schemas service.processes service.settings service.app "
-        "service.load service.access service.contexts service.evaluation.offline service.files service.refolding "
+        "service service.errors service.error_messages service.schemas service.processes service.settings service.app "
+        "toolkit.load service.access service.contexts toolkit.evaluation toolkit.files toolkit.offline_replay "
         "learners.base learners.estimators learners.evaluation "
-        "service.catalogue service.observability service.api.middleware service.api.responses service.store.redis "
+        "service.registry service.observability service.api.middleware service.api.responses service.store.redis "
         "service.store.embedded"
     ),
     "service.__main__": "service.commands",
@@ -194,23 +194,23 @@ LIBRARIES: dict[str, str] = {
     "cloudevents": "service.rounds.webhooks",
     "prometheus_client": "service.observability",
     "structlog": "service.observability.log_format",
-    "opentelemetry": "service.observability.tracing service.store.redis.traced",
+    "opentelemetry": "service.observability.tracing service.store.redis.open_store",
     "pydantic_settings": "service.settings",
-    "uvicorn": "service.commands.serve service.commands.supervision service.commands.connections",
-    "httptools": "service.load.http",
-    "uvloop": "service.load",
-    "typer": "service.commands service.load.command",
-    "rich": "service.commands service.load",
+    "uvicorn": "service.commands.serve service.commands.serve service.commands.connections",
+    "httptools": "toolkit.load.http",
+    "uvloop": "toolkit.load",
+    "typer": "service.commands toolkit.load.command",
+    "rich": "service.commands toolkit.load",
     "joblib": "learners.estimators.processes",
-    "matplotlib": "learners.estimators.plots service.evaluation.offline.plot",
-    "pyarrow": "service.files",
+    "matplotlib": "learners.estimators.plots toolkit.evaluation.plot",
+    "pyarrow": "toolkit.files",
     "sklearn": "learners.estimators.parameters",
-    "distributed": "service.evaluation.offline.engines",
-    "httpx2": "service.commands.demo service.commands.shared service.commands.tools",
+    "distributed": "toolkit.evaluation.engines",
+    "httpx2": "toolkit.demo toolkit toolkit",
 }
 """The modules and rooms that may import each third-party library."""
 
-_TOP = "service.app service.commands service.environment service.load service.processes"
+_TOP = "service.app service.commands service.environment toolkit.load service.processes"
 _EMBEDDED = "service.store.embedded"
 
 WORLD: dict[str, str] = {

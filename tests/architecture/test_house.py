@@ -11,7 +11,7 @@ from tests.architecture.rooms import EXECUTABLE, LIBRARIES, ROOMS, WORLD
 OWN = ("learners", "service")
 TREE = product()
 
-_WITH_SEEDS = "service.environment", "service.commands", "service.load", "learners.estimators.seeds"
+_WITH_SEEDS = "service.environment", "service.commands", "toolkit.load", "learners.estimators.seeds"
 """The modules and rooms that make random numbers; estimators make them from seeds that their caller gives."""
 
 

@@ -1,10 +1,10 @@
 """The closed loop of the benchmarks sends every request once, counts every answer once, and raises on failures."""
 
 import pytest
+from tests.toolkit.load.world_server import Reply, serving
 
 from benchmarks.traffic import drive, post
-from service.load.http.target import Target
-from tests.service.load.world_server import Reply, serving
+from toolkit.load.client import Target
 
 
 class Echo:

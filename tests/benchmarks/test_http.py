@@ -4,6 +4,7 @@ import os
 import time
 
 import pytest
+from tests.toolkit.load.world_server import Reply, serving
 
 from benchmarks.log_filler import environment, fill, fold, open_session
 from benchmarks.measurements.http import (
@@ -20,11 +21,9 @@ from benchmarks.measurements.http import (
 )
 from benchmarks.server import Server, running_baseline
 from benchmarks.traffic import create_model, feedback, play, predictions
-from service.load.http.client import Client
-from service.load.http.target import Target
 from service.store import keys
-from tests.service.load.world_server import Reply, serving
 from tests.service.wager import Wager
+from toolkit.load.client import Client, Target
 
 ALONE, HOT, MANY = SHAPES
 

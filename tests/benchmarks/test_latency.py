@@ -2,8 +2,7 @@
 
 from benchmarks.measurements.latency import Path, path_rows
 from benchmarks.traffic import feedback_bodies
-from service.load.timing.histogram import Histogram
-from service.load.timing.measured import Measured
+from toolkit.load.timing import Histogram, Measured
 
 
 def path_of(milliseconds: list[int], lag: float = 0.0, not_sent: int = 0) -> Path:

@@ -9,8 +9,7 @@ from benchmarks.server import Server, running
 from benchmarks.soak.load import GUESTS, STEADY, Load, definition
 from benchmarks.soak.samples import Usage, read_usage
 from benchmarks.soak.soak import LAUNCHER, Sample, Soak, rows_of
-from service.load.http.client import Client
-from service.load.http.target import Target
+from toolkit.load.client import Client, Target
 
 CONSTANT = Usage(3e8, 70.0, 9.0, 4e7, 60_000.0, 40_000.0, 1.0)
 

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from service.access.key_admin import KeyAdmin
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.servers import wait_until
 from tests.service.keyed import noise

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.api.pages import dashboard
+from service.api.routes import dashboard
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,10 @@ import pydantic
 from starlette.exceptions import HTTPException
 
 from service.api.responses.bodies import check_text
-from service.errors import SignatureError
-from service.input_errors import InvalidInputError
+from service.errors import InvalidInputError, SignatureError
 from service.rounds.webhooks import Verifier, read_feedback
-from service.schemas.changes import ModelPatch
-from service.schemas.imports import ImportRequest
-from service.schemas.models import ModelDefinition
-from service.schemas.rounds import FeedbackRequest
+from service.schemas.models import ModelDefinition, ModelPatch
+from service.schemas.rounds import FeedbackRequest, ImportRequest
 from service.strict_body import Body
 from tests.fuzz.target import Target
 from tests.service.api.test_webhooks import NOW, SECRET, signed

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
+from tests.toolkit.files.test_readers import CSV, DSJSON
 
-from service.files.columns import Chosen
-from service.files.errors import FileError
-from service.files.opening import open_reader, survey
-from service.files.rows import Shape
 from tests.fuzz.target import Target
-from tests.service.files.test_readers import CSV, DSJSON
+from toolkit.files.columns import Chosen
+from toolkit.files.lines import FileError
+from toolkit.files.readers import open_reader, survey
+from toolkit.files.rows import Shape
 
 _SHAPES = [
     Shape("dense", 2, {"a": 0, "b": 1}, False),

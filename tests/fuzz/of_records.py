@@ -9,11 +9,10 @@ import numpy as np
 from learners.base import InvalidStateError, Problem
 from learners.codec import encode_state
 from learners.registry import ALL_LEARNERS
-from service.errors import NewerVersionError, StoreError
-from service.input_errors import ModelFileError, NewerFileError
-from service.lifecycle.foreign import checked_statistics
+from service.errors import ModelFileError, NewerFileError, NewerVersionError, StoreError
+from service.lifecycle.import_validation import checked_statistics
 from service.lifecycle.model_file import ExportedImport, ExportedModel, file_of, read_file
-from service.replicas.folding.snapshot_state import read_state
+from service.replicas.starts import read_state
 from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.store.records.layout import CHECK, HEAD, PREDICTION, ROUND, VERSION
 from tests.fuzz.target import Target

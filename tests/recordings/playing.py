@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import httpx2
 import numpy as np
 
+from service.background.due_models import Retention
+from service.background.shadow_folds import Shadowing
 from service.environment import Environment
 from service.store.redis.redis_store import RedisStore
-from service.visits.retention import Retention
-from service.visits.shadowing import Shadowing
 from tests.recordings.exchanges import Recorded, recorded
 from tests.service.api.test_statistics import publish
 from tests.service.rounds.clicks import close_expired

@@ -10,8 +10,7 @@ import pytest
 
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS
 from service.api.responses.problem_types import every_kind
-from service.schemas.changes import ModelPatch
-from service.schemas.models import ModelDefinition
+from service.schemas.models import ModelDefinition, ModelPatch
 from service.store.embedded.server import EmbeddedServer
 from tests.recordings.book import CHAPTERS
 from tests.recordings.comparing import report

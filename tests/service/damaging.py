@@ -14,13 +14,14 @@ from service.environment import Environment
 from service.models.model import Model
 from service.prediction_id import PredictionId, tokens_of
 from service.rounds.feedback import feedback_rules
-from service.rounds.session import ModelSession
+from service.rounds.sessions import ModelSession
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
-from service.store.base import Block, Feedback, LogEntry, Store
+from service.store.base import Block, LogEntry, Store
 from service.store.records.layout import ROUND, VERSION
 from service.store.records.new_predictions import NewPredictions
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Feedback
 from tests.service.sample_models import (
     COMPUTE,
     LABEL_SET,

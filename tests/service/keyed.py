@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable
 
 from service.access.key_admin import IssuedKey, KeyAdmin
-from service.store.access.tables import KeyTable
+from service.store.access_tables import KeyTable
 from tests.service.workers import Clock
 
 _numbers = itertools.count()

@@ -7,8 +7,7 @@ from starlette.types import ASGIApp
 from service.api.middleware.body_limit import Pace
 from service.api.middleware.pipeline import RequestLimits, RequestPolicy, pipeline
 from service.observability.http_metrics import WorkerMetrics
-from service.observability.request_log import RequestLog
-from service.observability.telemetry import Telemetry
+from service.observability.telemetry import RequestLog, Telemetry
 
 PATIENT = Pace(30.0, 5.0, 1000.0)
 

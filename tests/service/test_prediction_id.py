@@ -4,7 +4,7 @@ import pydantic
 import pytest
 
 from service.prediction_id import SINGLE, PredictionId
-from service.schemas.ids import GivenId, QualifiedId
+from service.schemas.rounds import GivenId, QualifiedId
 
 QUALIFIED: pydantic.TypeAdapter[PredictionId] = pydantic.TypeAdapter(QualifiedId)
 GIVEN: pydantic.TypeAdapter[PredictionId] = pydantic.TypeAdapter(GivenId)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from service.error_messages.values import quoted
 from service.settings import FOREIGN, Settings
 from service.store.connections.addresses import parse_store_url
-from service.wording.values import quoted
 from tests.certificates import Certificates, make_certificates
 
 ROOT = Path(__file__).parents[2]

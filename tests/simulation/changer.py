@@ -5,9 +5,8 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from service.schemas.changes import ModelPatch
 from service.schemas.lifecycle import SnapshotRequest
-from service.schemas.models import LearnerChoice, ModelDefinition
+from service.schemas.models import LearnerChoice, ModelDefinition, ModelPatch
 from tests.service.sample_models import GAPTRON, LABELS, definition
 from tests.simulation.clients import Crowd
 from tests.simulation.models import CHANGED, GUEST, MODELS

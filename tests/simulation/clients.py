@@ -21,7 +21,7 @@ from service.errors import (
     WagerError,
 )
 from service.prediction_id import PredictionId
-from service.schemas.plain_bodies import PlainFeedback
+from service.schemas.fast_decoders import PlainFeedback
 from service.schemas.rounds import ActivateRequest, FeedbackAnswer, PredictAnswer
 from tests.service.sample_models import SIZE
 from tests.simulation.log_rounds import Own, ViolationError

@@ -9,7 +9,7 @@ from typing import Any
 
 import redis
 
-from service.store.redis.shadow_commands import _CLAIM_DUE
+from service.store.redis.redis_store import _CLAIM_DUE
 from tests.simulation.event_loop import Clock
 from tests.simulation.models import CHANGED, MODELS
 from tests.simulation.redis_server import RedisServer

@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from service.rounds.session import ModelSession
-from service.store.redis.model_commands import _CHANGE_MODEL
-from service.store.redis.redis_store import _ADD_PREDICTIONS
-from service.store.redis.shadow_commands import _PUT, _SAVE
-from service.store.redis.snapshot_commands import _SAVE_SNAPSHOT
+from service.rounds.sessions import ModelSession
+from service.store.redis.redis_store import _ADD_PREDICTIONS, _CHANGE_MODEL, _PUT, _SAVE, _SAVE_SNAPSHOT
 from tests.simulation.log_rounds import ViolationError
 from tests.simulation.truths import Truths
 from tests.simulation.workers import SimulatedWorker

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from service.background.due_models import Closer
 from service.choice.requests import PredictionRequest
 from service.errors import FeedbackConflictError, PredictionExpiredError
 from service.prediction_id import PredictionId
-from service.schemas.changes import ModelPatch
-from service.schemas.plain_bodies import PlainFeedback
-from service.visits.closer import Closer
+from service.schemas.fast_decoders import PlainFeedback
+from service.schemas.models import ModelPatch
 from tests.service.sample_models import GAPTRON, SIZE
 from tests.simulation.log_rounds import ViolationError
 from tests.simulation.truths import Truths

@@ -6,14 +6,7 @@ from typing import Any
 
 from service.errors import StoreError
 from service.schemas.models import ModelDefinition
-from service.store.redis import (
-    closing_commands,
-    damage_commands,
-    log_commands,
-    model_commands,
-    redis_store,
-    snapshot_commands,
-)
+from service.store.redis import redis_store
 from service.store.scripts import Script
 from tests.service.sample_models import definition
 from tests.simulation.event_loop import Clock
@@ -31,7 +24,7 @@ _AHEAD = 1000.0
 
 _TRIES = 3
 
-_COMMANDS = (closing_commands, damage_commands, log_commands, model_commands, redis_store, snapshot_commands)
+_COMMANDS = (redis_store,)
 
 
 def _is_script(value: object) -> bool:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from service.models.closing import closes
 from service.models.model import Model
+from service.models.policies import closes
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.base import ChangeEntry, LogEntry
 from service.store.log_entries import mark_of
 from service.store.records.layout import EXPIRED, PENDING, ROUND
-from service.store.redis.codecs.entry_codec import decode_entry
+from service.store.redis.entry_codec import decode_entry
 from service.store.stored_models import ModelKey
 from tests.simulation.event_loop import run_now
 from tests.simulation.log_rounds import Own, Position, Round, Stored, ViolationError, end_of, split

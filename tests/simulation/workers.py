@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from service.catalogue.catalogue import Catalogue
-from service.catalogue.shadows import Shadows
+from service.background.due_models import Closer, Retention
+from service.background.shadow_folds import Shadowing
 from service.compute import Compute
 from service.environment import Environment
 from service.lifecycle.copying import Copying
@@ -17,16 +17,13 @@ from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
 from service.models.model import Limits
-from service.rounds.session import ModelSession
-from service.rounds.session_cache import SessionCache
+from service.registry.registry import Catalogue
+from service.rounds.sessions import ModelSession, SessionCache
 from service.rounds.use_cases import RoundService
-from service.store.connections.connections import Connection
-from service.store.connections.replication import Confirmed
-from service.store.redis import snapshot_commands
+from service.shadows.use_cases import Shadows
+from service.store.connections.connections import Confirmed, Connection
+from service.store.redis import redis_store
 from service.store.redis.redis_store import RedisStore
-from service.visits.closer import Closer
-from service.visits.retention import Retention
-from service.visits.shadowing import Shadowing
 from tests.simulation.event_loop import Clock, VirtualLoop
 from tests.simulation.network import Network, SimulatedConnection
 
@@ -61,7 +58,7 @@ class InlineCompute(Compute):
             await asyncio.sleep(_LONGEST_COMPUTATION * self._rng.random())
 
 
-snapshot_commands._PART_BYTES = 64  # so that a snapshot has several parts, as large ones do
+redis_store._PART_BYTES = 64  # so that a snapshot has several parts, as large ones do
 
 
 class SimulatedStore(RedisStore):

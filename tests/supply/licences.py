@@ -45,8 +45,8 @@ ELSEWHERE = (
 """Requirements of other systems or Python versions than those of the SBOM, from the metadata of their wheels."""
 
 VENDORED = {
-    Part("swagger-ui-dist", "5.35.0", "Apache-2.0"): "service/api/pages/static/swagger-ui",
-    Part("uPlot", "1.6.32", "MIT"): "service/api/pages/static/dashboard/uplot",
+    Part("swagger-ui-dist", "5.35.0", "Apache-2.0"): "service/api/static/swagger-ui",
+    Part("uPlot", "1.6.32", "MIT"): "service/api/static/dashboard/uplot",
 }
 """JavaScript in this repository, with the folder that has its files and its licence."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from learners.algorithms.fenchel_young.structured import Drawing
 from learners.base import FloatArray, IntArray
 from learners.hyperparameters import Magnitude, hyperparameters
-from learners.output_spaces import Multilabel
+from learners.output_spaces.binary import Multilabel
 
 
 @hyperparameters

@@ -17,7 +17,7 @@ from learners.kernels import Kernels, compiled, place_of, row
 from learners.mathematics.descent import DescentState, Steps, count, descend, multiplier
 from learners.mathematics.exploration import settle
 from learners.mathematics.linear_algebra import score_row
-from learners.output_spaces import Ordinal
+from learners.output_spaces.binary import Ordinal
 from learners.output_spaces.isotonic import clip, clipped_fit
 
 

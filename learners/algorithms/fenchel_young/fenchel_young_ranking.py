@@ -12,7 +12,9 @@ import pydantic
 from learners.algorithms.fenchel_young.structured import Drawing
 from learners.base import FloatArray, IntArray
 from learners.hyperparameters import Magnitude, hyperparameters, refusal
-from learners.output_spaces import Matching, OutputSpace, Ranking
+from learners.output_spaces.base import OutputSpace
+from learners.output_spaces.birkhoff import Matching
+from learners.output_spaces.permutahedron import Ranking
 
 _MOST_LABELS = {"birkhoff": 20, "permutahedron": 1000}
 """The largest K of each polytope, where drawing an answer takes 5 to 10 ms (birkhoff) or 2 ms (permutahedron)."""

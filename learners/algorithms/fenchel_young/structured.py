@@ -37,7 +37,7 @@ from learners.mathematics.exploration import as_propensity
 from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, uncovered, within
 from learners.mathematics.linear_algebra import scores
 from learners.mathematics.norms import one_by_one
-from learners.output_spaces import OutputSpace
+from learners.output_spaces.base import OutputSpace
 
 LearningRate: TypeAlias = Annotated[
     Literal["theorem", "high-probability", "adaptive", "parameter-free"] | Positive,
@@ -262,7 +262,7 @@ class Drawing(Structured):
         self,
         state: DescentState,
         contexts: Contexts,
-        eligible: BoolArray | None = None,  # noqa: ARG002, a set or a ranking takes every label
+        eligible: BoolArray | None = None,
     ) -> Decisions:
         """Return the mean ŷ for each context, as evidence."""
         means = self.means(state, contexts)

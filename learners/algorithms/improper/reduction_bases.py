@@ -85,7 +85,7 @@ class FolkloreBase:
         """Return the R(T) of Theorem 3.3."""
         return self.build(settings).regret_bound(rounds)
 
-    def proof(self, settings: Settings) -> Proof:  # noqa: ARG002, the same for all
+    def proof(self, settings: Settings) -> Proof:
         """Return Theorem 4.1."""
         return Proof(
             "the logistic loss, in nats, of any W with rows of norm at most B",
@@ -114,7 +114,7 @@ class GradientBase:
             **self._fixed,
         )
 
-    def regret_bound(self, settings: Settings, rounds: int) -> float:  # noqa: ARG002, it does not grow
+    def regret_bound(self, settings: Settings, rounds: int) -> float:
         """Return B²/(2η)."""
         return settings.comparator_bound**2 / (2.0 * self._step(settings))
 

@@ -104,7 +104,7 @@ class CostRegression:
         """Return the label with the largest predicted advantage."""
         return _leading(memory, x, len(costs))
 
-    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:  # noqa: ARG002
+    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
         """Add the round to the regression, whether the predicted label was right or wrong."""
         _regress(memory, x, costs)
 
@@ -130,7 +130,7 @@ class FewFeaturesFolklore:
         """Return the label with the least expected cost under softmax(z)."""
         return _cheapest(_logits(memory, x, len(costs)), costs)
 
-    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:  # noqa: ARG002
+    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
         """Learn the true label, at the current logits. The costs only affect the predictions."""
         K = len(costs)
         inverse, solution = _parts(memory, len(x) * K)

@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from service import request_context
 from service.access import keys
-from service.access.access_control import AccessControl
+from service.access.key_admin import AccessControl
 from service.access.keys import Caller, Names
 from service.errors import (
     RateLimitedError,
@@ -22,7 +22,7 @@ from service.errors import (
     UnauthenticatedError,
     WrongKeysError,
 )
-from service.store.access.tables import RequestCount
+from service.store.access_tables import RequestCount
 
 _log = logging.getLogger(__name__)
 

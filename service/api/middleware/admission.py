@@ -19,7 +19,7 @@ from service import request_context
 from service.api.middleware.access import Access, Header, need_of
 from service.api.middleware.body_limit import BodyLimit
 from service.api.middleware.in_flight import LOST, InFlight
-from service.api.middleware.own_pages import OwnPages
+from service.api.middleware.origins import OwnPages
 from service.api.responses.problems import answer_to, answer_to_http, internal_error
 from service.errors import AccessError, ModelNotFoundError, OverloadedError, StoppingError, StoreError
 

@@ -7,10 +7,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import request_context
 from service.api.responses.headers import complete
-from service.observability.request_id import accepted_request_id, trace_id
+from service.error_messages.patterns import NAME
 from service.observability.telemetry import Telemetry
+from service.observability.tracing import accepted_request_id, trace_id
 from service.request_context import RequestContext
-from service.wording.patterns import NAME
 
 _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
 """Routes that are polled every few seconds: only failures are logged."""

@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from fastapi.middleware import Middleware
 
-from service.access.access_control import AccessControl
+from service.access.key_admin import AccessControl
 from service.api.middleware.access import Access
 from service.api.middleware.admission import Admission
 from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
-from service.api.middleware.cors import Cors
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.observer import Observer
-from service.api.middleware.own_pages import OwnPages
+from service.api.middleware.origins import Cors, OwnPages
 from service.observability.telemetry import Telemetry
 
 

@@ -7,12 +7,11 @@ from typing import Any, TypeVar
 import pydantic
 
 from service.api.responses.problems import InvalidBodyError, problem_of, problem_of_validation
-from service.errors import WagerError
-from service.input_errors import BatchTooLargeError
+from service.error_messages.json_schemas import root_of
+from service.errors import BatchTooLargeError, WagerError
 from service.per_item import attempt_each
 from service.schemas.problems import Problem
 from service.strict_body import Body
-from service.wording.json_schemas import root_of
 
 _MOST_FIELDS = 5
 """Maximum invalid fields to list for each item."""

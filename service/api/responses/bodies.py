@@ -21,12 +21,12 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from service.compute import Compute
-from service.input_errors import InvalidInputError
+from service.error_messages.json_text import HalfPairError, check_pairs
+from service.error_messages.values import quoted
+from service.errors import InvalidInputError
 from service.schemas.models import ChangeList, ModelAnswer
-from service.schemas.reports.explanations import ExplainAnswer
+from service.schemas.reports import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
-from service.wording.surrogates import HalfPairError, check_pairs
-from service.wording.values import quoted
 
 CLIENT_GONE = 499
 """The status in metrics and logs if the client disconnects before its body is complete."""
@@ -277,7 +277,7 @@ def _written(answer: Any) -> bytes:
 class _JsonResponse(Response):
     """A JSON response that sends a long body in parts."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI's signature
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the headers, then the body."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send_body(send, bytes(self.body))

@@ -10,15 +10,15 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from service import errors, input_errors, request_context
+from service import errors, request_context
 from service.api.responses import problem_types
 from service.api.responses.problem_types import Kind
-from service.api.responses.request_schemas import schema_of
+from service.api.responses.schemas import schema_of
+from service.error_messages.json_schemas import Root
+from service.error_messages.json_text import syntax_error, unreadable
+from service.error_messages.validation import explain, shown_field
+from service.error_messages.values import quoted
 from service.schemas.problems import FieldError, Problem
-from service.wording.bad_json import syntax_error, unreadable
-from service.wording.json_schemas import Root
-from service.wording.validation import explain, shown_field
-from service.wording.values import quoted
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ MOST_FIELDS = 20
 """Maximum invalid fields that a problem lists."""
 
 
-class InvalidBodyError(input_errors.InvalidInputError):
+class InvalidBodyError(errors.InvalidInputError):
     """One or more fields of a body are invalid; `problem` lists them."""
 
     def __init__(self, problem: Problem) -> None:

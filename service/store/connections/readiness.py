@@ -7,9 +7,9 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from service.errors import StoreUnavailableError
-from service.store.base import StoreReadiness
 from service.store.connections.addresses import Kind
 from service.store.connections.connections import Call, Primary
+from service.store.values import StoreReadiness
 
 OF_A_CLUSTER = "the store is a server of a cluster, which has only a part of the models: use a redis+cluster:// URL"
 """The error if the connection is for a single server."""

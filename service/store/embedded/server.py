@@ -26,9 +26,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.processes import tied_command
-from service.store.embedded.child_priority import lower_children_priority
-from service.store.embedded.folder_lock import lock_folder
-from service.store.embedded.memory import available_memory
+from service.store.embedded.system import available_memory, lock_folder, lower_children_priority
 
 AppendFsync = Literal["always", "everysec", "no"]
 
@@ -404,3 +402,23 @@ def _bundled_binary() -> Path | None:
         return Path(get_binary_path())
     except Exception:  # noqa: BLE001 - a private function: it may fail in any way
         return None
+
+
+@contextmanager
+def embedded_store_url(
+    data_dir: Path, appendfsync: AppendFsync, reserve: int, memory: int | None = None
+) -> Iterator[str]:
+    """Yield the URL of the store in a directory. Start the store for the duration of the context if it is not running.
+
+    The socket's permissions restrict access to the owner of the directory.
+
+    Raises:
+        EmbeddedServerError: if the store is not running and cannot be started, or if it was started and may have lost
+            what it acknowledged.
+    """
+    server = EmbeddedServer(data_dir, appendfsync, reserve=reserve, memory=memory, lock_seconds=0.5)
+    if is_answering(server.url):
+        yield server.url
+        return
+    with server:
+        yield server.url

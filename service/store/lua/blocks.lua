@@ -8,7 +8,7 @@ local sub, byte, pack, read, sha1hex, number_of = string.sub, string.byte, struc
 local AFTER_CHECK = '<' .. string.sub(OUTCOME, #CHECK + 1) -- the format of an outcome without its check
 local FORGET_AFTER = 3600 -- seconds that a closed block of a model with deadlines is kept after its window
 
--- Reads a model's counters and its rule for closing predictions (service/models/closing.py).
+-- Reads a model's counters and its rule for closing predictions (service/models/policies.py).
 -- Returns nil, and the script's reply, if the model is gone or damaged.
 local function open_log(incarnation)
   local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'closing', 'digest')

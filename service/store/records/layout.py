@@ -179,3 +179,13 @@ ROUND = Layout(
 )
 
 CHECK, OPEN_COUNT = Layout(check="u32"), Layout(open="u32")
+
+
+def lua_prelude() -> str:
+    """Return the Lua declarations that precede each script that reads or writes records."""
+    lines = ["-- Rendered by service/store/records/layout.py: formats, sizes without answers, 1-based positions."]
+    lines.append(f"local VERSION, KEY_BYTES = {VERSION}, {KEY_BYTES}")
+    lines += [f"local {kind} = {globals()[kind]}" for kind in ("FEEDBACK", "EXPIRED", "PENDING", "INACTIVE")]
+    for name in ("HEAD", "PREDICTION", "CHECK", "OPEN_COUNT", "OUTCOME", "ROUND"):
+        lines += globals()[name].lua(name)
+    return "\n".join([*lines, ""])

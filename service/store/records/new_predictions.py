@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray
-from service.store.records.answer_codec import AnswerCodec
-from service.store.records.context_codec import ContextCodec
+from service.store.records.codecs import AnswerCodec, ContextCodec
 from service.store.records.layout import (
     ANSWERED,
     BODY,
@@ -29,7 +28,7 @@ from service.store.records.layout import (
     VERSION,
     check_of,
 )
-from service.store.records.parts import NO_PARTS, Parts, packed_masks
+from service.store.records.optional_fields import NO_PARTS, Parts, packed_masks
 
 BLOCK_BYTES = 16_384
 """Maximum bytes of a block with several predictions. Each feedback reads a whole block."""

@@ -10,14 +10,12 @@ import numpy as np
 
 from learners.base import Contexts, Rounds
 from service.errors import StoreCorruptError
-from service.store.records.answer_codec import AnswerCodec
-from service.store.records.blocks import block_of
-from service.store.records.context_codec import ContextCodec
+from service.store.records.blocks import StoredPrediction, block_of, stored_prediction
+from service.store.records.codecs import AnswerCodec, ContextCodec
 from service.store.records.new_predictions import BlockEncoder, NewPredictions
-from service.store.records.parts import NO_PARTS, LogRows, Parts, unpacked_masks
+from service.store.records.optional_fields import NO_PARTS, LogRows, Parts, unpacked_masks
 from service.store.records.round_table import Table, row_faults
 from service.store.records.rounds import StoredRounds
-from service.store.records.stored_prediction import StoredPrediction, stored_prediction
 
 
 class Waiting(NamedTuple):

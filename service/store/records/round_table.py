@@ -7,8 +7,8 @@ import numpy as np
 
 from learners.base import BoolArray, Contexts, IntArray
 from service.prediction_id import MOST_TOKENS, SINGLE
-from service.store.records.answer_codec import AnswerCodec
-from service.store.records.soundness import MOST_ROUNDS, Numbers, faults, holds
+from service.store.records.codecs import AnswerCodec
+from service.store.records.outcomes import MOST_ROUNDS, Numbers, faults, holds
 
 Table = np.ndarray[Any, Any]
 """A row for each round, with the columns of `row_dtype`."""

@@ -7,8 +7,7 @@ import numpy as np
 
 from learners.base import FloatArray, IntArray
 from service.errors import NewerVersionError, StoreCorruptError
-from service.store.records.answer_codec import AnswerCodec
-from service.store.records.context_codec import ContextCodec
+from service.store.records.codecs import AnswerCodec, ContextCodec
 from service.store.records.layout import (
     ELIGIBLE,
     EVIDENCE,
@@ -20,9 +19,9 @@ from service.store.records.layout import (
     SIZES_GIVEN,
     check_of,
 )
-from service.store.records.parts import mask_bytes
+from service.store.records.optional_fields import mask_bytes
+from service.store.records.outcomes import holds
 from service.store.records.round_table import RawRounds, Table, row_dtype
-from service.store.records.soundness import holds
 
 _UNKNOWN_FLAGS = 0xFFFF & ~FLAGS
 

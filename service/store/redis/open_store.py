@@ -1,14 +1,56 @@
 """Opens the store of models, API keys and request counts over one set of connections."""
 
-from typing import NamedTuple
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, cast
 
-from service.store.access.api_keys import ApiKeyTable
-from service.store.access.rate_limits import RateLimits
-from service.store.access.tables import KeyTable, RequestCounter
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
+
+from service.store.access_tables import ApiKeyTable, KeyTable, RateLimits, RequestCounter
 from service.store.base import Store
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.redis_store import RedisStore
-from service.store.redis.traced import traced
+from service.store.stored_models import ModelKey
+
+_UNTRACED = {"claim_due"}
+"""Every worker calls it each second, for no request."""
+
+_tracer = trace.get_tracer("wager.store")
+
+
+def traced(store: Store) -> Store:
+    """Return the store with tracing added."""
+    return cast("Store", _Traced(store))
+
+
+class _Traced:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        wrapped = method if name in _UNTRACED else _spanned(name, method)
+        setattr(self, name, wrapped)  # later look-ups bypass __getattr__
+        return wrapped
+
+
+def _spanned(name: str, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Wrap a method in a span with its model and its number of items, but no content, which may be private."""
+
+    @functools.wraps(method)
+    async def call(*args: Any) -> Any:
+        attributes: dict[str, str | int] = {"db.system.name": "redis", "db.operation.name": name}
+        if args and isinstance(args[0], ModelKey):
+            attributes["wager.model"] = args[0].name
+        if len(args) > 1 and isinstance(args[1], list):
+            attributes["db.operation.batch.size"] = len(args[1])
+        with _tracer.start_as_current_span(
+            f"store {name}", kind=SpanKind.CLIENT, attributes=attributes, record_exception=False
+        ):
+            return await method(*args)
+
+    return call
 
 
 class OpenStore(NamedTuple):

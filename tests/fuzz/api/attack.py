@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.fuzz.api.callers import ANYBODY, OWN, Caller, Callers, with_keys
 from tests.fuzz.api.checks import Counts, Exchange

@@ -99,12 +99,12 @@ class Scripted(CostPerceptron):
         self.script = script
         self.seen: list[FloatArray] = []
 
-    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:  # noqa: ARG002, a protocol
+    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
         """Return the next label of the script."""
         self.seen.append(costs)
         return next(self.script)
 
-    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:  # noqa: ARG002
+    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
         """Check that the costs are those of the true label."""
         assert costs[y] == 0.0
 

@@ -16,7 +16,7 @@ from learners.algorithms.fenchel_young.structured import Structured
 from learners.answers import draw_answers, uniforms_per_answer
 from learners.base import NO_LABEL, Contexts, Decisions, FloatArray, IntArray, Problem, Rounds
 from learners.mathematics.exploration import LEAST_PROPENSITY
-from learners.output_spaces import Multiclass
+from learners.output_spaces.simplex import Multiclass
 from tests.learners.arrays import assert_close, bits, copied, unit_rows
 from tests.learners.worlds import one_round
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.estimators import BanditClassifier
+from learners.estimators.bandit_classifier import BanditClassifier
 from tests.learners.arrays import bits
 
 N, D = 120, 4

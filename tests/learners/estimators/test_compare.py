@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from learners.estimators import BanditClassifier, Comparison, compare
+from learners.estimators import compare
+from learners.estimators.bandit_classifier import BanditClassifier
 from learners.estimators.candidates import candidates_of, settings_of
 from learners.estimators.compare import Plan, contest
 from learners.estimators.inputs import read_table
+from learners.estimators.report import Comparison
 from learners.estimators.runs import Examples, Run, play
 from learners.evaluation.comparison import Played
 

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from learners.estimators import Choices, NotFittedError
+from learners.estimators.bandit_classifier import Choices
+from learners.estimators.fitted import NotFittedError
 from tests.learners.estimators.rows import CLASSES, NAMES, N, X, Y, classifier, fitted, state_of
 
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from learners.estimators import BanditClassifier
+from learners.estimators.bandit_classifier import BanditClassifier
 
 X = np.random.default_rng(5).normal(size=(90, 3))
 Y = np.argmax(X, axis=1)

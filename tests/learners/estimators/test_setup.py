@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from learners.estimators import BanditClassifier, NotFittedError
+from learners.estimators.bandit_classifier import BanditClassifier
 from learners.estimators.classes import numbered, read_labels, sorted_classes
 from learners.estimators.feedback import read_bits, read_rewards
+from learners.estimators.fitted import NotFittedError
 from learners.estimators.inputs import read_table
 from learners.estimators.setup import Choice, set_up
 from learners.registry import LEARNERS, STRUCTURED_LEARNERS

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from learners.estimators import BanditClassifier, Choices, NotFittedError, compare
+from learners.estimators import compare
+from learners.estimators.bandit_classifier import BanditClassifier, Choices
+from learners.estimators.fitted import NotFittedError
 from tests.learners.estimators.rows import CLASSES, N, X, Y, classifier, fitted, state_of
 
 HUGE = 10**400

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from learners.base import FloatArray
-from learners.output_spaces import Matching, Multiclass, Multilabel, Ordinal, OutputSpace, Ranking
+from learners.output_spaces.base import OutputSpace
+from learners.output_spaces.binary import Multilabel, Ordinal
+from learners.output_spaces.birkhoff import Matching
+from learners.output_spaces.permutahedron import Ranking
+from learners.output_spaces.simplex import Multiclass
 
 SPACES: list[Any] = [
     *(Multiclass(n_labels=2), Multiclass(n_labels=5, regularization=3.0)),

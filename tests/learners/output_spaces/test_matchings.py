@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from learners.output_spaces import Matching
 from learners.output_spaces.balancing import balance
-from learners.output_spaces.birkhoff import below_best, best_assignment, decompose
+from learners.output_spaces.birkhoff import Matching, below_best, best_assignment, decompose
 from learners.output_spaces.isotonic import nonincreasing_fit
 from tests.learners.arrays import assert_close
 

@@ -8,7 +8,12 @@ import numpy as np
 import pydantic
 import pytest
 
-from learners.output_spaces import AnyOutputSpace, Matching, Multiclass, Multilabel, Ordinal, OutputSpace, Ranking
+from learners.output_spaces import AnyOutputSpace
+from learners.output_spaces.base import OutputSpace
+from learners.output_spaces.binary import Multilabel, Ordinal
+from learners.output_spaces.birkhoff import Matching
+from learners.output_spaces.permutahedron import Ranking
+from learners.output_spaces.simplex import Multiclass
 from tests.learners.arrays import assert_close
 from tests.learners.output_spaces.spaces import EACH_SPACE, random_scores, regularizer, vertices
 from tests.learners.traces import MICRO

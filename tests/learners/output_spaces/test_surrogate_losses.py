@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from learners.output_spaces import OutputSpace
+from learners.output_spaces.base import OutputSpace
 from tests.learners.arrays import assert_close
 from tests.learners.output_spaces.spaces import EACH_SPACE, random_scores, regularizer, vertices
 

@@ -5,8 +5,8 @@ import itertools
 from typing import Any
 
 from service.access.key_admin import KeyAdmin
-from service.api.pages import dashboard, docs
-from service.store.access.api_keys import ApiKeyTable
+from service.api.routes import dashboard, docs
+from service.store.access_tables import ApiKeyTable
 from tests.recordings.chapters.teaching import DENSE, LABELS, contexts, teach
 from tests.recordings.playing import Chapter, Play
 from tests.service.keyed import bearer

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from service.api.middleware.cors import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED_HEADERS
+from service.api.middleware.origins import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED_HEADERS
 from service.settings import Settings
 from tests.service.workers import worker
 

@@ -10,10 +10,10 @@ import httpx2
 import pytest
 from typer.testing import CliRunner
 
+from service.__main__ import app
 from service.access.key_admin import KeyAdmin
-from service.commands.main import app
 from service.store import keys
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
 from tests.service.keyed import bearer, key_admin_at, noise

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from service.access.key_admin import KeyAdmin
 from service.access.keys import Gatekeeper, KeyRecord, Names
-from service.errors import NotFoundError, UnauthenticatedError
-from service.input_errors import InvalidInputError
-from service.store.access.api_keys import ApiKeyTable
+from service.errors import InvalidInputError, NotFoundError, UnauthenticatedError
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import MemoryTable, key_admin_at, noise
 from tests.service.workers import START, Clock

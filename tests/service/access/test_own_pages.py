@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from standardwebhooks import Webhook
 
-from service.api.middleware.own_pages import OwnPages
+from service.api.middleware.origins import OwnPages
 from service.errors import ForeignOriginError, UnknownHostError
 from service.settings import Settings
 from tests.service.access.test_scopes import BODIES, OPERATIONS

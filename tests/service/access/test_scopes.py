@@ -10,7 +10,7 @@ import pytest
 from service.access.key_admin import IssuedKey, KeyAdmin
 from service.access.keys import SCOPES, Scope
 from service.api.middleware.access import need_of
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.api_description import api_description
 from tests.service.keyed import bearer, key_admin_at

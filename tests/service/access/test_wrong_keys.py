@@ -7,14 +7,13 @@ import httpx2
 import numpy as np
 import pytest
 
-from service.access import wrong_keys
 from service.access.key_admin import IssuedKey
-from service.access.wrong_keys import MOST_WRONG_KEYS, WINDOW_SECONDS, WrongKeys
+from service.access.keys import MOST_WRONG_KEYS, WINDOW_SECONDS, WrongKeys
 from service.app import create_app
 from service.compute import Compute
 from service.environment import Environment
 from service.settings import Settings
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.base import Store
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import bearer, key_admin_at
@@ -60,7 +59,7 @@ def test_addresses_of_one_network_are_one_source(one: str, other: str, same: boo
 
 def test_the_number_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many addresses, the least recently active ones are forgotten."""
-    monkeypatch.setattr(wrong_keys, "_MOST_ADDRESSES", 3)
+    monkeypatch.setattr("service.access.keys._MOST_ADDRESSES", 3)
     keys = WrongKeys(Clock())
     for address in ("a", "b", "c"):
         counted(keys, address, MOST_WRONG_KEYS)

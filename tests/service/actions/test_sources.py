@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.actions import factors, sources
-from service.actions.definition import GivenAction
+from service.actions import definition, factors
+from service.actions.definition import GivenAction, SourceAction, SourceReader
 from service.actions.factors import FactorReader, Factors
-from service.actions.sources import SourceAction, SourceReader
 from service.contexts.registry import context_kind
-from service.input_errors import InvalidInputError
+from service.errors import InvalidInputError
 from service.schemas.models import ModelDefinition
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -84,7 +83,7 @@ def test_equal_numbers_of_different_types_have_different_features() -> None:
 def test_caches_stay_small_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for few features, each action still has its own, and old ones are forgotten."""
     monkeypatch.setattr(factors, "_MOST_CACHED", 40)
-    monkeypatch.setattr(sources, "_MOST_BYTES", 100)
+    monkeypatch.setattr(definition, "_MOST_BYTES", 100)
     reader, known = reader_of("named"), SourceReader()
     wanted = {k: read(reader_of("named"), SourceAction("a", b'{"a": %d}' % k)) for k in range(50)}
     for k in [*range(50), *range(50), 48, 49]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service.actions.definition import ActionsDefinition
-from service.actions.vectors import ActionVectors, NamedFactors
+from service.actions.encoder import ActionVectors, NamedFactors
 from service.contexts.hashing import combined, hashes_of, indices_of, signs_of
 from service.contexts.registry import context_kind
 from service.schemas.models import ModelDefinition

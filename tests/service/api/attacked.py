@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import httpx2
 
 from service.access.key_admin import IssuedKey
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.metrics import scrape

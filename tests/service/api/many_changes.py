@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from service.catalogue.changing import MOST_CHANGES
+from service.registry.changing import MOST_CHANGES
 from service.store.redis.redis_store import RedisStore
 from tests.service.replicas.altering import write_history
 from tests.service.sample_models import definition

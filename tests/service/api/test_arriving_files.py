@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from service.access.key_admin import IssuedKey
-from service.api.resources.lifecycle.arriving_files import ArrivingFiles
+from service.api.routes.copies import ArrivingFiles
 from service.errors import OverloadedError
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition

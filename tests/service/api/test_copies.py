@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from service.catalogue.repair import search
 from service.lifecycle import copying
 from service.lifecycle.sessions import Sessions, current
 from service.models.model import Model
@@ -19,6 +18,7 @@ from service.store.redis.redis_store import RedisStore
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.sample_models import definition, some_contexts
 from tests.service.workers import Clock, worker
+from toolkit.repair import search
 
 FILE = {"Content-Type": "application/octet-stream"}
 

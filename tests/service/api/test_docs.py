@@ -10,8 +10,8 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from service.api.pages import docs
 from service.api.responses import problems
+from service.api.routes import docs
 from service.app import create_app
 from service.settings import Settings
 

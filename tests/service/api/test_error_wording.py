@@ -9,13 +9,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
+from tests.service.error_messages.plain_words import check_problem
 
-from service.wording.values import shown
+from service.error_messages.values import shown
 from tests.service.api.test_webhooks import signed
 from tests.service.bad_requests import REFUSED
 from tests.service.refused import FULL_INFORMATION, LABEL_SET, MODEL, MOST_BYTES, RANKING, Refused
 from tests.service.sample_models import definition
-from tests.service.wording.plain_words import check_problem
 from tests.service.workers import worker
 
 SECRET = f"whsec_{base64.b64encode(bytes([1]) * 32).decode()}"

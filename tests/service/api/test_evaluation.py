@@ -93,7 +93,7 @@ async def test_estimates_never_run_in_the_event_loop(api: Api, monkeypatch: pyte
         threads.append(threading.current_thread())
         return sums_of(*given)
 
-    monkeypatch.setattr("service.evaluation.latest.sums_of", watched)
+    monkeypatch.setattr("service.analytics.evaluation.sums_of", watched)
     await _values(api)
     assert threads
     assert threading.current_thread() not in threads

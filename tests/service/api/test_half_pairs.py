@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from service.api.responses.bodies import LARGE
-from service.wording.surrogates import HalfPairError, check_pairs
+from service.error_messages.json_text import HalfPairError, check_pairs
 from tests.service.access.test_scopes import BODIES, CLOSED
 from tests.service.api.test_error_wording import SECRET
 from tests.service.api.test_webhooks import signed

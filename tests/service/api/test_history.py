@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.catalogue.round_log import LogReader
 from service.models.reading import stored_model
+from service.registry.round_log import LogReader
 from service.schemas.rounds import RoundLine
 from service.store import keys
 from service.store.redis.redis_store import RedisStore

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 import redis
 
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import definition
 

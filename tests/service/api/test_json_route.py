@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI
 
 from service.api.responses import problems
 from service.api.responses.bodies import CLIENT_GONE
-from service.api.responses.json_route import JsonRoute
+from service.api.responses.routes import JsonRoute
 from service.compute import Compute
 from service.schemas.rounds import FeedbackRequest, PredictRequest
 

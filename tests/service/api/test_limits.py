@@ -16,8 +16,7 @@ from service.api.responses import problems
 from service.api.responses.headers import SECURITY_HEADERS
 from service.errors import StoreUnavailableError
 from service.store import keys
-from service.store.access.api_keys import ApiKeyTable
-from service.store.access.rate_limits import RateLimits
+from service.store.access_tables import ApiKeyTable, RateLimits
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.pipelines import in_pipeline, scope_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.catalogue import changing
 from service.lifecycle import copying
+from service.registry import changing
 from tests.service.api.http_api import Api, body_of, problem_of
 
 FILE = {"Content-Type": "application/octet-stream"}

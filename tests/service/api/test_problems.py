@@ -7,18 +7,18 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from service import errors, input_errors
+from service import errors
 from service.api.responses import problem_types, problems
 from service.schemas.problems import Problem
 
-_CLASSES = dict(inspect.getmembers(errors, inspect.isclass)) | dict(inspect.getmembers(input_errors, inspect.isclass))
+_CLASSES = dict(inspect.getmembers(errors, inspect.isclass))
 ERRORS = [cls for _, cls in sorted(_CLASSES.items()) if issubclass(cls, errors.WagerError)]
 LEAVES = [cls for cls in ERRORS if not cls.__subclasses__()]
 
 
 def ancestors_in_docstring() -> dict[str, str]:
-    """Return each error's parent, as drawn in the docstrings of `service.errors` and `service.input_errors`."""
-    return _drawn(errors.__doc__ or "") | _drawn(input_errors.__doc__ or "")
+    """Return each error's parent, as drawn in the docstrings of `service.errors` and `service.errors`."""
+    return _drawn(errors.__doc__ or "") | _drawn(errors.__doc__ or "")
 
 
 def _drawn(docstring: str) -> dict[str, str]:

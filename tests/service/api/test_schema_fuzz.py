@@ -17,7 +17,7 @@ from schemathesis import GenerationMode
 
 from service.access.key_admin import IssuedKey
 from service.api.middleware.access import need_of
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.api_description import api_description
 from tests.service.described import check_described

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from service.models.reading import stored_model
-from service.replicas.publishing import StatisticsPublisher
 from service.replicas.replica import Replica
-from service.store.base import PublishedStatistics
+from service.replicas.upkeep import StatisticsPublisher
 from service.store.redis.redis_store import RedisStore
+from service.store.values import PublishedStatistics
 from tests.service.sample_models import COMPUTE, RANKING, definition, some_contexts
 from tests.service.workers import START
 

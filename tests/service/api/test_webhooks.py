@@ -15,8 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.errors import SignatureError
-from service.input_errors import InvalidInputError
+from service.errors import InvalidInputError, SignatureError
 from service.rounds.webhooks import TOLERANCE_SECONDS, Verifier, read_feedback
 from tests.service.sample_models import definition
 from tests.service.workers import START, Clock, worker

@@ -11,10 +11,10 @@ import httpx2
 import pytest
 from typer.testing import CliRunner, Result
 
-from service.commands.main import app
-from service.commands.tools.backup_folder import BackupError, Note, check_file, read_manifest, write_manifest
+from service.__main__ import app
 from tests.service.sample_models import definition, some_contexts
 from tests.service.wager import Wager
+from toolkit.backup_folder import BackupError, Note, check_file, read_manifest, write_manifest
 
 NAMES = ["a", "b"]
 NEWER = '{"format":"wager-backup","version":2,"models":[]}'
@@ -108,7 +108,7 @@ def test_a_manifest_names_no_file_outside(tmp_path: Path) -> None:
 def answering(monkeypatch: pytest.MonkeyPatch, command: str, handler: Callable[[httpx2.Request], Any]) -> None:
     """Let a command call a function instead of a service."""
     client = httpx2.Client(base_url="http://service", transport=httpx2.MockTransport(handler))
-    monkeypatch.setattr(f"service.commands.tools.{command}.connect", lambda *_: client)
+    monkeypatch.setattr(f"toolkit.{command}.connect", lambda *_: client)
 
 
 def test_a_key_for_some_names_restores_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

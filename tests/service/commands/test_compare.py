@@ -16,13 +16,13 @@ from typer.testing import CliRunner, Result
 
 from learners.estimators.setup import Choice, set_up
 from learners.registry import LEARNERS
-from service.commands.main import app
-from service.commands.tools.compare.examples import Data, Wish, read_data
+from service.__main__ import app
 from service.contexts.dense import DenseKind
 from service.contexts.named import NamedFeatures, NamedKind
-from service.models.feature_defaults import with_defaults
+from service.models.defaults import with_defaults
 from service.models.learner_choice import build_learner
 from service.schemas.models import ModelDefinition
+from toolkit.compare.examples import Data, Wish, read_data
 
 ROWS = [
     (0.5 * i, "FR" if i % 3 else "DE", "" if i % 7 == 0 else str(i % 2), "yes" if i % 3 else "no") for i in range(60)

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from typer.testing import CliRunner
 
-from service.commands.main import app
+from service.__main__ import app
 from tests.servers import wait_until
 from tests.service.wager import Wager
 

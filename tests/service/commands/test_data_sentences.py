@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx2
 import pytest
+from tests.toolkit.files.test_readers import line
 from typer.testing import CliRunner, Result
 
-from service.commands.main import app
-from tests.service.files.test_readers import line
+from service.__main__ import app
 
 MODEL = {
     "name": "m", "created_at": "2026-01-01T00:00:00Z", "labels": ["a", "b"], "actions": None, "mode": "learning",
@@ -66,7 +66,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
     def runs(service: Service, *words: str | Path) -> Result:
         client = lambda *_: httpx2.Client(base_url="http://service", transport=httpx2.MockTransport(service))  # noqa: E731
-        monkeypatch.setattr("service.commands.shared.remote.connect", client)
+        monkeypatch.setattr("toolkit.remote.connect", client)
         return CliRunner().invoke(app, [str(word) for word in words])
 
     return runs
@@ -123,7 +123,7 @@ def test_an_interrupted_export_says_what_is_written(
     run: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str
 ) -> None:
     """Whole parts stay, and a repeated command writes the rest; a single file appears when it is complete."""
-    monkeypatch.setattr("service.commands.tools.data.reading.PAGE", 10)
+    monkeypatch.setattr("toolkit.remote.PAGE", 10)
     service, out = Service(), tmp_path / ("out" if format_ == "ndjson" else format_)
     words = (
         "export",

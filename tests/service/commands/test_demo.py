@@ -10,10 +10,10 @@ import httpx2
 import pytest
 from typer.testing import CliRunner
 
-from service.commands import demo
-from service.commands.main import app
+from service.__main__ import app
 from tests.servers import free_port
 from tests.service.wager import Wager
+from toolkit import demo
 
 KEY = "wk_000000000000_" + "0" * 64
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from typer.testing import CliRunner
 
-from service.commands.main import app
+from service.__main__ import app
 from tests.service.wager import Wager
 
 LEARNERS: dict[str, Any] = {
@@ -265,7 +265,7 @@ def test_an_export_that_follows_the_log_notices_changes(
             life.live()
 
         clock = SimpleNamespace(sleep=instead_of_sleeping, monotonic=time.monotonic)  # other threads sleep as ever
-        monkeypatch.setattr("service.commands.tools.data.export.time", clock)
+        monkeypatch.setattr("toolkit.export.time", clock)
         result = life.export(live.url, out, "--follow")
         assert (result["rounds"], result["distributions"], result["reason"], result["parts"]) == (48, 48, None, 3)
         assert life.check(rows_of(out), list("abcd")) == []

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 from typer.testing import CliRunner, Result
 
+from service.__main__ import app
 from service.app import create_app
-from service.commands.main import app
-from service.commands.shared.options import EXIT_REFUSED, EXIT_SETTINGS, EXIT_STORE
+from service.commands.options import EXIT_REFUSED, EXIT_SETTINGS, EXIT_STORE
 from service.processes import tied_command
 from service.settings import Settings
 from service.store.embedded.server import EmbeddedServer

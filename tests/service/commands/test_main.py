@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from service import __version__
+from service.__main__ import app
 from service.commands import serve as serve_module
-from service.commands.main import app
-from service.commands.shared.options import EXIT_ADDRESS, EXIT_SETTINGS, EXIT_STORE
+from service.commands.options import EXIT_ADDRESS, EXIT_SETTINGS, EXIT_STORE
 from service.settings import Settings
 
 
@@ -48,7 +48,7 @@ def test_version_is_printed() -> None:
 def test_version_imports_no_heavy_module() -> None:
     """`wager version` imports neither the web framework, nor numpy, nor the store's client."""
     code = (
-        "import sys; from service.commands.main import app\n"
+        "import sys; from service.__main__ import app\n"
         "try: app(['version'])\n"
         "except SystemExit: pass\n"
         "heavy = {'fastapi', 'numpy', 'redis', 'uvicorn', 'pydantic_settings'} & set(sys.modules)\n"

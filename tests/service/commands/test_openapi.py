@@ -18,7 +18,7 @@ import pytest
 
 from service.api.responses import problem_types, problems
 from service.app import create_app
-from service.input_errors import InvalidInputError
+from service.errors import InvalidInputError
 from service.settings import Settings
 from tests.service.api_description import api_description
 
@@ -96,7 +96,7 @@ def test_the_page_is_up_to_date() -> None:
         "WAGER_MAX_BATCH_ITEMS": "2",
         "WAGER_STORE_URL": "http:",
     }
-    command = [sys.executable, "-m", "service.commands.openapi_md"]
+    command = [sys.executable, "-m", "toolkit.openapi_page"]
     printed = subprocess.run(
         command, env=os.environ | strange, capture_output=True, check=True, encoding="utf-8"
     ).stdout

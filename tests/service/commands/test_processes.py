@@ -9,11 +9,11 @@ from pathlib import Path
 
 import joblib
 import pytest
+from tests.service.analytics.exports import log_columns, write_folder
 
 from learners.estimators.processes import Processes
 from tests.servers import wait_until
 from tests.service.commands.test_compare import as_csv
-from tests.service.evaluation.exports import log_columns, write_folder
 
 SECONDS = 120.0
 """Longer than any command here takes on a busy machine, and shorter than idle processes of joblib live."""

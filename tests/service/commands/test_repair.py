@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from learners.codec import encode_state
-from service.commands.main import app
+from service.__main__ import app
 from service.settings import Settings
 from service.store import keys
 from service.store.base import Snapshot

@@ -7,10 +7,10 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
+from service.__main__ import app
 from service.commands import serve as serve_module
-from service.commands.main import app
+from service.commands.options import EXIT_SETTINGS
 from service.commands.serve_options import default_of, options
-from service.commands.shared.options import EXIT_SETTINGS
 from service.settings import Settings
 
 SECRET = "webhook_secrets"

@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from service.commands.supervision import Supervisor
+from service.commands.serve import Supervisor
 
 LIMIT = 20.0
 """Seconds; the health check of the service waits longer for a worker that hangs."""

@@ -13,10 +13,10 @@ from pydantic import TypeAdapter
 
 import service
 from learners.mathematics.preparation import Preparation
-from service.choice.norms import ContextCheck
+from service.choice.choice import ContextCheck
 from service.contexts.kind import ContextKind
 from service.contexts.registry import KINDS, NAMES, Features, GivenContext, ShownContext, context_kind
-from service.input_errors import ContextLengthError, NormExceededError
+from service.errors import ContextLengthError, NormExceededError
 from service.schemas.rounds import PredictRequest
 
 ROOM = Path(service.__file__).parent

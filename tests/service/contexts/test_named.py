@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from service.contexts.named_reader import NamedReader
-from service.input_errors import InvalidInputError
+from service.errors import InvalidInputError
 
 FIELDS = {
     "age": {"type": "number", "minimum": 0, "maximum": 150, "required": True},

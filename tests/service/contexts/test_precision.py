@@ -9,7 +9,7 @@ import pytest
 
 from service.contexts.kind import ContextKind
 from service.contexts.registry import context_kind
-from service.input_errors import NotFiniteError
+from service.errors import NotFiniteError
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from tests.service.contexts.test_as_sent import logged, post

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.service.analytics.exports import LABELS, MODEL, log_columns, write_folder, write_part
 from typer.testing import CliRunner
 
-from service.commands.main import app
-from service.evaluation.offline.columns import LoggedModel
-from service.evaluation.offline.engines import Dask, Engine, Joblib
-from service.evaluation.offline.parquet import described_model, parts_of
-from service.evaluation.offline.passes import Log, survey
-from service.schemas.reports.evaluation import EvaluationAnswer
-from tests.service.evaluation.exports import LABELS, MODEL, log_columns, write_folder, write_part
+from service.__main__ import app
+from service.schemas.reports import EvaluationAnswer
+from toolkit.evaluation.columns import LoggedModel
+from toolkit.evaluation.engines import Dask, Engine, Joblib
+from toolkit.evaluation.parquet import described_model, parts_of
+from toolkit.evaluation.passes import Log, survey
 
 FEW = ("--replicates", "20")
 

@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.service.analytics.exports import log_columns, write_part
+from tests.toolkit.files.test_readers import DENSE, line, rounds, written
 from typer.testing import CliRunner
 
-from service.commands.main import app
-from service.files.columns import Chosen
-from service.files.errors import FileError
-from service.files.opening import open_reader, survey
-from service.files.rows import Shape
-from tests.service.evaluation.exports import log_columns, write_part
-from tests.service.files.test_readers import DENSE, line, rounds, written
+from service.__main__ import app
+from toolkit.files.columns import Chosen
+from toolkit.files.lines import FileError
+from toolkit.files.readers import open_reader, survey
+from toolkit.files.rows import Shape
 
 NAMED = Shape("named", 0, DENSE.labels, False)
 FEATURES: dict[str, tuple[Any, str]] = {

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
+from tests.toolkit.files.test_readers import DENSE, MODEL, line, rounds
 
-from service.files.errors import FileError
-from service.files.exported import SUFFIXES, Export, Lines
-from service.files.held import Hole
-from tests.service.files.test_readers import DENSE, MODEL, line, rounds
+from toolkit.files.exported import SUFFIXES, Export, Hole, Lines
+from toolkit.files.lines import FileError
 
 
 def exported(folder: Path, format_: str, *parts: range) -> Export:

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from service.evaluation.offline.parquet import ParquetPart
-from service.files.columns import Chosen
-from service.files.errors import FileError
-from service.files.exported import Export, Lines
-from service.files.held import Hole
-from service.files.opening import open_reader, survey
-from service.files.rows import Shape
-from service.files.whole import read_table
+from toolkit.evaluation.parquet import ParquetPart
+from toolkit.files.columns import Chosen
+from toolkit.files.exported import Export, Hole, Lines
+from toolkit.files.lines import FileError
+from toolkit.files.readers import open_reader, survey
+from toolkit.files.rows import Shape
+from toolkit.files.tables import read_table
 
 DENSE = Shape("dense", 2, {"a": 0, "b": 1}, False)
 ACTIONS = Shape("named", 0, {}, True)

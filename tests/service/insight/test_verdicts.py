@@ -5,11 +5,10 @@ import pytest
 
 from learners.base import Problem
 from learners.registry import ALL_LEARNERS
-from service.insight.estimates import UNKNOWN, label_value, observed, uniform_value
-from service.insight.subject import Subject
-from service.insight.verdicts import LEAST_ROUNDS, verdict_of
+from service.analytics.estimates import UNKNOWN, Subject, label_value, observed, uniform_value
+from service.analytics.verdicts import LEAST_ROUNDS, verdict_of
 from service.replicas.statistics import RoundStatistics, StatisticsAccumulator
-from service.store.records.answer_codec import label_codec
+from service.store.records.codecs import label_codec
 from service.store.records.layout import FEEDBACK
 from service.store.records.round_table import Table, row_dtype
 

@@ -6,11 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from service.load.plan import Plan
-from service.load.timing.arrivals import poisson_times, times_within
-from service.load.timing.histogram import Histogram
-from service.load.timing.measured import Measured
-from service.load.world import examples
+from toolkit.load.models import examples
+from toolkit.load.plan import Plan
+from toolkit.load.timing import Histogram, Measured, poisson_times, times_within
 
 URL = "http://127.0.0.1:8000"
 

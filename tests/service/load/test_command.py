@@ -4,8 +4,8 @@ import dataclasses
 import re
 from typing import get_type_hints
 
-from service.load.command import load
-from service.load.plan import Plan
+from toolkit.load.command import load
+from toolkit.load.plan import Plan
 
 
 def test_the_help_names_the_defaults_of_the_plan() -> None:

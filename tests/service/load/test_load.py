@@ -10,17 +10,17 @@ from typing import Any
 import httpx2
 import pytest
 from rich.console import Console
+from tests.toolkit.load.world_server import FakeWager, serving
 from typer.testing import CliRunner, Result
 
-from service.commands.main import app
-from service.load import command
-from service.load.http.errors import LoadError
-from service.load.plan import Plan
-from service.load.report import SATURATED, Report
-from service.load.run import drive
+from service.__main__ import app
 from tests.servers import free_port
-from tests.service.load.world_server import FakeWager, serving
 from tests.service.wager import serve
+from toolkit.load import command
+from toolkit.load.client import LoadError
+from toolkit.load.plan import Plan
+from toolkit.load.report import SATURATED, Report
+from toolkit.load.run import drive
 
 
 def plan_for(url: str, **options: object) -> Plan:

@@ -6,15 +6,12 @@ import time
 from collections.abc import Callable
 
 import pytest
+from tests.toolkit.load.world_server import Reply, conversing, serving
 
-from service.load.http.client import Answer, Client
-from service.load.http.errors import LoadError
-from service.load.http.loops import Pace, Requests, closed_loop, open_loop
-from service.load.http.target import Target
-from service.load.timing.alarm import Alarm, _LoopAlarm, make_alarm
-from service.load.timing.pacer import Pacer
 from tests.servers import free_port
-from tests.service.load.world_server import Reply, conversing, serving
+from toolkit.load.client import Answer, Client, LoadError, Target
+from toolkit.load.loops import Pace, Requests, closed_loop, open_loop
+from toolkit.load.timing import Alarm, Pacer, _LoopAlarm, make_alarm
 
 STALL = 0.5  # seconds
 RATE = 400.0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.input_errors import HyperparameterError
+from service.errors import HyperparameterError
 from service.models.model import Limits, Model, new_model
 from service.models.reading import stored_model
 from service.schemas.models import ModelDefinition

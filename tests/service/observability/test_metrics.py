@@ -12,10 +12,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.replicas.publishing import PUBLISH_EVERY
 from service.replicas.statistics import SLOTS, STATISTICS_VERSION
-from service.store.base import PublishedStatistics
+from service.replicas.upkeep import PUBLISH_EVERY
 from service.store.redis.redis_store import RedisStore
+from service.store.values import PublishedStatistics
 from tests.servers import wait_until
 from tests.service.metrics import Samples, scrape, settled, value
 from tests.service.sample_models import GAPTRON, LABELS, RANKING, definition, make_model, play, some_contexts

@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.observability.request_id import accepted_request_id, request_ids, trace_id
-from service.observability.request_log import RequestLog
+from service.observability.telemetry import RequestLog
+from service.observability.tracing import accepted_request_id, request_ids, trace_id
 from service.request_context import RequestContext
 from tests.service.pipelines import in_pipeline, scope_of
 from tests.service.sample_models import definition
@@ -85,7 +85,7 @@ async def test_a_failure_is_answered_with_its_id_and_logged(
 ) -> None:
     """An unexpected error is answered with 500 and the request id, and logged even if the log's rate is 0."""
     async with worker(store_url, log_requests_per_second=0) as client:
-        monkeypatch.setattr("service.catalogue.catalogue.Catalogue.page", None)  # so that calling it raises
+        monkeypatch.setattr("service.registry.registry.Catalogue.page", None)  # so that calling it raises
         with caplog.at_level(logging.INFO):
             answer = await client.get("/models", headers={"X-Request-ID": "boom-1"})
             await client.get("/learners")

@@ -7,8 +7,8 @@ import importlib
 
 VERSIONS = [
     ("service.store.records.layout", "VERSION"),
-    ("service.store.redis.codecs.entry_codec", "CHANGE_VERSION"),
-    ("service.store.snapshots.parts", "SNAPSHOT_VERSION"),
+    ("service.store.redis.entry_codec", "CHANGE_VERSION"),
+    ("service.store.redis.snapshot_parts", "SNAPSHOT_VERSION"),
     ("service.replicas.statistics", "STATISTICS_VERSION"),
 ]
 """Modules and constants, ordered so that no module imports a constant that a later entry changes."""
@@ -23,6 +23,6 @@ def bump() -> None:
 
 if __name__ == "__main__":
     bump()
-    from service.commands.main import main
+    from service.__main__ import main
 
     main()

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from service.commands.shared.options import EXIT_STORE
+from service.commands.options import EXIT_STORE
 from service.store.embedded.server import EmbeddedServer, EmbeddedServerError, is_answering
 from tests.servers import raw, wait_until
 from tests.service.sample_models import UNIFORM, definition

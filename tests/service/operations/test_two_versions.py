@@ -13,7 +13,7 @@ import pytest
 from service.replicas.statistics import STATISTICS_VERSION
 from service.store import keys
 from service.store.embedded.server import EmbeddedServer
-from service.store.snapshots.parts import SNAPSHOT_VERSION
+from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
 from tests.servers import dump, raw, wait_until
 from tests.service.metrics import Samples, parsed, value
 from tests.service.sample_models import definition, replay, some_contexts

@@ -12,7 +12,7 @@ from service.models.changes import Change, StoredLabels
 from service.models.model import Model
 from service.models.reading import stored_model
 from service.replicas.replica import Replica
-from service.rounds.session import ModelSession
+from service.rounds.sessions import ModelSession
 from service.store import keys
 from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore

@@ -5,18 +5,18 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from service.catalogue.repair import search
-from service.catalogue.round_log import LogReader
 from service.errors import StoreCorruptError
 from service.models.model import Model
 from service.prediction_id import PredictionId
+from service.registry.round_log import LogReader
 from service.rounds.feedback import feedback_rules
 from service.store import keys
-from service.store.base import Feedback
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Feedback
 from tests.service.damaging import played, predicted, session_of
 from tests.service.sample_models import COMPUTE
 from tests.service.workers import START
+from toolkit.repair import search
 
 N = 5
 

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from service.replicas.statistics import StatisticsAccumulator, decode_statistics
-from service.replicas.sums.label_sums import MOST_LABELS
-from service.replicas.sums.latest_rounds import EPOCH, joined
-from service.replicas.sums.reward_curve import MOST_BUCKETS
-from service.store.records.answer_codec import label_codec
+from service.replicas.sums import EPOCH, MOST_BUCKETS, MOST_LABELS, joined
+from service.store.records.codecs import label_codec
 from service.store.records.layout import EXPIRED, FEEDBACK, HOLDOUT
 from service.store.records.round_table import Table, row_dtype
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.replicas.folding.reading import Run
 from service.replicas.replica import Replica
+from service.replicas.tails import Run
 from service.store.redis.redis_store import RedisStore
 from tests.learners.worlds import random_rounds
 from tests.service.sample_models import COMPUTE, make_model

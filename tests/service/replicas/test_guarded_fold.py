@@ -8,7 +8,7 @@ import pytest
 from learners.algorithms.first_order.banditron import Banditron
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.base import AnyLearner, Contexts, Problem, Rounds
-from service.replicas.folding.guarded_fold import learn
+from service.replicas.guarded_fold import learn
 from tests.learners.arrays import bits, copied
 
 PROBLEM = Problem(3, 2)

@@ -15,9 +15,9 @@ from service.models.changes import Change, FromSnapshot, StoredLabels
 from service.models.model import Model
 from service.models.reading import stored_model
 from service.replicas.replica import Replica
-from service.rounds.session import ModelSession
+from service.rounds.sessions import ModelSession
 from service.store import keys
-from service.store.kept_store import Keeping, KeptNote
+from service.store.base import Keeping, KeptNote
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.sessions import environment, judge, predict
 from tests.service.sample_models import COMPUTE, LABELS, bits, make_model, one_by_one, play, whole_log

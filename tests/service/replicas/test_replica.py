@@ -10,8 +10,8 @@ from learners.codec import encode_state
 from service.compute import Compute
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
-from service.replicas.folding.reading import TAIL_LIMIT
 from service.replicas.replica import Replica
+from service.replicas.tails import TAIL_LIMIT
 from service.store import keys
 from service.store.base import Snapshot, Store
 from service.store.redis.redis_store import RedisStore

@@ -20,8 +20,7 @@ from service.replicas.statistics import (
     counted_rounds,
     decode_statistics,
 )
-from service.store.records.answer_codec import label_codec
-from service.store.records.context_codec import DenseCodec
+from service.store.records.codecs import DenseCodec, label_codec
 from service.store.records.layout import EXPIRED
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat

@@ -7,10 +7,9 @@ import pytest
 
 from learners.codec import encode_state
 from service.app import end
-from service.replicas.snapshot_policy import SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE
 from service.replicas.statistics import StatisticsAccumulator
-from service.replicas.upkeep import FOLD_EVERY
-from service.rounds.session import ModelSession
+from service.replicas.upkeep import FOLD_EVERY, SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE
+from service.rounds.sessions import ModelSession
 from service.store import keys
 from service.store.base import Snapshot
 from service.store.records.round_table import Table

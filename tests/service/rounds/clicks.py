@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import httpx2
 import numpy as np
 
+from service.background.due_models import Closer
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
-from service.visits.closer import Closer
 from tests.service.rounds.sessions import environment, session_cache
 from tests.service.workers import Clock, worker
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from service.choice.requests import PredictionRequest
 from service.environment import Environment
-from service.rounds.session import ModelSession
-from service.rounds.session_cache import SessionCache
+from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import FeedbackRequest
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import COMPUTE, some_contexts

@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from service.background.due_models import Closer
 from service.errors import StoreError, StoreFullError, StoreUnavailableError
-from service.models.closing import keep_seconds
 from service.models.model import Model
+from service.models.policies import keep_seconds
 from service.models.reading import stored_model
-from service.rounds.session_cache import SessionCache
+from service.rounds.sessions import SessionCache
 from service.store import keys
 from service.store.base import LogEntry
 from service.store.redis.redis_store import RedisStore
-from service.visits.closer import Closer
 from tests.servers import raw
 from tests.service.api.http_api import Api, body_of
 from tests.service.rounds.clicks import close_expired

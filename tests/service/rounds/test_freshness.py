@@ -11,11 +11,9 @@ from service.choice.requests import PredictionRequest
 from service.errors import StoreUnavailableError
 from service.replicas.replica import Replica
 from service.replicas.upkeep import FOLD_EVERY, FOLD_EVERY_IF_LATE
-from service.rounds.session import ModelSession
-from service.rounds.session_cache import SessionCache
+from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import PredictAnswer
-from service.store.base import Tail
-from service.store.kept_store import KeptNote
+from service.store.base import KeptNote, Tail
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.rounds.sessions import LARGE, environment, judge, predict, settled

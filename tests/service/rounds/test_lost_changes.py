@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 
 from service.choice.requests import NO_OPTIONS, PredictionRequest
-from service.imports.importer import RoundImporter
-from service.input_errors import UnknownLabelError
+from service.errors import UnknownLabelError
 from service.models.changes import Change, StoredLabels
 from service.models.model import Model
-from service.rounds.session import ModelSession
-from service.rounds.session_cache import SessionCache
-from service.schemas.imports import ImportRequest
-from service.schemas.rounds import FeedbackRequest, PredictAnswer
+from service.rounds.importer import RoundImporter
+from service.rounds.sessions import ModelSession, SessionCache
+from service.schemas.rounds import FeedbackRequest, ImportRequest, PredictAnswer
 from service.store.base import Tail
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey

@@ -10,7 +10,7 @@ import pytest
 
 from service.choice.requests import PredictionRequest
 from service.errors import ModelNotFoundError
-from service.rounds.session_cache import _SESSION_BYTES, SessionCache, _cost
+from service.rounds.sessions import _SESSION_BYTES, SessionCache, _cost
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.sessions import judge, predict, session_cache, settled
 from tests.service.sample_models import (

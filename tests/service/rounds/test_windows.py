@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from service.models.closing import keep_seconds
+from service.models.policies import keep_seconds
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import definition, make_model
 from tests.service.workers import Clock, worker

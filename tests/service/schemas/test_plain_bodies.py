@@ -9,7 +9,7 @@ import pydantic
 import pytest
 
 from service.contexts.registry import read_contexts
-from service.schemas.plain_bodies import PlainFeedback, plain_reader, read_plain_feedback
+from service.schemas.fast_decoders import PlainFeedback, plain_reader, read_plain_feedback
 from service.schemas.rounds import (
     FeedbackBatchRequest,
     FeedbackRequest,

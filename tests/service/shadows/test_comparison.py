@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from learners.base import FloatArray
-from service.shadows.comparison import Compared, compare
-from service.shadows.sums import LARGEST, Sums
+from service.shadows.comparison import LARGEST, Compared, Sums, compare
 
 SERVED = np.array([0.5, 0.3, 0.2])
 SHADOW = np.array([0.1, 0.1, 0.8])

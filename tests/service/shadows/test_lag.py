@@ -2,16 +2,16 @@
 
 import pytest
 
+from service.background import shadow_folds
+from service.background.shadow_folds import RestingCompute
 from service.compute import Compute
 from service.errors import ShadowLagsError
 from service.lifecycle import promoting
 from service.replicas.replica import Replica
-from service.shadows.shadow_replica import ShadowReplica
+from service.shadows.replica import ShadowReplica
 from service.store.base import Snapshot
-from service.store.redis import snapshot_commands
+from service.store.redis import redis_store
 from service.store.redis.redis_store import RedisStore
-from service.visits import resting
-from service.visits.resting import RestingCompute
 from tests.service.sample_models import COMPUTE, make_model, play, whole_log
 from tests.service.shadows.test_shadow_folds import caught_up, give_shadow, stored_shadow
 from tests.service.workers import worker
@@ -58,7 +58,7 @@ async def test_a_shadow_beyond_the_bound_begins_again(
     store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log keeps a bounded number of rounds for it; it says from which one on it has folded."""
-    monkeypatch.setattr(snapshot_commands, "KEPT_FOR_SHADOWS", 100)
+    monkeypatch.setattr(redis_store, "KEPT_FOR_SHADOWS", 100)
     model = await make_model(store, name, retain_rounds=0)
     await give_shadow(store, model)
     await play(store, model, 30)
@@ -109,4 +109,4 @@ async def test_folding_rests_as_long_as_it_works() -> None:
         done[0] += 1
     with pytest.raises(ZeroDivisionError):
         await compute.run("a", lambda: 1 // 0)
-    assert slept == [0.25, resting._LONGEST_REST, 0.0]
+    assert slept == [0.25, shadow_folds._LONGEST_REST, 0.0]

@@ -13,13 +13,12 @@ from service.models.model import Limits, Model
 from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.schemas.models import LearnerChoice
+from service.shadows.comparison import Sums, decode_sums
 from service.shadows.definition import Definition, complete_choice
-from service.shadows.shadow_replica import ShadowReplica
-from service.shadows.sums import Sums, decode_sums
+from service.shadows.replica import ShadowReplica
 from service.store import keys
-from service.store.base import Store
+from service.store.base import KEPT_FOR_SHADOWS, Store, StoredShadow
 from service.store.redis.redis_store import RedisStore
-from service.store.shadow_store import KEPT_FOR_SHADOWS, StoredShadow
 from tests.servers import raw
 from tests.service.sample_models import COMPUTE, GAPTRON, bits, make_model, one_by_one, play, whole_log
 

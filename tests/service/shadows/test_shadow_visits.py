@@ -10,11 +10,10 @@ import pytest
 from learners.compiled_learner import CompiledLearner
 from learners.evaluation import progressive
 from learners.registry import LEARNERS
+from service.background.shadow_folds import Shadowing
 from service.environment import Environment
-from service.errors import StoreError, StoreFullError, StoreUnavailableError
-from service.input_errors import InvalidInputError
+from service.errors import InvalidInputError, StoreError, StoreFullError, StoreUnavailableError
 from service.store.redis.redis_store import RedisStore
-from service.visits.shadowing import Shadowing
 from tests.service.sample_models import COMPUTE, make_model, play
 from tests.service.shadows.test_shadow_folds import SQUARECB, caught_up, give_shadow, plain_fold
 from tests.service.workers import Clock, numbered

@@ -4,14 +4,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from service.store.base import Feedback, PublishedStatistics, Snapshot, Store
-from service.store.copies import Counts, ModelCopy
-from service.store.damage import Damage
-from service.store.import_store import ImportedSource, ImportPart
-from service.store.kept_store import KeptNote
+from service.store.base import Counts, ImportedSource, ImportPart, KeptNote, ModelCopy, Snapshot, Store, StoredShadow
 from service.store.redis.redis_store import RedisStore
-from service.store.shadow_store import StoredShadow
 from service.store.stored_models import ModelKey, digests_of
+from service.store.values import Damage, Feedback, PublishedStatistics
 from tests.service.store.samples import NEW, NOW, STRICT, WINDOW, id_of, sample_predictions
 
 KEY = ModelKey("forest", "first")

@@ -5,8 +5,9 @@ import time
 import numpy as np
 
 from service.prediction_id import SINGLE, PredictionId
-from service.store.base import Block, FeedbackStatus
+from service.store.base import Block
 from service.store.stored_models import ModelKey, StoredPolicies
+from service.store.values import FeedbackStatus
 from tests.service.store.samples import FORMAT, NOW, WINDOW, sample_made
 from tests.service.store.scenario import Scenario
 

@@ -8,13 +8,20 @@ import numpy as np
 from learners.base import Contexts
 from service.prediction_id import tokens_of
 from service.store import keys
-from service.store.base import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
-from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
-from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
+from service.store.records.codecs import (
+    AnswerCodec,
+    ContextCodec,
+    DenseCodec,
+    SparseCodec,
+    label_codec,
+    label_set_codec,
+    ranking_codec,
+)
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+from service.store.values import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
 from tests.service.store.samples import NEW, NOW, STRICT, WINDOW, ids_in
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from learners.base import Contexts, FloatArray
 from service.prediction_id import tokens_of
-from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
-from service.store.records.context_codec import DenseCodec
+from service.store.records.codecs import AnswerCodec, DenseCodec, label_codec, label_set_codec, ranking_codec
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat
 from tests.service.store.samples import as_round

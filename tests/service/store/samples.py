@@ -8,9 +8,8 @@ import numpy as np
 
 from learners.base import Contexts
 from service.prediction_id import SINGLE, PredictionId, tokens_of
-from service.store.base import Block, Feedback, FeedbackRules, Seen, Store
-from service.store.records.answer_codec import AnswerCodec, label_codec
-from service.store.records.context_codec import DenseCodec
+from service.store.base import Block, Seen, Store
+from service.store.records.codecs import AnswerCodec, DenseCodec, label_codec
 from service.store.records.layout import (
     CHECK,
     FEEDBACK,
@@ -27,6 +26,7 @@ from service.store.records.layout import (
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat
 from service.store.stored_models import DIGEST_BYTES, digests_of
+from service.store.values import Feedback, FeedbackRules
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-from service.store.base import Block, Feedback, FeedbackRules, FeedbackStatus, Store
+from service.store.base import Block, Store
 from service.store.stored_models import ModelKey
+from service.store.values import Feedback, FeedbackRules, FeedbackStatus
 from tests.service.store.samples import FORMAT, NOW, STRICT, WINDOW, id_of, sample_predictions
 
 

@@ -12,13 +12,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.errors import StoreUnavailableError
-from service.store.access.api_keys import ApiKeyTable
-from service.store.access.rate_limits import RateLimits
-from service.store.base import Feedback, FeedbackStatus, PublishedStatistics, Snapshot
+from service.store.access_tables import ApiKeyTable, RateLimits
+from service.store.base import Snapshot
 from service.store.connections.addresses import NO_FILES, TlsFiles
-from service.store.damage import Damage
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ListedModel, ModelKey, StoredPolicies
+from service.store.values import Damage, Feedback, FeedbackStatus, PublishedStatistics
 from tests.certificates import Certificates
 from tests.clusters import Cluster
 from tests.servers import REDIS_SERVER, free_port, wait_until

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from service.errors import ModelNotFoundError
-from service.store.base import Feedback, FeedbackStatus
 from service.store.log_entries import mark_of
 from service.store.records.layout import EXPIRED, FEEDBACK
+from service.store.values import Feedback, FeedbackStatus
 from tests.service.store.expiries import INCORRECT, LATE, WAITING, activate, close, closing, inactive, outcomes
 from tests.service.store.samples import (
     FORMAT,

@@ -8,8 +8,7 @@ import pytest
 from learners.base import Contexts
 from service.errors import StoreCorruptError
 from service.prediction_id import tokens_of
-from service.store.records.answer_codec import label_codec
-from service.store.records.context_codec import SparseCodec
+from service.store.records.codecs import SparseCodec, label_codec
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat
 from tests.service.store.record_samples import encoded_answer

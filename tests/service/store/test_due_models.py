@@ -6,9 +6,10 @@ import pytest
 
 from service.errors import StoreCorruptError
 from service.store import keys
-from service.store.base import Feedback, Store
+from service.store.base import Store
 from service.store.records.layout import VERSION
 from service.store.stored_models import ModelKey
+from service.store.values import Feedback
 from tests.servers import keys_like, raw
 from tests.service.store.expiries import INCORRECT, LATE, WAITING, close, closing, outcomes, until
 from tests.service.store.samples import NOW, WINDOW, id_of

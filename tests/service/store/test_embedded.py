@@ -18,10 +18,8 @@ import pytest
 import redis
 
 from service.store.embedded import server as embedded
-from service.store.embedded.child_priority import children_of
-from service.store.embedded.embedded_access import embedded_store_url
-from service.store.embedded.memory import available_memory
-from service.store.embedded.server import EmbeddedServer, EmbeddedServerError
+from service.store.embedded.server import EmbeddedServer, EmbeddedServerError, embedded_store_url
+from service.store.embedded.system import available_memory, children_of
 from tests.servers import wait_until
 from tests.service.store.troubles import no_larger_files
 

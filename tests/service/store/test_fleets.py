@@ -11,7 +11,7 @@ import pytest
 
 from service.errors import StoreUnavailableError
 from service.store import keys
-from service.store.access.api_keys import ApiKeyTable
+from service.store.access_tables import ApiKeyTable
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates

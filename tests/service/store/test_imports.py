@@ -6,7 +6,7 @@ import pytest
 
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.store import keys
-from service.store.import_store import MOST_SOURCES, ImportBlock, Imported, ImportPart
+from service.store.base import MOST_SOURCES, ImportBlock, Imported, ImportPart
 from service.store.stored_models import ModelKey
 from tests.servers import raw
 from tests.service.store.samples import FORMAT, NEW, NOW, as_bytes, digest_of, sample_block

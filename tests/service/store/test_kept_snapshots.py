@@ -6,8 +6,7 @@ import pytest
 
 from service.errors import ModelNotFoundError, NewerVersionError, SnapshotNotFoundError, StoreCorruptError
 from service.store import keys
-from service.store.base import Snapshot
-from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
+from service.store.base import MOST_KEPT, Keeping, KeptNote, Snapshot
 from service.store.log_entries import mark_of
 from service.store.stored_models import ModelKey
 from tests.service.store.samples import NEW, digest_of

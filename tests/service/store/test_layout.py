@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from service.store.records import layout
-from service.store.records.layout import Layout, check_of, digits_of
-from service.store.records.lua_prelude import lua_prelude
+from service.store.records.layout import Layout, check_of, digits_of, lua_prelude
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
 

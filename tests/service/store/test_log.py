@@ -2,14 +2,8 @@
 
 import pytest
 
-from service.store.base import (
-    Block,
-    Feedback,
-    LogEntry,
-    Snapshot,
-    Store,
-    Tail,
-)
+from service.store.base import Block, LogEntry, Snapshot, Store, Tail
+from service.store.values import Feedback
 from tests.service.store.samples import (
     FORMAT,
     NEW,

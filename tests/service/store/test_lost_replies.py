@@ -11,10 +11,11 @@ import pytest
 
 from service.errors import StoreUnavailableError
 from service.store import keys
-from service.store.base import Feedback, FeedbackStatus, Snapshot, Store
+from service.store.base import Snapshot, Store
 from service.store.embedded.server import EmbeddedServer
-from service.store.redis import snapshot_commands
+from service.store.redis import redis_store
 from service.store.stored_models import ModelKey
+from service.store.values import Feedback, FeedbackStatus
 from tests.servers import Proxy, raw
 from tests.service.store.calls import GIVEN, KEY, OTHERS, READS, WRITES, open_store
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
@@ -120,7 +121,7 @@ async def test_a_snapshot_is_written_completely_or_not_at_all(
     store_url: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Expired parts make no snapshot, and a complete snapshot does not expire."""
-    monkeypatch.setattr(snapshot_commands, "_PART_BYTES", 4)
+    monkeypatch.setattr(redis_store, "_PART_BYTES", 4)
     key = ModelKey(name, "first")
     async with open_store(store_url) as store:
         assert await store.create_model(key, "{}", NOW)

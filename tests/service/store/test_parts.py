@@ -8,11 +8,10 @@ import pytest
 from learners.base import BoolArray, Contexts
 from service.errors import NewerVersionError, StoreCorruptError
 from service.prediction_id import tokens_of
-from service.store.records.answer_codec import label_codec
-from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
+from service.store.records.codecs import ContextCodec, DenseCodec, SparseCodec, label_codec
 from service.store.records.layout import HOLDOUT
 from service.store.records.new_predictions import NewPredictions
-from service.store.records.parts import NO_PARTS, LogRows, Parts
+from service.store.records.optional_fields import NO_PARTS, LogRows, Parts
 from service.store.records.records import RecordFormat
 from tests.service.store.samples import as_round, changed_round
 

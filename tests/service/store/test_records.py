@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from learners.base import Contexts
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.prediction_id import tokens_of
-from service.store.records.answer_codec import label_codec
-from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
+from service.store.records.codecs import ContextCodec, DenseCodec, SparseCodec, label_codec
 from service.store.records.layout import VERSION
 from service.store.records.new_predictions import BLOCK_BYTES, NewPredictions
 from service.store.records.outcomes import decode_outcomes

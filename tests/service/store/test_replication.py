@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from service.errors import ModelNotFoundError, StoreUnavailableError
 from service.settings import Settings
 from service.store import keys
-from service.store.base import Feedback, FeedbackStatus
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+from service.store.values import Feedback, FeedbackStatus
 from tests.fleets import SentinelStore, sentinels
 from tests.servers import REDIS_SERVER, wait_until
 from tests.service.sample_models import definition

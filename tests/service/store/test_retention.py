@@ -3,11 +3,12 @@
 import pytest
 
 from service.store import keys
-from service.store.base import Feedback, Snapshot
+from service.store.base import Snapshot
 from service.store.log_entries import mark_of
 from service.store.records.layout import VERSION
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey, StoredPolicies
+from service.store.values import Feedback
 from tests.service.store.expiries import until
 from tests.service.store.samples import NEW, NOW, STRICT, id_of
 from tests.service.store.scenario import Scenario

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from learners.base import Contexts
 from service.errors import NewerVersionError, StoreCorruptError
 from service.prediction_id import tokens_of
-from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
-from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
+from service.store.records.codecs import (
+    AnswerCodec,
+    ContextCodec,
+    DenseCodec,
+    SparseCodec,
+    label_codec,
+    label_set_codec,
+    ranking_codec,
+)
 from service.store.records.layout import EVIDENCE, INACTIVE, OPEN, PENDING, ROUND
 from service.store.records.records import RecordFormat
 from service.store.records.rounds import StoredRounds

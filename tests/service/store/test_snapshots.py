@@ -7,14 +7,13 @@ import pytest
 
 from service.errors import NewerVersionError
 from service.store import keys
-from service.store.base import PublishedStatistics, Snapshot
-from service.store.damage import DamagedSnapshotError
+from service.store.base import Snapshot
 from service.store.records.layout import ROUND, VERSION
-from service.store.redis import snapshot_commands
+from service.store.redis import redis_store, snapshot_parts
 from service.store.redis.redis_store import RedisStore
-from service.store.snapshots import parts
-from service.store.snapshots.parts import SNAPSHOT_VERSION
+from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
 from service.store.stored_models import ModelKey
+from service.store.values import DamagedSnapshotError, PublishedStatistics
 from tests.servers import raw
 from tests.service.store.samples import MOMENT, NOW
 
@@ -24,7 +23,7 @@ KEPT = Snapshot(7, b"0123456789", statistics=b"{}", change_count=2)
 @pytest.fixture
 def key(store: RedisStore, name: str, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> ModelKey:
     """Create a model whose snapshot has three parts."""
-    monkeypatch.setattr(snapshot_commands, "_PART_BYTES", 4)
+    monkeypatch.setattr(redis_store, "_PART_BYTES", 4)
     made = ModelKey(name, "first")
     assert runner.run(store.create_model(made, "{}", NOW))
     assert runner.run(store.save_snapshot(made, KEPT, 10)) == 7
@@ -100,8 +99,8 @@ async def test_an_older_version_replaces_only_a_damaged_newer_snapshot(
     store: RedisStore, key: ModelKey, monkeypatch: pytest.MonkeyPatch, damaged: bool
 ) -> None:
     """A newer version's snapshot stays, even if an older worker has seen more rounds, until it is marked damaged."""
-    monkeypatch.setattr(snapshot_commands, "SNAPSHOT_VERSION", SNAPSHOT_VERSION + 1)
-    monkeypatch.setattr(parts, "SNAPSHOT_VERSION", SNAPSHOT_VERSION + 1)
+    monkeypatch.setattr(redis_store, "SNAPSHOT_VERSION", SNAPSHOT_VERSION + 1)
+    monkeypatch.setattr(snapshot_parts, "SNAPSHOT_VERSION", SNAPSHOT_VERSION + 1)
     newer = KEPT._replace(round_count=8)
     assert await store.save_snapshot(key, newer, 10) == 8
     if damaged:

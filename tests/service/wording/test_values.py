@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.wording.values import choices, quoted, shown
+from service.error_messages.values import choices, quoted, shown
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(10**400)
 VALUES = st.recursive(

@@ -1,0 +1,135 @@
+"""The vectors of candidates, from the features of contexts and actions. docs/actions.md specifies them."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from learners.actions.vectors import FeatureSets, joined_vectors
+from learners.base import Contexts, FloatArray, IntArray
+from service.actions.definition import MOST_INDEX, ActionsDefinition
+from service.actions.factors import FactorReader, Factors
+from service.contexts.hashing import Hashes, combined, indices_of, signs_of
+from service.contexts.kind import BaseFeatures, Part
+from service.contexts.named import MOST_FEATURES
+from service.contexts.registry import context_kind
+from service.errors import FeaturesError
+
+MOST_ENTRIES = 2_000_000
+"""Maximum features of all candidates of a request, products included: 32 MB."""
+
+
+class NamedFactors(NamedTuple):
+    """The features of a context or an action, with their names."""
+
+    names: Sequence[str]
+    factors: Factors
+
+
+class ActionVectors:
+    """Makes the vectors of one model.
+
+    Args:
+        actions: the definition of its actions.
+        features: the features of its contexts.
+
+    Attributes:
+        size: the number of indices, without the intercept.
+        most_entries: an upper bound on the entries of one vector.
+    """
+
+    def __init__(self, actions: ActionsDefinition, features: BaseFeatures) -> None:
+        own, sides = actions.features, (features, actions.features)
+        named = [side.size for side in sides if context_kind(side).has_names]
+        products = actions.interactions != []
+        self._plain = 0 if named else own.size
+        self.size = max(named) if named else own.size * (1 + features.size * products)
+        self.most_entries = MOST_FEATURES if named else min(MOST_FEATURES, self.size)
+        groups = [_groups([pair[side] for pair in actions.interactions or ()]) for side in (0, 1)]
+        self._crossed = np.full((len(groups[0]) + 1, len(groups[1]) + 1), actions.interactions is None)
+        for one, other in actions.interactions or ():
+            self._crossed[groups[0][one], groups[1][other]] = True
+        readers = [FactorReader(context_kind(side), groups[i], bool(named)) for i, side in enumerate(sides)]
+        self.contexts, self.actions = readers
+
+    def check_new(self) -> None:
+        """Refuse vectors of a new model that are too large.
+
+        Raises:
+            FeaturesError: if they are.
+        """
+        if self.size > MOST_INDEX:
+            detail = f"got {self.size:,} products of features of context and action; must be at most {MOST_INDEX:,}"
+            raise FeaturesError(f"{detail}, or set actions.interactions to []", "actions.features.size")
+
+    @property
+    def cache_bytes(self) -> int:
+        """The approximate memory of the caches of features."""
+        return self.contexts.cache_bytes + self.actions.cache_bytes
+
+    @cached_property
+    def crosses(self) -> bool:
+        """Whether any features of contexts and actions are multiplied."""
+        return bool(self._crossed.any())
+
+    def entries(self, context: Factors, action: Factors) -> int:
+        """Return an upper bound on the entries of a candidate's vector."""
+        return len(action.values) * (1 + len(context.values) * self.crosses)
+
+    def join(self, contexts: Sequence[Factors], actions: Sequence[Factors], starts: IntArray) -> Contexts:
+        """Return the vectors of m candidates.
+
+        Args:
+            contexts: the features of n contexts.
+            actions: the features of m actions.
+            starts: (n + 1,), the first action of each context, and m.
+        """
+        given = contexts if self.crosses else [_NOTHING] * len(contexts)
+        return joined_vectors(_sets(given), _sets(actions), starts, self._crossed, self.size, self._plain)
+
+    def parts(self, context: NamedFactors, action: NamedFactors) -> list[Part]:
+        """Return the features of one candidate's vector, without zeros. Those with the same index add up."""
+        names, hashes, values = list[str](), list[Hashes](), list[FloatArray]()
+        for name, hashed, value, group in zip(action.names, *action.factors, strict=True):
+            met = np.flatnonzero(self._crossed[context.factors.groups, group])
+            names += [name, *[f"{context.names[c]}*{name}" for c in met.tolist()]]
+            hashes += [np.array([hashed]), self._product_hashes(context.factors.hashes[met], hashed)]
+            values += [np.array([value]), context.factors.values[met] * value]
+        indices, signs = self._places(np.concatenate(hashes))
+        signed = (signs * np.concatenate(values)).tolist()
+        found = map(Part, names, indices.tolist(), signed, signs.astype(int).tolist())
+        return [part for part in found if part.value]
+
+    def _product_hashes(self, context: Hashes, action: np.uint64) -> Hashes:
+        """Return the hashes of products, or their indices if vectors are not hashed."""
+        if self._plain:
+            return (context + np.uint64(1)) * np.uint64(self._plain) + action
+        return combined(context, np.full(len(context), action))
+
+    def _places(self, hashes: Hashes) -> tuple[IntArray, FloatArray]:
+        """Return the index and the sign of each hash, as `joined_vectors` has them."""
+        if self._plain:
+            return hashes.astype(np.int64), np.ones(len(hashes))
+        return indices_of(hashes, self.size), signs_of(hashes)
+
+
+_NOTHING = Factors(np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
+
+
+def _sets(each: Sequence[Factors]) -> FeatureSets:
+    starts = np.zeros(len(each) + 1, np.int64)
+    np.cumsum([len(one.values) for one in each], out=starts[1:])
+    hashes, values, groups = zip(*each, strict=True)
+    return FeatureSets(starts, _joined(hashes, np.uint64), _joined(values, np.float64), _joined(groups, np.int64))
+
+
+def _joined(arrays: Sequence[Any], dtype: type[Any]) -> npt.NDArray[Any]:
+    """Concatenate small arrays, faster than numpy does, into a writable one."""
+    return np.frombuffer(bytearray().join([one.data for one in arrays]), dtype)
+
+
+def _groups(namespaces: Sequence[str]) -> dict[str, int]:
+    """Return a number from 1 for each namespace."""
+    return {namespace: number for number, namespace in enumerate(dict.fromkeys(namespaces), 1)}

@@ -1,0 +1,1 @@
+"""What the statistics mean: estimates, verdicts, evaluation."""

@@ -1,0 +1,189 @@
+"""Estimates with confidence intervals, and what they start from: the definition and the counters of a model."""
+
+from typing import NamedTuple
+
+from learners.base import AnyLearner
+from learners.evaluation.intervals import empirical_bernstein, wilson
+from service.errors import StoreCorruptError
+from service.models.learner_choice import choose_action_learner, choose_learner
+from service.models.model import Model
+from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
+from service.replicas.sums import MOST_LABELS, LabelSums
+from service.schemas.models import LearnerChoice, ModelSummary
+from service.store.values import ModelStats
+
+
+class Subject(NamedTuple):
+    """A model whose statistics are read."""
+
+    learner: AnyLearner
+    labels: tuple[str, ...]  # the first labels by number, as many as are counted individually; may be unknown
+    has_actions: bool
+    has_contexts: bool
+
+    @property
+    def explores(self) -> bool:
+        """Whether the learner needs exploration: it does not if all feedback has the true label."""
+        return not self.learner.needs_true_label
+
+    def name_of(self, label: int) -> str:
+        """Return a label by its number."""
+        return self.labels[label] if label < len(self.labels) else f"number {label}"
+
+
+def subject_of(model: Model) -> Subject:
+    """Return the subject of a model."""
+    definition = model.definition
+    labels = tuple(definition.labels[:MOST_LABELS])
+    return Subject(model.learner, labels, definition.actions is not None, definition.features.size > 0)
+
+
+def subject_of_summary(summary: ModelSummary) -> Subject:
+    """Return the subject of a listed model, whose labels are unknown."""
+    choice = LearnerChoice(**summary.learner)
+    if summary.actions is None:
+        learner: AnyLearner = choose_learner(choice, summary.label_count, summary.features)
+    else:
+        learner = choose_action_learner(choice, summary.actions, summary.features)
+    return Subject(learner, (), summary.actions is not None, summary.features.size > 0)
+
+
+class CountedModel(NamedTuple):
+    """The counters of a model, and its decoded statistics."""
+
+    stats: ModelStats
+    statistics: RoundStatistics
+
+
+def counted_model(stats: ModelStats) -> CountedModel:
+    """Decode the statistics of a model; without any, all sums are zero.
+
+    Raises:
+        NewerVersionError: if a newer version published them.
+        StoreCorruptError: if they cannot be read.
+    """
+    try:
+        return CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
+    except ValueError as error:
+        raise StoreCorruptError(f"the published statistics of model {stats.name!r} cannot be read") from error
+
+
+def fold_lag(stats: ModelStats) -> int:
+    """Return the rounds in the log that no worker has published as folded."""
+    return max(0, stats.round_count - stats.statistics_rounds)
+
+
+def snapshot_lag(stats: ModelStats) -> int:
+    """Return the rounds in the log after the latest snapshot."""
+    return max(0, stats.round_count - stats.snapshot_rounds)
+
+
+def open_predictions(model: CountedModel, now: float) -> int:
+    """Return the predictions in the window still without feedback; the window is accurate to 1/`SLOTS` of its length.
+
+    Args:
+        model: the counters and statistics.
+        now: seconds since the epoch.
+    """
+    stats, statistics = model
+    first = int(now // statistics.slot_seconds) - SLOTS + 1
+    before = max((slot for slot in stats.predictions_by if slot < first), default=None)
+    made = stats.predictions - (0 if before is None else stats.predictions_by[before])
+    closed = sum(n for slot, n in statistics.recent if slot >= first)
+    return max(0, made - closed - fold_lag(stats))
+
+
+LEVEL = 0.95
+"""The confidence level of every interval."""
+
+
+class Estimate(NamedTuple):
+    """A mean reward in [0, 1] with its interval; the mean is None without any round."""
+
+    mean: float | None
+    low: float
+    high: float
+    rounds: float  # that carry it; for a weighted mean, the effective number
+
+
+UNKNOWN = Estimate(None, 0.0, 1.0, 0.0)
+
+
+def observed(rounds: int, total: float, squares: float) -> Estimate:
+    """Return the mean of observed rewards: with Wilson's interval if each is 0 or 1, else with empirical Bernstein.
+
+    Args:
+        rounds: the number of rewards.
+        total: their sum.
+        squares: the sum of their squares, which equals `total` only if each is 0 or 1.
+    """
+    if not rounds:
+        return UNKNOWN
+    total = min(total, float(rounds))
+    bits = squares == total
+    low, high = wilson(total, rounds, LEVEL) if bits else empirical_bernstein(total, squares, rounds, 0.0, 1.0, LEVEL)
+    return Estimate(total / rounds, low, high, rounds)
+
+
+class WeightedSums(NamedTuple):
+    """Sums over rounds with weights w = 1/p, and rewards r."""
+
+    weights: float = 0.0
+    rewards: float = 0.0  # r·w
+    squares: float = 0.0  # w²
+    reward_squares: float = 0.0  # r·w²
+    squared_rewards: float = 0.0  # (r·w)²
+
+
+def weighted(sums: WeightedSums) -> Estimate:
+    """Return the self-normalized weighted mean (SNIPS), with Wilson's interval at its effective number of rounds.
+
+    The effective number is the smaller one of Kish's, (Σw)²/Σw², and of the number of plain rounds whose mean would
+    have the estimated variance Σw²(r - v)²/(Σw)².
+    """
+    if not sums.weights > 0.0:
+        return UNKNOWN
+    mean = min(1.0, sums.rewards / sums.weights)
+    effective = sums.weights**2 / sums.squares
+    spread = sums.squared_rewards - 2.0 * mean * sums.reward_squares + mean * mean * sums.squares
+    if spread > 0.0:
+        variance = spread / sums.weights**2
+        effective = min(effective, max(1.0, mean * (1.0 - mean) / variance)) if 0.0 < mean < 1.0 else effective
+    low, high = wilson(mean * effective, effective, LEVEL)
+    return Estimate(mean, low, high, effective)
+
+
+def label_reward(sums: LabelSums, label: int) -> Estimate:
+    """Return the mean reward of the rounds that answered a label."""
+    if label >= len(sums.rounds):
+        return UNKNOWN
+    return observed(sums.rounds[label], sums.rewards[label], sums.squares[label])
+
+
+def label_value(sums: LabelSums, label: int, *, has_contexts: bool) -> Estimate:
+    """Return the estimated mean reward of always answering a label, where it is eligible.
+
+    Args:
+        sums: the sums by label.
+        label: its number.
+        has_contexts: whether rounds have contexts. Without any, the rounds that answered the label are like all others.
+    """
+    if not has_contexts:
+        return label_reward(sums, label)
+    return weighted(_weighted_sums(sums, slice(label, label + 1)))
+
+
+def uniform_value(sums: LabelSums) -> Estimate:
+    """Return the estimated mean reward of drawing uniformly among the eligible labels."""
+    return weighted(_weighted_sums(sums, slice(None)))
+
+
+def _weighted_sums(sums: LabelSums, labels: slice) -> WeightedSums:
+    columns = (
+        sums.weights,
+        sums.reward_weights,
+        sums.squared_weights,
+        sums.reward_squared_weights,
+        sums.squared_reward_weights,
+    )
+    return WeightedSums(*(sum(column[labels]) for column in columns))

@@ -1,0 +1,207 @@
+"""Evaluates policies on the latest rounds of a model, in a worker."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from learners.answers import is_structured
+from learners.base import NO_LABEL, BoolArray, every_label
+from learners.evaluation.off_policy.best_label import choose_label, chooses, label_sums
+from learners.evaluation.off_policy.estimates import Estimate, evaluation_of
+from learners.evaluation.off_policy.logged import LoggedRounds, joined, no_contexts
+from learners.evaluation.off_policy.policies import GivenChances, Served, UniformChoice
+from learners.evaluation.off_policy.sums import Settings, Sums
+from learners.evaluation.off_policy.terms import Evaluated, sums_of
+from learners.evaluation.weights import weighable
+from service.environment import Environment
+from service.error_messages.values import quoted
+from service.errors import ModelNotFoundError, NotEvaluableError
+from service.models.model import Model
+from service.models.policies import closes
+from service.schemas.reports import EstimateAnswer, EvaluationAnswer, PolicyValue
+from service.store.base import LogEntry
+from service.store.log_entries import read_page
+from service.store.records.layout import HOLDOUT
+from service.store.records.optional_fields import LogRows
+
+LEVEL = 0.95
+"""The level of all intervals."""
+
+_LEAST_CLIP = 10.0
+
+
+def clip_for(rounds: int) -> float:
+    """Return the largest weight of clipped IPS for a log of this size: √n, as in the paper, but at least 10."""
+    return max(_LEAST_CLIP, float(round(math.sqrt(rounds))))
+
+
+def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings) -> PolicyValue:
+    """Return what a log says about a policy."""
+    found = evaluation_of(sums, settings, LEVEL)
+    return PolicyValue(
+        policy=policy,
+        label=label,
+        estimates=[_estimate(each, each.value) for each in found.estimates if each.value is not None],
+        low=found.conservative.low,
+        high=found.conservative.high,
+        rounds=found.rounds,
+        effective_rounds=found.effective_rounds,
+        largest_weight=found.largest_weight,
+        mean_weight=found.mean_weight,
+        clipped_share=found.clipped_share,
+        warnings=found.warnings,
+    )
+
+
+def _estimate(found: Estimate, value: float) -> EstimateAnswer:
+    low, high = (None, None) if found.interval is None else found.interval
+    return EstimateAnswer(estimator=found.estimator, value=value, low=low, high=high)
+
+
+MOST_ROUNDS = 100_000
+"""Maximum rounds of an evaluation."""
+
+_REPLICATES = 500
+_SEED = 1
+_PAGE_BYTES = 2**19
+_MOST_BYTES = 2**26  # of the rounds that are read, and of their eligible labels in memory
+_COST_PER_BYTE = 50  # cost of decoding a byte of the log, in multiply-adds
+
+
+class _Page(NamedTuple):
+    """The usable rounds of a page of the log."""
+
+    rounds: LoggedRounds  # without contexts and eligible labels
+    masks: npt.NDArray[np.uint8]  # (n, ⌈K / 8⌉), the eligible labels as bits; (n, 0) if every label was eligible
+
+
+class LatestRounds:
+    """Evaluates the policies of models.
+
+    Args:
+        environment: provides the store and worker threads.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._store = environment.store
+        self._compute = environment.compute
+        self._models = environment.models
+
+    async def evaluate(self, name: str, most: int) -> EvaluationAnswer:
+        """Return the values of the served policy, the holdout, the uniform one, and the best constant label.
+
+        Args:
+            name: the model.
+            most: the number of latest rounds to read, up to `MOST_ROUNDS`; fewer are read if they are large.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            NotEvaluableError: if it answers sets or rankings.
+        """
+        stored = await self._store.get_model(name)
+        if stored is None:
+            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+        model = await self._models.read(stored)
+        if is_structured(model.learner):
+            detail = f"{model.learner.algorithm} answers sets or rankings, which have no estimators here"
+            raise NotEvaluableError(detail, "name")
+        limit = min(most, _most_rounds(model))
+        pages = await self._read(model, max(0, stored.round_count - limit), stored.round_count)
+        return await self._compute.run(name, _values, model, pages, limit < most)  # its first call may compile
+
+    async def _read(self, model: Model, after: int, last: int) -> list[_Page]:
+        """Return the readable rounds after one, up to another, in pages."""
+        pages, size = list[_Page](), max(1, _PAGE_BYTES // model.choice.records.round_bytes)
+        while after < last:
+            entries = (await self._store.read_tail(model.key, after, min(size, last - after))).entries
+            if not entries or entries[-1].last_round <= after:
+                break
+            cost = _COST_PER_BYTE * sum(len(entry.payload) for entry in entries)
+            pages += await self._compute.run_costly(cost, model.name, _pages_of, model, entries, after)
+            after = entries[-1].last_round
+        return pages
+
+
+def _most_rounds(model: Model) -> int:
+    """Return how many rounds fit into the memory of an evaluation."""
+    labels = len(model.definition.labels)
+    return min(MOST_ROUNDS, _MOST_BYTES // model.choice.records.round_bytes, 8 * _MOST_BYTES // max(labels, 1))
+
+
+def _pages_of(model: Model, entries: Sequence[LogEntry], after: int) -> list[_Page]:
+    found = [stretch.rows for stretch in read_page(model.choice.records, entries) if stretch.rows is not None]
+    return [_page(model, rows, rows.table["round"] > after) for rows in found]
+
+
+def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
+    """Return the rounds that have weights."""
+    table, places = rows.table, np.flatnonzero(among & weighable(rows.table["propensity"]))
+    n, counts, masks = len(places), model.choice.counts(rows)[places], rows.parts.eligible[places]
+    return _Page(
+        LoggedRounds(
+            numbers=table["round"][places].astype(np.int64),
+            labels=table["output"][places].astype(np.int64),
+            propensities=table["propensity"][places].astype(np.float64),
+            rewards=table["reward"][places].astype(np.float64),
+            eligible=every_label(n),
+            counts=counts,
+            holdout=(table["flags"][places] & HOLDOUT) != 0,
+            true_labels=np.full(n, NO_LABEL),
+            contexts=no_contexts(n),
+        ),
+        np.packbits(masks, axis=1, bitorder="little") if masks.shape[1] else np.empty((n, 0), np.uint8),
+    )
+
+
+def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> EvaluationAnswer:
+    rounds = joined([page.rounds for page in pages])
+    settings = Settings(_SEED, _REPLICATES, clip_for(rounds.n))
+    served = ~rounds.holdout
+    named: list[tuple[str, str | None, Evaluated]] = [("served", None, Evaluated(Served(), served))]
+    if rounds.holdout.any():
+        named.append(("holdout", None, Evaluated(Served(), rounds.holdout)))
+    named.append(("uniform", None, Evaluated(UniformChoice())))
+    if model.definition.labels and rounds.n:
+        named.append(_best_constant(model, rounds, pages))
+    sums = sums_of(rounds, [each for _, _, each in named], settings)
+    values = [policy_value(*names[:2], one, settings) for names, one in zip(named, sums, strict=True)]
+    return EvaluationAnswer(
+        model=model.name,
+        rounds=rounds.n,
+        first_round=int(rounds.numbers[0]) if rounds.n else None,
+        last_round=int(rounds.numbers[-1]) if rounds.n else None,
+        level=LEVEL,
+        clip=settings.clip,
+        seed=settings.seed,
+        policies=values,
+        notes=list(_notes(model, rounds, is_limited)),
+    )
+
+
+def _best_constant(model: Model, rounds: LoggedRounds, pages: Sequence[_Page]) -> tuple[str, str | None, Evaluated]:
+    """Return the constant policy whose label one half of the rounds chooses, evaluated on the other half."""
+    labels = model.definition.labels
+    label = choose_label(label_sums(rounds, len(labels), _SEED))
+    allowed = np.concatenate([_allowed(page, label) for page in pages])
+    chances = np.where(allowed, (rounds.labels == label).astype(np.float64), 1.0 / rounds.counts)
+    evaluated = Evaluated(GivenChances(chances), ~chooses(_SEED, rounds.numbers))
+    return "best_constant", labels[label], evaluated
+
+
+def _allowed(page: _Page, label: int) -> BoolArray:
+    """Return which rounds could answer a label."""
+    if page.masks.shape[1] == 0:
+        return np.ones(page.rounds.n, np.bool_)
+    return np.asarray((page.masks[:, label // 8] >> (label % 8)) & 1 == 1)
+
+
+def _notes(model: Model, rounds: LoggedRounds, is_limited: bool) -> Iterator[str]:
+    if is_limited:
+        yield f"The rounds of this model are large, so at most the latest {_most_rounds(model):,} are read."
+    if model.definition.actions is not None:
+        yield "A model with actions has no constant labels."
+    if closes(model.definition) and rounds.n:
+        yield "Predictions without feedback are rounds too, as the model's on_expiry says."

@@ -1,0 +1,143 @@
+"""Decides what web pages of other sites may ask for: the CORS protocol, and refusals where no keys are required."""
+
+import ipaddress
+import re
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.error_messages.values import quoted
+from service.errors import ForeignOriginError, UnknownHostError
+
+ALLOWED_METHODS = ("GET", "POST", "PATCH", "DELETE")
+ALLOWED_HEADERS = ("Authorization", "Content-Type", "If-Match", "If-None-Match", "X-API-Key", "X-Request-ID")
+EXPOSED_HEADERS = ("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID")
+
+_MAX_AGE_SECONDS = 600
+
+
+class Cors(CORSMiddleware):
+    """Starlette's middleware, for requests of allowed origins only.
+
+    It precedes the checks of keys, because a preflight request has none. It says nothing secret. Requests of other
+    origins, and without an origin, pass unchanged: to them, the service has no CORS.
+
+    Args:
+        app: answers the requests.
+        origins: the exact origins, as browsers send them.
+    """
+
+    def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
+        super().__init__(
+            app,
+            allow_origins=origins,
+            allow_methods=ALLOWED_METHODS,
+            allow_headers=ALLOWED_HEADERS,
+            expose_headers=EXPOSED_HEADERS,
+            max_age=_MAX_AGE_SECONDS,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See `ASGIApp`."""
+        if scope["type"] == "http" and Headers(scope=scope).get("origin") in self.allow_origins:
+            await super().__call__(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """List what is allowed, whatever the page asks for: the browser compares."""
+        headers = {**self.preflight_headers, "Access-Control-Allow-Origin": request_headers["origin"]}
+        return Response(status_code=204, headers=headers)
+
+
+_AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+?)\.?)(?::([0-9]{0,5}))?", re.IGNORECASE)
+_DEFAULT_PORTS = {b"http": "80", b"https": "443"}
+_READS = frozenset({"GET", "OPTIONS"})  # the observer has made GET of HEAD
+
+
+class _Authority(NamedTuple):
+    """The host and the port of a URL."""
+
+    name: str  # lower case, without brackets and without a dot at the end
+    port: str  # empty if it is the default
+    is_address: bool
+
+
+class OwnPages:
+    """The hosts and the origins of the pages that may use the service without a key.
+
+    Every IP address is an own host: a page of another site has a name.
+
+    Args:
+        hosts: names of the service, in addition to `localhost`.
+        origins: the origins that CORS allows.
+    """
+
+    def __init__(self, hosts: Collection[str], origins: Collection[str]) -> None:
+        self._hosts = frozenset({"localhost", *(host.lower().removesuffix(".") for host in hosts)})
+        self._origins = frozenset(origin.encode("ascii") for origin in origins)
+
+    def check(self, method: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        """Check the headers of a request. A request without them is not from a browser.
+
+        Raises:
+            UnknownHostError: if `Host` is not the service's.
+            ForeignOriginError: if the request writes, and `Origin` has neither that host nor a listed origin.
+        """
+        host, origins = None, []
+        for name, value in headers:
+            if name == b"host":
+                host = value if host in (None, value) else host + b", " + value  # several are no host
+            elif name == b"origin":  # a proxy may add one
+                origins.append(value)
+        if host is not None and not self._is_own(_read(host)):
+            raise UnknownHostError(
+                f"got the Host {_shown(host)}; without API keys, the service answers to IP addresses, localhost and "
+                "the names in WAGER_ALLOWED_HOSTS"
+            )
+        for origin in () if method in _READS else origins:
+            if origin not in self._origins and not _is_of(host, origin):
+                shown = "no Host" if host is None else f"the Host {_shown(host)}"
+                raise ForeignOriginError(
+                    f"got the Origin {_shown(origin)} and {shown}; without API keys, only pages of the service itself "
+                    "and of WAGER_CORS_ORIGINS may write"
+                )
+
+    def _is_own(self, host: _Authority | None) -> bool:
+        return host is not None and (host.is_address or host.name in self._hosts)
+
+
+def _is_of(host: bytes | None, origin: bytes) -> bool:
+    """Check whether an origin has this host and port. The scheme may differ, as a proxy may terminate TLS."""
+    scheme, _, authority = origin.partition(b"://")
+    default = _DEFAULT_PORTS.get(scheme)  # None for `null`, and for pages that are files or extensions
+    page, own = _read(authority), None if host is None else _read(host)
+    if default is None or page is None or own is None:
+        return False
+    return (page.name, page.port or default) == (own.name, own.port or default)
+
+
+@lru_cache(maxsize=64)  # requests repeat a few values
+def _read(authority: bytes) -> _Authority | None:
+    found = _AUTHORITY.fullmatch(authority.decode("latin-1"))
+    if found is None:
+        return None
+    address, name, port = found.groups()
+    return _Authority((address or name).lower(), port or "", _is_address(address or name))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(value: bytes) -> str:
+    return quoted(value.decode("latin-1"))

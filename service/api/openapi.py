@@ -1,0 +1,141 @@
+"""Completes openapi.json with keys, refusals, and links between operations."""
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from service import errors
+from service.api.middleware.access import need_of
+from service.api.responses import problem_types
+from service.api.responses.problems import documented
+from service.api.responses.schemas import change_openapi
+
+_NAME = {"path.name": "$response.body#/name"}
+_SAME_NAME = {"path.name": "$request.path.name"}
+_ETAG = {"header.if-match": "$response.header.ETag"}
+_PREDICTION = {"prediction_id": "$response.body#/prediction_id"}
+
+_READING = (
+    "get_model",
+    "read_statistics",
+    "list_rounds",
+    "list_imports",
+    "list_changes",
+    "list_snapshots",
+    "list_shadows",
+    "list_predictions",
+    "evaluate_model",
+    "export_model",
+)
+_CHANGING = ("delete_model", "take_snapshot", "put_shadow", "clone_model", "import_rounds", "explain")
+_CONDITIONAL = ("change_model", "reset", "roll_back", "promote")
+
+
+def _to(operation: str, parameters: dict[str, str] | None = None, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return one link; a body may have further members."""
+    link: dict[str, Any] = {"operationId": operation}
+    return link | ({"parameters": parameters} if parameters else {}) | ({"requestBody": body} if body else {})
+
+
+_OF_MODEL = (
+    *(_to(operation, _NAME) for operation in (*_READING, *_CHANGING)),
+    *(_to(operation, _NAME | _ETAG) for operation in _CONDITIONAL),
+    *(_to(operation, body={"model": "$response.body#/name"}) for operation in ("predict", "predict_batch")),
+)
+_OF_COPY = (_to("get_model", _NAME), _to("delete_model", _NAME), _to("predict", body={"model": "$response.body#/name"}))
+_OF_CHANGE = tuple(_to(operation, _SAME_NAME | _ETAG) for operation in _CONDITIONAL)
+_OF_SHADOW = _SAME_NAME | {"path.shadow": "$request.path.shadow"}
+
+_LINKS: dict[tuple[str, str], tuple[dict[str, Any], ...]] = {
+    ("create_model", "201"): _OF_MODEL,
+    ("clone_model", "201"): _OF_COPY,
+    ("import_model", "201"): _OF_COPY,
+    ("get_model", "200"): _OF_CHANGE,
+    ("change_model", "200"): _OF_CHANGE,
+    ("predict", "200"): (_to("feedback", body=_PREDICTION), _to("activate", body=_PREDICTION)),
+    ("activate", "200"): (_to("feedback", body={"prediction_id": "$request.body#/prediction_id"}),),
+    ("take_snapshot", "201"): (
+        _to("roll_back", _SAME_NAME, {"snapshot": "$response.body#/id"}),
+        _to("delete_snapshot", _SAME_NAME | {"path.snapshot": "$response.body#/id"}),
+    ),
+    ("put_shadow", "200"): (
+        _to("get_shadow", _OF_SHADOW),
+        _to("delete_shadow", _OF_SHADOW),
+        _to("promote", _SAME_NAME, {"shadow": "$request.path.shadow"}),
+    ),
+}
+"""The links of an answer, by its operation and status."""
+
+
+def add_links(app: FastAPI) -> None:
+    """Add the links to the application's openapi.json."""
+    change_openapi(app, _link)
+
+
+def _link(api: dict[str, Any]) -> None:
+    operations = {each["operationId"]: each for item in api["paths"].values() for each in item.values()}
+    for (operation, status), links in _LINKS.items():
+        answer = operations[operation]["responses"][status]
+        answer["links"] = {link["operationId"]: link for link in links}
+
+
+_SCHEMES = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key, `wk_...`. Required unless the service runs without keys.",
+    },
+    "header": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-API-Key",
+        "description": "The same key, in another header.",
+    },
+}
+_REFUSALS = documented(
+    *(
+        problem_types.OF_ERROR[error]
+        for error in (
+            errors.UnauthenticatedError,
+            errors.ForbiddenError,
+            errors.RateLimitedError,
+            errors.WrongKeysError,
+            errors.OverloadedError,
+            errors.StoreUnavailableError,
+        )
+    )
+)
+_OF_PAGES = documented(problem_types.OF_ERROR[errors.UnknownHostError])
+"""Where no keys are required, the page of another site is refused. A read is not, if its host is the service's."""
+_OF_WRITING_PAGES = documented(problem_types.OF_ERROR[errors.ForeignOriginError])
+_OF_ANY_BODY = (problem_types.OF_HTTP[408], problem_types.BODY_TOO_LARGE)
+_OF_BODIES = documented(*_OF_ANY_BODY, problem_types.INVALID_JSON, problem_types.UNSUPPORTED_MEDIA_TYPE)
+_OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.OverloadedError])
+"""The signature of a webhook is checked first. A webhook that is not JSON is refused with `invalid-request`."""
+
+
+def describe_access(app: FastAPI) -> None:
+    """Add the keys and the problems of refused requests to the application's openapi.json."""
+    change_openapi(app, _describe)
+
+
+def _describe(api: dict[str, Any]) -> None:
+    api["components"]["securitySchemes"] = _SCHEMES
+    for path, item in api["paths"].items():
+        for method, operation in item.items():
+            need = need_of(method.upper(), path)
+            operation["security"] = [] if need is None else [{scheme: [need.scope]} for scheme in _SCHEMES]
+            _add(operation["responses"], {} if need is None else _REFUSALS)
+            _add(operation["responses"], _OF_PAGES if method == "get" else _OF_PAGES | _OF_WRITING_PAGES)
+            if "requestBody" in operation:
+                _add(operation["responses"], _OF_WEBHOOKS if need is None else _OF_BODIES)
+
+
+def _add(answers: dict[str, Any], more: dict[str, Any]) -> None:
+    for status, added in more.items():
+        there = answers.setdefault(status, dict(added))
+        names = [*there["description"].split(", "), *added["description"].split(", ")]
+        there["description"] = ", ".join(dict.fromkeys(names))
+    ordered = sorted(answers.items())
+    answers.clear()
+    answers.update(ordered)

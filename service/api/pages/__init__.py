@@ -1,1 +1,0 @@
-"""The pages that the service shows in a browser."""

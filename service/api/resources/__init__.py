@@ -1,1 +1,0 @@
-"""One file per resource of the API."""

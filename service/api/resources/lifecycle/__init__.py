@@ -1,1 +1,0 @@
-"""Routes that copy models, and replace their states and learners."""

@@ -1,0 +1,172 @@
+"""Routes: strict ones of FastAPI, and those that read and write JSON themselves."""
+
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from inspect import signature
+from itertools import islice
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
+from starlette.types import Receive, Scope, Send
+
+from service.api.responses.bodies import (
+    check_charset,
+    check_text,
+    compute_of,
+    encode,
+    is_json,
+    read_json,
+    read_whole,
+    send_body,
+)
+from service.api.responses.problem_types import OF_QUERY
+from service.api.responses.problems import MOST_FIELDS, documented, wrong_media_type
+from service.error_messages.values import choices
+from service.schemas.fast_decoders import MOST_PLAIN, plain_reader
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+_DOCUMENTED: dict[int | str, dict[str, Any]] = {
+    int(status): answer for status, answer in documented(*OF_QUERY.values()).items()
+}
+
+
+class _Request(Request):
+    """A request whose JSON is UTF-8."""
+
+    async def json(self) -> Any:
+        """See `Request.json`. Raises HTTPException with status 400 for other text."""
+        check_text(await self.body())
+        return await super().json()
+
+
+class StrictRoute(APIRoute):
+    """A route that responds with 400 to unknown and repeated query parameters, before it reads the body.
+
+    It reads JSON in UTF-8 only.
+    """
+
+    def __init__(self, *args: Any, responses: dict[int | str, dict[str, Any]] | None = None, **settings: Any) -> None:
+        super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
+
+    def get_route_handler(self) -> Handler:
+        """See `APIRoute.get_route_handler`."""
+        answer, body = super().get_route_handler(), self.body_field
+        names = [field.alias for field in self.dependant.query_params]
+
+        async def strict(request: Request) -> Response:
+            if request.scope["query_string"]:
+                check_query(request, names)
+            return await answer(request if body is None else _Request(request.scope, request.receive))
+
+        return strict
+
+
+def check_query(request: Request, names: Sequence[str]) -> None:
+    """Refuse unknown and repeated query parameters.
+
+    Args:
+        request: the request.
+        names: parameters of its operation.
+
+    Raises:
+        RequestValidationError: if there is any. The error lists at most `MOST_FIELDS` of them.
+    """
+    if errors := list(islice(_errors(request, names), MOST_FIELDS)):
+        raise RequestValidationError(errors)
+
+
+def _errors(request: Request, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if name not in names:
+            yield {"type": "unknown_parameter", "loc": ("query", name), "msg": _unknown(name, names)}
+        elif times > 1:
+            yield {"type": "repeated_parameter", "loc": ("query", name), "msg": f"given {times} times; give it once"}
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    if not names:
+        return "unknown query parameter; this operation has none"
+    return f"unknown query parameter; {choices(name, tuple(names), 'known parameters')}"
+
+
+class JsonRoute(StrictRoute):
+    """A route whose function takes only the body and path parameters, and returns a dataclass or a pydantic model.
+
+    FastAPI matches and documents it.
+    """
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings | {"generate_unique_id_function": lambda route: route.name})
+        field, self._paths = self.body_field, self.dependant.path_params
+        if field is None or set(signature(self.endpoint).parameters) != {field.name, *[p.name for p in self._paths]}:
+            raise TypeError(f"the function of {self.path} must take the body, path parameters, and nothing else")
+        model: Any = field.field_info.annotation
+        self._body_name = field.name
+        self._reader, self._read_plain = TypeAdapter[Any](model), plain_reader(model)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See `Route.handle`."""
+        if scope["method"] != "POST":
+            return await super().handle(scope, receive, send)  # refuses it
+        content, headers = self.represent(await self.endpoint(**await self._read(scope, receive)))
+        body = await encode(content, compute_of(scope))
+        own = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        own += [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": self.status_code or 200, "headers": own})
+        return await send_body(send, body)
+
+    def represent(self, answer: Any) -> tuple[Any, dict[str, str]]:
+        """Return the content of the response to what the function returned, and additional headers."""
+        return answer, {}
+
+    async def _read(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+        """Return the arguments of the function.
+
+        Raises:
+            RequestValidationError: if the query, a path parameter or the body is not valid, or the body is not JSON.
+            HTTPException: if the body has another type, cannot be decoded, or does not arrive.
+            InvalidInputError: if the body has too many parts.
+        """
+        if scope["query_string"]:
+            check_query(Request(scope), ())
+        content_type = _content_type(scope["headers"])
+        if of_json := is_json(content_type):
+            check_charset(content_type)
+        body = await read_whole(receive)
+        if body and not of_json:
+            raise wrong_media_type(Request(scope), "JSON with Content-Type application/json")
+        given, wrong = self._read_path(scope) if self._paths else ({}, [])
+        try:
+            given[self._body_name] = self._plain(body) or await read_json(compute_of(scope), body, self._reader)
+        except RequestValidationError as error:
+            if error.errors()[0]["type"] == "json_invalid":
+                raise
+            wrong += error.errors()
+        if wrong:
+            raise RequestValidationError(wrong)
+        return given
+
+    def _plain(self, body: bytes) -> Any:
+        """Return a body that msgspec can read, or None."""
+        return None if self._read_plain is None or len(body) >= MOST_PLAIN else self._read_plain(body)
+
+    def _read_path(self, scope: Scope) -> tuple[dict[str, Any], list[Any]]:
+        """Return the parameters in the path, and their errors."""
+        given: dict[str, Any] = {}
+        wrong: list[Any] = []
+        for each in self._paths:
+            given[each.name], errors = each.validate(scope["path_params"][each.alias], loc=("path", each.alias))
+            wrong += errors or []
+        return given, wrong
+
+
+def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the first Content-Type of a request; empty if it has none."""
+    for name, value in headers:
+        if name == b"content-type":
+            return value
+    return b""

@@ -1,0 +1,230 @@
+"""`/models/{name}/clone`, `/export` and `/import`: copies of a model with its state."""
+
+import asyncio
+import contextlib
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from weakref import WeakValueDictionary
+
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+
+from service import errors
+from service.api.middleware.access import caller_id, check_new_model
+from service.api.responses.bodies import answer_with
+from service.api.responses.problems import responses, wrong_media_type
+from service.api.responses.routes import StrictRoute
+from service.api.routes.models import CreatedRoute, Name, created_headers
+from service.errors import OverloadedError
+from service.lifecycle.copying import Copying, Exported
+from service.registry.descriptions import Described
+from service.schemas.lifecycle import CloneRequest
+from service.schemas.models import ModelAnswer
+
+
+class _File:
+    """A file, as far as it has arrived."""
+
+    def __init__(self, owner: str | None, begun_at: float) -> None:
+        self.owner = owner
+        self.begun_at = begun_at
+        self.data = bytearray()
+        self.is_whole = False
+
+    def pace(self, now: float) -> float:
+        """Return the bytes per second so far. The added second lets an old file prevail over one that just began."""
+        return math.inf if self.is_whole else len(self.data) / (now - self.begun_at + 1.0)
+
+
+class ArrivingFiles:
+    """The files of one worker.
+
+    Args:
+        most_bytes: maximum bytes of all files together.
+        now: returns seconds of a monotonic clock.
+    """
+
+    def __init__(self, most_bytes: int, now: Callable[[], float]) -> None:
+        self._most_bytes = most_bytes
+        self._now = now
+        self._bytes: Counter[str | None] = Counter()  # of each owner
+        self._waiting: dict[_File, None] = {}  # not yet imported, oldest first
+        self._turns: WeakValueDictionary[str | None, asyncio.Lock] = WeakValueDictionary()
+
+    @contextlib.asynccontextmanager
+    async def whole(self, owner: str | None, parts: AsyncIterator[bytes]) -> AsyncIterator[memoryview]:
+        """Yield a file when it has arrived and no other file of its owner is imported.
+
+        Args:
+            owner: the id of the API key; None for all clients without one.
+            parts: the parts of the file.
+
+        Raises:
+            OverloadedError: if the file has to give way to others.
+        """
+        file = _File(owner, self._now())
+        self._waiting[file] = None
+        try:
+            async for part in parts:
+                self._add(file, part)
+            file.is_whole = True
+            async with self._turns.setdefault(owner, asyncio.Lock()):
+                self._check(file)
+                del self._waiting[file]
+                yield memoryview(file.data)
+        finally:
+            self._waiting.pop(file, None)
+            self._release(file)
+
+    def _add(self, file: _File, part: bytes) -> None:
+        self._check(file)
+        file.data += part
+        self._bytes[file.owner] += len(part)
+        while self._bytes.total() > self._most_bytes:
+            lost = self._slowest()
+            del self._waiting[lost]
+            self._release(lost)
+            lost.data.clear()  # its task may be waiting for a part that never comes
+        self._check(file)
+
+    def _slowest(self) -> _File:
+        """Return the slowest file of the owners with at least half of their share: of several files of one, if any."""
+        now, least = self._now(), self._most_bytes / (2 * len(self._bytes))
+        heavy = [file for file in self._waiting if self._bytes[file.owner] >= least] or list(self._waiting)
+        by_pace = sorted(heavy, key=lambda file: file.pace(now))
+        fastest = {file.owner: file for file in by_pace}
+        others = [file for file in by_pace if file is not fastest[file.owner]]
+        return (others or by_pace)[0]
+
+    def _check(self, file: _File) -> None:
+        if file not in self._waiting:
+            raise OverloadedError(
+                f"this worker has reached its limit of {self._most_bytes:,} bytes of files to import, and this file "
+                "had to give way to others"
+            )
+
+    def _release(self, file: _File) -> None:
+        self._bytes[file.owner] -= len(file.data)
+        if not self._bytes[file.owner]:
+            del self._bytes[file.owner]
+
+
+_CHUNK = 2**18
+_LARGEST_FILES = 2
+"""Number of the largest files for import that a worker's memory may hold."""
+
+_BYTES = "application/octet-stream"
+_FILE = {"schema": {"type": "string", "format": "binary"}}
+_UNREADABLE = (errors.NewerVersionError, errors.StoreCorruptError)
+
+
+def router(copying: Copying, most_bytes: int, now: Callable[[], float]) -> APIRouter:
+    """Return the routes of copies.
+
+    Args:
+        copying: the use cases.
+        most_bytes: maximum bytes of a file to import.
+        now: returns seconds of a monotonic clock.
+    """
+    routes = APIRouter()
+    routes.include_router(_clones(copying))
+    routes.include_router(_export(copying))
+    routes.include_router(_import(copying, ArrivingFiles(_LARGEST_FILES * most_bytes, now)))
+    return routes
+
+
+def _clones(copying: Copying) -> APIRouter:
+    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=CreatedRoute)
+
+    @routes.post(
+        "/clone",
+        status_code=201,
+        response_model=ModelAnswer,
+        responses=responses(
+            errors.ModelNotFoundError,
+            errors.ModelExistsError,
+            errors.TooManyChangesError,
+            *_UNREADABLE,
+            errors.StoreFullError,
+        ),
+    )
+    async def clone_model(name: Name, request: CloneRequest) -> Described:
+        """Create a model with the definition, the changes, the counts and the state of this one.
+
+        Its log begins after the rounds that the state has seen. Open predictions and kept snapshots are not copied.
+        """
+        check_new_model(request.name)
+        return await copying.clone(name, request.name, caller_id())
+
+    return routes
+
+
+def _export(copying: Copying) -> APIRouter:
+    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
+
+    @routes.get(
+        "/export",
+        response_class=StreamingResponse,
+        responses=responses(errors.ModelNotFoundError, *_UNREADABLE)
+        | {200: {"description": "The file.", "content": {_BYTES: _FILE}}},
+    )
+    async def export_model(name: Name) -> StreamingResponse:
+        """Return the model as a file: definition, changes, statistics and state, but no rounds.
+
+        The file is safetensors with JSON, which docs/lifecycle.md describes.
+        """
+        exported = await copying.export(name)
+        headers = {
+            "Content-Disposition": f'attachment; filename="{name}.safetensors"',
+            "Content-Length": str(len(exported.header) + len(exported.body)),
+        }
+        return StreamingResponse(_parts(exported), media_type=_BYTES, headers=headers)
+
+    return routes
+
+
+def _import(copying: Copying, files: ArrivingFiles) -> APIRouter:
+    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
+
+    @routes.post(
+        "/import",
+        status_code=201,
+        response_model=ModelAnswer,
+        responses=responses(
+            errors.ModelNotFoundError,  # if the key does not allow the name, as for every path with a name
+            errors.ModelExistsError,
+            errors.ModelFileError,
+            errors.NewerFileError,
+            errors.TooManyChangesError,
+            errors.ModelTooLargeError,
+            errors.ModelTooCostlyError,
+            errors.StoreFullError,
+        ),
+        openapi_extra={"requestBody": {"required": True, "content": {_BYTES: _FILE}}},
+    )
+    async def import_model(name: Name, request: Request) -> object:
+        """Create a model of this name from a file that `GET /models/{name}/export` returned.
+
+        The body may have up to `WAGER_MAX_IMPORT_BYTES`.
+        """
+        check_new_model(name)
+        _check_type(request)
+        async with files.whole(caller_id(), request.stream()) as file:
+            created = await copying.import_(name, file, caller_id())
+        return await answer_with(request, created.answer, 201, created_headers(created))
+
+    return routes
+
+
+def _check_type(request: Request) -> None:
+    """Refuse other media types: a page of another site could send them without a preflight request."""
+    given = request.headers.get("content-type")
+    if given is None or given.partition(";")[0].strip().lower() != _BYTES:
+        raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
+
+
+async def _parts(exported: Exported) -> AsyncIterator[bytes]:
+    for whole in (memoryview(exported.header), exported.body):
+        for start in range(0, len(whole), _CHUNK):
+            yield bytes(whole[start : start + _CHUNK])

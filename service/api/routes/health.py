@@ -1,0 +1,80 @@
+"""`/livez`, `/readyz` and `/metrics`, for operators."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from service.api.responses.problems import responses
+from service.errors import StoppingError
+from service.observability.http_metrics import MEDIA_TYPE, WorkerMetrics
+from service.observability.model_metrics import ModelMetrics
+from service.schemas.reports import Health, Readiness
+from service.store.base import Store
+from service.store.values import StoreReadiness
+
+_MOST_NAMES = 10
+"""Maximum model names in a warning."""
+
+
+def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
+    """Return the routes of health.
+
+    Args:
+        store: checked for readiness.
+        stops: returns whether this worker is stopping.
+    """
+    routes = APIRouter(tags=["operations"])
+    check = _OneAtATime(store.check)
+
+    @routes.get("/livez", summary="Check liveness")
+    async def livez() -> Health:
+        """Return 200 while the process runs, regardless of the store."""
+        return Health(status="alive")
+
+    @routes.get("/readyz", summary="Check readiness", responses=responses(StoppingError, body=False))
+    async def readyz() -> Readiness:
+        """Return 200 and the store's durability if the store accepts a write, else 503 and the reason."""
+        if stops():
+            raise StoppingError("this worker is stopping: send new requests to another one")
+        readiness, damaged = await check(), await store.list_damaged(_MOST_NAMES + 1)
+        warnings = [*readiness.warnings, *([_of_damage(damaged)] if damaged else [])]
+        return Readiness(status="ready", store=readiness.version, durability=readiness.persistence, warnings=warnings)
+
+    return routes
+
+
+def _of_damage(names: Sequence[str]) -> str:
+    more = " and more" if len(names) > _MOST_NAMES else ""
+    return f"models with unreadable data, see `wager repair`: {', '.join(names[:_MOST_NAMES])}{more}"
+
+
+class _OneAtATime:
+    """Share the check in progress. Readiness needs no key, and each check costs a write."""
+
+    def __init__(self, ask: Callable[[], Coroutine[Any, Any, StoreReadiness]]) -> None:
+        self._ask = ask
+        self._asked: asyncio.Task[StoreReadiness] | None = None
+
+    async def __call__(self) -> StoreReadiness:
+        if self._asked is None or self._asked.done():
+            self._asked = asyncio.create_task(self._ask())
+            self._asked.add_done_callback(
+                lambda asked: asked.cancelled() or asked.exception()
+            )  # marks an exception as retrieved if all callers are gone
+        return await asyncio.shield(self._asked)
+
+
+def metrics_router(models: ModelMetrics, metrics: WorkerMetrics) -> APIRouter:
+    """Return the route of metrics."""
+    routes = APIRouter(tags=["operations"])
+    example = {MEDIA_TYPE.partition(";")[0]: {"schema": {"type": "string"}}}
+    described: dict[int | str, dict[str, Any]] = {200: {"description": "Prometheus' text format.", "content": example}}
+
+    @routes.get("/metrics", summary="Read metrics", response_class=Response, responses=described)
+    async def read_metrics() -> Response:
+        """Return the metrics of all workers and models, even while the store is down (`wager_store_up 0`)."""
+        return Response(metrics.expose(await models.read()), media_type=MEDIA_TYPE)
+
+    return routes

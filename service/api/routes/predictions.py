@@ -1,0 +1,205 @@
+"""`POST /predict`, single and in batches, and `POST /models/{name}/explain`."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+from fastapi import APIRouter
+
+from service import errors
+from service import errors as actions
+from service import errors as slots
+from service.api.middleware.access import check_model, own_names
+from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
+from service.api.responses.problems import responses
+from service.api.responses.routes import JsonRoute
+from service.api.routes.models import Name
+from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, prediction_item, prediction_request
+from service.compute import Compute
+from service.contexts.registry import read_contexts
+from service.error_messages.values import counted
+from service.per_item import attempt_each
+from service.rounds.use_cases import RoundService
+from service.schemas.reports import ExplainAnswer, ExplainRequest
+from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictItem, PredictRequest
+from service.tuples import named_tuples
+
+_NUMBER_COST = 50
+_ITEM_COST = 2_000
+
+_ERRORS = responses(
+    errors.ModelNotFoundError,
+    *errors.CONTEXT_ERRORS,
+    errors.NoDistributionError,
+    errors.UnknownLabelError,
+    errors.RetiredLabelError,
+    errors.EligibleError,
+    errors.ModeError,
+    errors.BaselineNeededError,
+    *actions.REQUEST_ERRORS,
+    slots.TopUnsupportedError,
+    slots.TooFewChoicesError,
+    slots.TopTooLargeError,
+    errors.IdentifierError,
+    errors.PredictionConflictError,
+    errors.HistoryLostError,
+    errors.OpenPredictionsFullError,
+    errors.LearnerFailedError,
+    errors.NewerVersionError,
+    errors.StoreFullError,
+    errors.StoreCorruptError,
+)
+
+
+_BATCH_ERRORS = responses(errors.BatchTooLargeError, errors.IdentifierError, errors.StoreCorruptError)
+
+
+def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
+    """Return the routes of predictions.
+
+    Args:
+        rounds: makes the predictions.
+        compute: reads large batches.
+        max_items: maximum predictions in a batch.
+    """
+    routes = APIRouter(tags=["rounds"], route_class=JsonRoute)
+
+    @routes.post("/predict", responses=_ERRORS)
+    async def predict(request: PredictRequest) -> PredictAnswer:
+        """Draw an answer from the model's distribution for a context, and store the prediction."""
+        check_model(request.model, "model")
+        return await rounds.predict(request.model, prediction_request(request))
+
+    @routes.post("/predict/batch", responses=_BATCH_ERRORS)
+    async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
+        """Predict for many contexts together. The response has a prediction or a problem for each, in order."""
+        given = _given(batch)
+        check_size(len(given), max_items, "contexts" if batch.items is None else "items")
+        _check_slots(batch, max_items)
+        if batch.model in own_names():
+            await rounds.check_answer_size(batch.model, len(given), _lists_distributions(batch))
+        ids = batch.prediction_ids
+        if ids is not None and len(ids) != len(given):
+            sizes = f"got {counted(len(ids), 'ids')} for {counted(len(given), 'contexts')}"
+            raise errors.IdentifierError(f"{sizes}; send one id for each context", "prediction_ids")
+        try:
+            check_model(batch.model, "model")
+        except errors.ModelNotFoundError as refusal:
+            return PredictBatchAnswer(answers_or_problems([refusal] * len(given)))
+        requests = await _read(compute, batch)
+        return PredictBatchAnswer(answers_or_problems(await rounds.predict_all(batch.model, requests)))
+
+    return routes
+
+
+def _given(batch: PredictBatchRequest) -> list[Any]:
+    """Return the contexts or the items of a batch.
+
+    Raises:
+        MissingFieldError: if it has neither.
+        InvalidInputError: if it has both, or ids beside the items.
+    """
+    if batch.items is None:
+        if batch.contexts is None:
+            raise errors.MissingFieldError("missing; send contexts or items", "contexts")
+        return batch.contexts
+    if batch.contexts is not None:
+        raise errors.InvalidInputError("got contexts as well; send contexts or items", "items")
+    if batch.prediction_ids is not None:
+        raise errors.InvalidInputError("got items as well; each item has its own prediction_id", "prediction_ids")
+    return batch.items
+
+
+def _check_slots(batch: PredictBatchRequest, most: int) -> None:
+    """Refuse a batch with more slots than a batch may have predictions.
+
+    Raises:
+        BatchTooLargeError: if it does.
+    """
+    asked = [0 if batch.top is None else batch.top] * len(_given(batch))
+    items: list[Any] = batch.items or []
+    for i, each in enumerate(items):
+        if isinstance(each, dict) and isinstance(each.get("top"), int):
+            asked[i] = max(0, each["top"])
+    if sum(asked) > most:
+        detail = f"got {sum(asked):,} slots in all predictions; a request may have at most {most:,} of them"
+        raise errors.BatchTooLargeError(detail, "top")
+
+
+def _lists_distributions(batch: PredictBatchRequest) -> bool:
+    items: list[Any] = batch.items or []
+    asked = [isinstance(item, dict) and item.get("include_distribution") is True for item in items]
+    return batch.include_distribution or any(asked)
+
+
+def _reading_cost(batch: PredictBatchRequest) -> int:
+    """Return the cost of `_read_together`, in multiply-adds."""
+    given = _given(batch)
+    numbers = [each.get("context") if isinstance(each, dict) and batch.items is not None else each for each in given]
+    return sum([_NUMBER_COST * (10 + len(each)) for each in numbers if isinstance(each, list)]) + _ITEM_COST * len(
+        given
+    )
+
+
+async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
+    """Return the prediction requests of a batch. This is much faster if all of them are valid."""
+    cost = _reading_cost(batch)
+    together = await compute.run_costly(cost, "", _read_together, batch)
+    if together is not None:
+        return together
+    return await compute.run_costly(cost + READING_COST * len(_given(batch)), "", _read_each, batch)
+
+
+def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception] | None:
+    """Return the prediction requests of a batch; None if a context or an id is invalid."""
+    if batch.contexts is not None and batch.prediction_ids is None:
+        contexts = read_contexts(batch.contexts)
+        if contexts is None:
+            return None
+        options = Options(activated=batch.activated, top=batch.top)
+        options = NO_OPTIONS if options == NO_OPTIONS else options
+        rows = [(context, None, batch.include_distribution, options, None, None) for context in contexts]
+        return named_tuples(PredictionRequest, rows)
+    requests = read_together(PredictItem, _items(batch))
+    return None if requests is None else attempt_each(partial(prediction_item, model=batch.model), requests)
+
+
+def _read_each(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
+    return attempt_each(partial(prediction_item, model=batch.model), read_each(PredictItem, _items(batch)))
+
+
+def _items(batch: PredictBatchRequest) -> list[Any]:
+    """Return a batch as the bodies of single predictions, without the model."""
+    common: dict[str, Any] = {"include_distribution": True} if batch.include_distribution else {}
+    if not batch.activated:
+        common["activated"] = False
+    if batch.top is not None:
+        common["top"] = batch.top
+    if batch.contexts is None:
+        return [common | each if isinstance(each, dict) else each for each in _given(batch)]
+    ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
+    pairs = zip(batch.contexts, ids, strict=False)  # the caller checked that the lengths agree
+    return [common | {"context": context, "prediction_id": given} for context, given in pairs]
+
+
+def explanation_router(rounds: RoundService) -> APIRouter:
+    """Return the route of explanations."""
+    routes = APIRouter(tags=["models"], route_class=JsonRoute)
+
+    @routes.post(
+        "/models/{name}/explain",
+        responses=responses(
+            errors.ModelNotFoundError,
+            *errors.CONTEXT_ERRORS,
+            *actions.READING_ERRORS,
+            errors.BatchTooLargeError,
+            errors.NewerVersionError,
+            errors.StoreCorruptError,
+        ),
+    )
+    async def explain(name: Name, request: ExplainRequest) -> ExplainAnswer:
+        """Show the vector that the learner sees, and what each feature adds to the score of each label or action."""
+        return await rounds.explain(name, request)
+
+    return routes

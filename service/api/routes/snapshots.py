@@ -1,0 +1,104 @@
+"""`/models/{name}/snapshots`, `/rollback`, `/reset`: kept states of a model, and the return to one."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from service import errors
+from service.api.middleware.access import caller_id
+from service.api.responses.bodies import answer_with
+from service.api.responses.problems import responses
+from service.api.responses.routes import StrictRoute
+from service.api.routes.models import IfMatch, Name, versions_in
+from service.error_messages.patterns import NAME
+from service.lifecycle.replacing import Replacing
+from service.lifecycle.snapshots import Snapshots
+from service.lifecycle.use_cases import Lifecycle
+from service.registry.descriptions import Described
+from service.schemas.lifecycle import ResetRequest, RollbackRequest, SnapshotAnswer, SnapshotList, SnapshotRequest
+from service.schemas.models import ModelAnswer
+
+SnapshotName = Annotated[str, Path(pattern=NAME, description="The id of a kept snapshot.")]
+
+_UNREADABLE = (errors.NewerVersionError, errors.StoreCorruptError)
+_REPLACING = (
+    errors.ModelNotFoundError,
+    errors.PreconditionRequiredError,
+    errors.PreconditionFailedError,
+    errors.TooManyChangesError,
+    *_UNREADABLE,
+    errors.StoreFullError,
+)
+
+
+def router(lifecycle: Lifecycle) -> APIRouter:
+    """Return the routes of kept snapshots, rollback and reset."""
+    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
+    _add_snapshots(routes, lifecycle.snapshots)
+    _add_changes(routes, lifecycle.replacing)
+    return routes
+
+
+def _add_snapshots(routes: APIRouter, snapshots: Snapshots) -> None:
+    @routes.get("/snapshots", responses=responses(errors.ModelNotFoundError, *_UNREADABLE))
+    async def list_snapshots(name: Name) -> SnapshotList:
+        """List the kept snapshots of a model, the oldest first."""
+        return await snapshots.list(name)
+
+    @routes.post(
+        "/snapshots",
+        status_code=201,
+        responses=responses(
+            errors.ModelNotFoundError,
+            errors.SnapshotExistsError,
+            errors.TooManySnapshotsError,
+            *_UNREADABLE,
+            errors.StoreFullError,
+        ),
+    )
+    async def take_snapshot(name: Name, request: SnapshotRequest) -> SnapshotAnswer:
+        """Keep the model's state after every acknowledged round, to return to it later.
+
+        A kept snapshot never changes, and stays until it is deleted. The same request again returns the first one.
+        """
+        return await snapshots.take(name, request, caller_id())
+
+    @routes.delete(
+        "/snapshots/{snapshot}",
+        status_code=204,
+        responses=responses(
+            errors.ModelNotFoundError, errors.SnapshotNotFoundError, errors.SnapshotNeededError, *_UNREADABLE
+        ),
+    )
+    async def delete_snapshot(name: Name, snapshot: SnapshotName) -> None:
+        """Delete a kept snapshot, unless the log has a rollback to it, which each fold of the log repeats."""
+        await snapshots.drop(name, snapshot)
+
+
+def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
+    @routes.post(
+        "/rollback",
+        response_model=ModelAnswer,
+        responses=responses(errors.SnapshotNotFoundError, errors.ModelTooLargeError, *_REPLACING),
+    )
+    async def roll_back(name: Name, body: RollbackRequest, request: Request, if_match: IfMatch = None) -> Response:
+        """Continue from the state of a kept snapshot: forget what the model has learned since.
+
+        Labels, policies, the log and the statistics stay. Labels that were added since begin anew. Repeating the last
+        change with the same `If-Match`, as after a lost answer, returns its result.
+        """
+        versions = versions_in(if_match)
+        return await _answer(request, await replacing.roll_back(name, body.snapshot, versions, caller_id()))
+
+    @routes.post("/reset", response_model=ModelAnswer, responses=responses(*_REPLACING))
+    async def reset(name: Name, body: ResetRequest, request: Request, if_match: IfMatch = None) -> Response:  # noqa: ARG001
+        """Continue from the learner's initial state: forget everything that the model has learned.
+
+        Labels, policies, the log and the statistics stay. Repeating the last change with the same `If-Match`, as after
+        a lost answer, returns its result.
+        """
+        return await _answer(request, await replacing.reset(name, versions_in(if_match), caller_id()))
+
+
+async def _answer(request: Request, described: Described) -> Response:
+    return await answer_with(request, described.answer, headers={"ETag": f'"{described.version}"'})

@@ -1,0 +1,84 @@
+"""`GET /models/{name}/statistics`, `GET /statistics`, `GET /models/{name}/evaluation`."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from service import errors
+from service.analytics.evaluation import MOST_ROUNDS, LatestRounds
+from service.analytics.statistics import Insights
+from service.api.middleware.access import own_names
+from service.api.responses.headers import conditional
+from service.api.responses.problems import problem_of, responses
+from service.api.responses.routes import StrictRoute
+from service.api.routes.models import Name
+from service.error_messages.patterns import CURSOR
+from service.schemas.models import UnreadableModel
+from service.schemas.reports import EvaluationAnswer
+from service.schemas.statistics import StatisticsAnswer, StatisticsList
+from service.store.stored_models import UnreadModel
+
+IfNoneMatch = Annotated[
+    str | None, Header(description="The ETag of the last answer: an equal one is answered with 304, without a body.")
+]
+
+_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The answer has not changed."}}
+
+
+def router(insights: Insights) -> APIRouter:
+    """Return the routes of statistics."""
+    routes = APIRouter(tags=["models"], route_class=StrictRoute)
+
+    @routes.get(
+        "/models/{name}/statistics",
+        response_model=StatisticsAnswer,
+        responses=_UNCHANGED | responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
+    )
+    async def read_statistics(name: Name, request: Request, if_none_match: IfNoneMatch = None) -> Response:  # noqa: ARG001
+        """Return the rewards, labels, exploration and verdict of a model.
+
+        The cost does not depend on the length of the log. Workers publish the sums every few seconds; `fold_lag` says
+        how many rounds they lack.
+        """
+        return conditional(request, await insights.read(name))
+
+    @routes.get("/statistics", response_model=StatisticsList, responses=_UNCHANGED | responses())
+    async def list_statistics(
+        request: Request,
+        cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page.")] = "",
+        limit: Annotated[int, Query(ge=1, le=200, description="Maximum models on a page.")] = 100,
+        if_none_match: IfNoneMatch = None,  # noqa: ARG001
+    ) -> Response:
+        """List the models that the API key allows, with the essence of their statistics, ordered by name."""
+        page = await insights.page(cursor, limit, own_names())
+        models = [
+            UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item
+            for item in page.models
+        ]
+        answer = StatisticsList(models=models, next_cursor=page.next_cursor)
+        return conditional(request, answer.model_dump_json().encode())
+
+    return routes
+
+
+_EVALUATION_RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError, errors.NotEvaluableError)
+
+
+def evaluation_router(latest: LatestRounds) -> APIRouter:
+    """Return the route of evaluations."""
+    routes = APIRouter(tags=["models"], route_class=StrictRoute)
+
+    @routes.get("/models/{name}/evaluation", responses=_EVALUATION_RESPONSES)
+    async def evaluate_model(
+        name: Name,
+        rounds: Annotated[
+            int, Query(ge=1, le=MOST_ROUNDS, description="The number of latest rounds to read.")
+        ] = 10_000,
+    ) -> EvaluationAnswer:
+        """Compare the served policy with the uniform one and the best constant label, by importance weights.
+
+        `wager evaluate` compares other learners and policies, with more estimators.
+        """
+        return await latest.evaluate(name, rounds)
+
+    return routes

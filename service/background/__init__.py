@@ -1,0 +1,1 @@
+"""Background work on models that are due, whether or not a worker has loaded them."""

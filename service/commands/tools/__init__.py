@@ -1,1 +1,0 @@
-"""Commands that use a running service by HTTP, or files alone."""

@@ -1,1 +1,0 @@
-"""Commands that move rounds between files and a running service."""

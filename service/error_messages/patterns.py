@@ -1,0 +1,87 @@
+"""The patterns of names and ids with their rules in words, and limits that requests and files share."""
+
+_MODEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_TOKEN = r"(0|[1-9][0-9]{0,14})"
+
+NAME = rf"^{_MODEL}$"
+"""The name of a model."""
+
+PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"
+"""The prefix of the model names that `wager load` generates."""
+
+CURSOR = rf"^$|{NAME}"
+"""The name of a model, or nothing."""
+
+SCAN_CURSOR = r"^([0-9]{1,4}\.[0-9]{1,19})?$"
+"""A place in a scan of the store, or nothing."""
+
+GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"
+"""A prediction id that a client chooses."""
+
+_BLOCK = r"[A-Za-z0-9._~=+/@-]{1,128}"
+
+QUALIFIED_ID = rf"^{_MODEL}:{_BLOCK}(:{_TOKEN})?$"
+"""A prediction id with its model. Ids that the service generates may end with a token."""
+
+QUALIFIED_PARTS = rf"({_MODEL}):({_BLOCK})(?::{_TOKEN})?"
+"""The same, with groups for the model, the block and the token."""
+
+KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
+"""The models of an API key. Names have no other characters; `*` matches any of them."""
+
+KEY_LIMIT = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"
+"""The request limit of an API key."""
+
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME_OF_HOST = rf"{_LABEL}(?:\.{_LABEL})*"
+
+ORIGIN = (
+    r"^(?:http://(?![^/]*:80$)|https://(?![^/]*:443$))"
+    rf"(?:{_NAME_OF_HOST}|\[[0-9a-f:.]+\])(?::[1-9][0-9]{{0,4}})?$"
+)
+"""The origin of a page, as browsers write it: lower case, and no default port."""
+
+HOST_NAME = rf"^(?=.{{1,253}}$){_NAME_OF_HOST}$"
+"""The name of a host."""
+
+SOURCE = r"^[!-~]+$"
+"""The name of a source of imported rounds."""
+
+DIGEST = r"^[0-9a-f]{64}$"
+"""A SHA-256 in hex."""
+
+_NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
+
+BYTES = r"^\s*(\d*\.?\d+)\s*(\w+)?"
+"""pydantic's pattern of a size in bytes."""
+
+RULES = {
+    BYTES: 'a size such as "64MiB"',
+    NAME: f"a string of {_NAME_RULE}",
+    PREFIX: "1 to 48 letters, digits, dots, hyphens or underscores, the first a letter or digit",
+    CURSOR: f"the next_cursor of the previous page, which is a model's name: {_NAME_RULE}",
+    SCAN_CURSOR: "the cursor in the Link header of the previous page",
+    GIVEN_ID: "a string of 1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, "
+    "after an optional model's name and colon",
+    QUALIFIED_ID: "a string of the model's name, a colon, and 1 to 128 letters, digits or . _ ~ = + / @ -, "
+    "as /predict returns it",
+    KEY_GLOB: "1 to 64 letters, digits, dots, hyphens, underscores or asterisks, such as shop-*",
+    KEY_LIMIT: "a number of requests per second, minute, hour or day, such as 100/second",
+    ORIGIN: "an origin such as https://shop.example or http://localhost:3000: lower case, without a path, a slash at "
+    "the end, or the default port; a port is at most 65535",
+    HOST_NAME: "a host name such as wager.example: lower case, without a scheme, a port, or a dot at the end, each "
+    "part between dots of 1 to 63 characters",
+    SOURCE: "printable ASCII characters without spaces",
+    DIGEST: "64 hexadecimal digits",
+}
+"""Each pattern of a schema in words."""
+
+
+MOST_NAME, MOST_TEXT, MOST_DEPTH = 256, 1024, 8
+"""Maximum characters of a feature's path and of a string, and maximum objects around a value, the context included."""
+
+LEAST_PROPENSITY = 1e-12
+"""A round with a smaller propensity is a mistake: it happens once in 10¹² rounds, and would outweigh all others."""
+
+CLOCK_SECONDS = 300.0
+"""By how much the clock of a client may be fast."""

@@ -1,1 +1,0 @@
-"""Off-policy evaluation of models from their logs."""

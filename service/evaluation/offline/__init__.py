@@ -1,1 +1,0 @@
-"""`wager evaluate`: evaluation of any policies on a whole log, from files or a running service."""

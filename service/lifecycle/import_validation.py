@@ -1,0 +1,175 @@
+"""Validates the parts of a model's file that no learner checks, and its state."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pydantic
+
+from learners.answers import draw_answers_unchecked, is_structured, uniforms_per_answer
+from learners.base import AnyLearner, Contexts, Decisions, FloatArray, Rounds
+from learners.codec import decode_state
+from service.error_messages.values import quoted, shown
+from service.errors import ModelFileError, NewerVersionError, TooManyChangesError
+from service.lifecycle.model_file import ExportedImport, as_file_error
+from service.models.changes import checked_policies, read_change
+from service.registry.changing import MOST_CHANGES, MOST_COPIES
+from service.replicas.guarded_fold import learn
+from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
+from service.schemas.models import LONGEST_WINDOW, SHORTEST_WINDOW
+from service.store.base import ImportedSource
+
+_LATEST = 253_402_300_799.0  # the last second of the year 9999
+_MOST_KEY_ID = 64
+_LARGEST, _LARGEST_COUNT = 1e300, 2**53
+_OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
+
+
+def checked_history(changes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the changes in a file as stored.
+
+    Raises:
+        ModelFileError: if one is invalid.
+        TooManyChangesError: if there are too many.
+        NewerFileError: if a newer version made one.
+    """
+    if len(changes) > (most := MOST_CHANGES + MOST_COPIES):
+        raise TooManyChangesError(f"got {len(changes):,} changes; a copy of a model may have at most {most:,}")
+    return tuple(_checked(number, change) for number, change in enumerate(changes, 1))
+
+
+def _checked(number: int, given: dict[str, Any]) -> str:
+    try:
+        change = read_change(json.dumps(given))
+        checked_policies(change.policies)
+    except pydantic.ValidationError as error:
+        unknown = {each["type"] for each in error.errors(include_url=False)} <= {"extra_forbidden", "literal_error"}
+        detail = f"change {number} is not one of this version"
+        raise as_file_error(NewerVersionError(detail) if unknown else ValueError(detail)) from error
+    if not 0 <= change.at <= _LATEST or len(change.by or "") > _MOST_KEY_ID:
+        raise ModelFileError(
+            f"change {number} has an invalid time or key: {shown(change.at)}, {quoted(change.by or '')}"
+        )
+    return change.encode()
+
+
+def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, ...]:
+    """Return the sources of imported rounds in a file as stored.
+
+    Raises:
+        ModelFileError: if a source occurs twice.
+    """
+    found = {each.source: ImportedSource(each.source, each.position, each.at) for each in imports}
+    if len(found) < len(imports):
+        raise ModelFileError("a source of imported rounds occurs twice")
+    return tuple(found.values())
+
+
+def checked_statistics(encoded: bytes, rounds: int) -> bytes:
+    """Return encoded statistics that are of the right types and count no more rounds than the model has.
+
+    Raises:
+        ModelFileError: if they do not.
+        NewerFileError: if a newer version wrote them.
+    """
+    try:
+        statistics = decode_statistics(encoded)
+        _OF_STATISTICS.validate_json(statistics.encode(), strict=True)  # an integer is no truth value
+    except NewerVersionError as error:
+        raise as_file_error(error) from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ModelFileError("its statistics cannot be read") from error
+    numbers = list(_numbers(dataclasses.asdict(statistics)))
+    if statistics.rounds > rounds or not all(0 <= number <= _LARGEST for number in numbers):
+        raise ModelFileError("its statistics have more rounds than the model, or a number out of range")
+    if not SHORTEST_WINDOW <= statistics.slot_seconds * SLOTS <= LONGEST_WINDOW:
+        raise ModelFileError("its statistics have time slots that no window has")
+    return statistics.encode()
+
+
+def _numbers(value: Any) -> Any:
+    match value:
+        case dict():
+            return [each for item in value.values() for each in _numbers(item)]
+        case list() | tuple():
+            return [each for item in value for each in _numbers(item)]
+        case bool() | None | str():
+            return []
+        case int():
+            return [value if value <= _LARGEST_COUNT else math.inf]
+        case _:
+            return [value if math.isfinite(value) else math.inf]
+
+
+_LARGEST_NUMBER = 1e60
+"""The largest number of a state. The products that learners compute from larger ones may overflow."""
+
+_CONTEXTS, _NONZEROS = 4, 32
+_UNIFORM = 0.4
+
+
+def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> Any:
+    """Return the state in a file.
+
+    Args:
+        learner: the learner that the file names.
+        data: the file.
+        decides: whether to try a decision and an update. Learners of actions cannot decide without actions.
+
+    Raises:
+        InvalidStateError: if the file has no state of this learner.
+        ModelFileError: if a number is too large, or the learner cannot decide or learn with the state.
+    """
+    state = decode_state(learner, data)
+    for name, array in state._asdict().items():
+        if array.dtype.kind == "f" and max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST_NUMBER:
+            raise ModelFileError(f"its state: {name} holds numbers above {_LARGEST_NUMBER:g}")
+    if decides and not _works(learner, type(state)(*(array.copy() for array in state))):
+        raise ModelFileError("its state: the learner cannot decide and learn with these numbers")
+    return state
+
+
+def _works(learner: AnyLearner, state: Any) -> bool:
+    """Check whether decisions and updates for some contexts are finite. May change the state."""
+    contexts = _contexts(learner)
+    try:
+        with np.errstate(all="ignore"):
+            decisions = learner.decide_unchecked(state, contexts)
+            if not _is_sound(learner, decisions):
+                return False
+            rounds = _rounds(learner, contexts, decisions)
+            return learn(learner, state, rounds)[1] == rounds.n
+    except (ArithmeticError, ValueError, IndexError):  # of corrupt numbers in code that is not compiled
+        return False
+
+
+def _contexts(learner: AnyLearner) -> Contexts:
+    """Return contexts of the largest norm, with few non-zeros."""
+    problem = learner.problem
+    m = min(problem.n_features, _NONZEROS)
+    places = np.linspace(0, problem.n_features - 1, m).astype(np.int64)
+    signs = np.ones((_CONTEXTS, m))
+    signs[1::2, ::2] = -1.0
+    signs[2:, m // 2 :] *= -1.0
+    values = signs * (min(problem.norm_bound, 1.0) / np.sqrt(m))
+    return Contexts(np.arange(_CONTEXTS + 1) * m, np.tile(places, _CONTEXTS), values.ravel(), shared=False)
+
+
+def _is_sound(learner: AnyLearner, decisions: Decisions) -> bool:
+    p: FloatArray = decisions.distributions
+    sums = is_structured(learner) or bool(np.allclose(p.sum(axis=1), 1.0))
+    return sums and bool(np.isfinite(decisions.evidence).all() and ((p >= 0.0) & (p <= 1.0 + 1e-9)).all())
+
+
+def _rounds(learner: AnyLearner, contexts: Contexts, decisions: Decisions) -> Rounds:
+    """Return rounds with the drawn answers, every second of which is wrong if it is a label."""
+    uniforms = np.full((contexts.n, uniforms_per_answer(learner)), _UNIFORM)
+    labels, propensities, residual_uniforms = draw_answers_unchecked(learner, decisions, uniforms)
+    truths, correct = labels.copy(), np.ones(contexts.n, np.bool_)
+    if not is_structured(learner):
+        truths[::2] = (labels[::2] + 1) % learner.problem.n_labels
+        correct[::2] = False
+    return Rounds.of_bits(contexts, labels, propensities, correct, truths, decisions.evidence, residual_uniforms)

@@ -1,1 +1,0 @@
-"""A small HTTP client, and the loops and senders that use it."""

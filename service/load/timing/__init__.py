@@ -1,1 +1,0 @@
-"""Arrival times, alarms and latencies."""

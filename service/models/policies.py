@@ -1,0 +1,124 @@
+"""A model's policies for feedback and for predictions that expire: checks, and their form in the store."""
+
+from collections.abc import Mapping
+
+from learners.base import AnyLearner
+from learners.registry import ALL_LEARNERS
+from service.error_messages.values import joined, shown
+from service.errors import ClosingPolicyError, MissingFieldError, RewardNotAcceptedError
+from service.schemas.models import ExpiryReward, ModelDefinition
+from service.store.stored_models import StoredPolicies
+
+FORGET_AFTER = 3600.0
+"""Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
+
+KEPT_FOR_OUTAGES = 7 * 86_400.0
+"""Seconds that an expired prediction waits to be closed, in case no worker runs."""
+
+
+def reward_refused(learner: AnyLearner, reward: float, field: str) -> RewardNotAcceptedError:
+    """Return the error for a reward that a learner does not accept."""
+    others = joined(sorted(name for name, cls in ALL_LEARNERS.items() if cls.accepts_rewards), "and")
+    detail = f"got {shown(reward)}; {learner.algorithm} accepts no rewards; send correct, or use one of {others}"
+    return RewardNotAcceptedError(detail, field)
+
+
+def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[str, object]:
+    """Return the policy `learn` that a request means by another `on_expiry`; nothing if it says itself, or keeps it.
+
+    Args:
+        given: the policies that the request gives, in JSON.
+        before: `on_expiry` before the request, in JSON; `drop` for a new model.
+
+    Raises:
+        MissingFieldError: if silence becomes feedback, and the request does not say when.
+    """
+    after = given.get("on_expiry", before)
+    if before == "drop" and after != "drop" and "window_seconds" not in given:
+        detail = (
+            'missing; must be given if on_expiry is not "drop": choose the time within which nearly all feedback '
+            "arrives, such as 95 % of the clicks (docs/delays.md says how to measure it)"
+        )
+        raise MissingFieldError(detail, "window_seconds")
+    if after == before or "learn" in given:
+        return {}
+    return {"learn": "on_arrival" if after == "drop" else "at_window_close"}
+
+
+def policy_warnings(definition: ModelDefinition) -> list[str]:
+    """Return one sentence for each policy that is likely wrong, beginning with its name."""
+    if definition.on_expiry == "drop" or definition.learn == "at_window_close":
+        return []
+    return [
+        'learn: "on_arrival" counts feedback at once, but silence only after the window. With many open predictions, '
+        'the model swings from label to label; choose "at_window_close".'
+    ]
+
+
+def keep_seconds(definition: ModelDefinition) -> float:
+    """Return how long the store keeps a prediction; longer if it must be closed, so that an outage loses none."""
+    return definition.window_seconds + (KEPT_FOR_OUTAGES if closes(definition) else FORGET_AFTER)
+
+
+def stored_policies(definition: ModelDefinition) -> StoredPolicies:
+    """Return the policies that the store follows without a worker."""
+    retention = "" if definition.retain_seconds is None else repr(definition.retain_seconds)
+    return StoredPolicies(closing_rule(definition), retention, resting_rule(definition))
+
+
+def closes(definition: ModelDefinition) -> bool:
+    """Return whether the store closes expired predictions; otherwise they stay as they are."""
+    return definition.on_expiry != "drop" or definition.learn != "on_arrival"
+
+
+def closing_rule(definition: ModelDefinition) -> str:
+    """Return the rule by which the store closes expired predictions; "" if they stay as they are.
+
+    The rule is the window in seconds, when the model learns, and the reward of a prediction without feedback or `drop`.
+    """
+    if not closes(definition):
+        return ""
+    return f"{definition.window_seconds!r} {definition.learn} {_reward_of(definition)}"
+
+
+def resting_rule(definition: ModelDefinition) -> str:
+    """Return the rule that closes only the predictions that an earlier rule left open."""
+    return f"{definition.window_seconds!r} on_arrival drop"
+
+
+def _reward_of(definition: ModelDefinition) -> str:
+    match definition.on_expiry:
+        case ExpiryReward(reward=reward):
+            return repr(float(reward))
+        case "incorrect":
+            return "0.0"
+        case _:
+            return "drop"
+
+
+def check_closing(definition: ModelDefinition, learner: AnyLearner) -> None:
+    """Check the policies for expired predictions.
+
+    Raises:
+        ClosingPolicyError: if they exclude each other, or the learner needs a true label, which expiry does not have.
+        RewardNotAcceptedError: if they name a reward that the learner does not accept.
+    """
+    field = "learn" if definition.on_expiry == "drop" else "on_expiry"
+    if closes(definition) and definition.late_feedback == "accept":
+        given = "at_window_close" if field == "learn" else definition.on_expiry
+        default = "on_arrival" if field == "learn" else "drop"
+        detail = f'got {shown(_plain(given))}; must be {shown(default)} if late_feedback is "accept"'
+        raise ClosingPolicyError(detail, field)
+    if definition.on_expiry == "drop":
+        return
+    if learner.needs_true_label:
+        detail = (
+            f'got {shown(_plain(definition.on_expiry))}; must be "drop", as {learner.algorithm} needs the true label'
+        )
+        raise ClosingPolicyError(detail, "on_expiry")
+    if isinstance(definition.on_expiry, ExpiryReward) and not learner.accepts_rewards:
+        raise reward_refused(learner, definition.on_expiry.reward, "on_expiry.reward")
+
+
+def _plain(given: str | ExpiryReward) -> object:
+    return given.model_dump() if isinstance(given, ExpiryReward) else given

@@ -1,0 +1,76 @@
+"""Summaries of models: definitions without labels, stored alongside them, so that lists need not read the labels.
+
+A summary is valid if it can be read, its learner can be built, and it records the length of the stored definition and
+the digest of its history.
+Otherwise the reader falls back to the definition, which also shows what is wrong.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from pydantic import ValidationError
+
+from service.actions.definition import ActionsDefinition
+from service.contexts.registry import Features
+from service.errors import InvalidInputError
+from service.models.learner_choice import choose_action_learner, choose_learner, hyperparameters
+from service.models.model import Model
+from service.schemas.models import LearnerChoice, Policies, policies_of
+from service.store.stored_models import ListedModel
+
+_MOST_BYTES = 16_384
+"""Maximum bytes of a summary, which contains few hyperparameters."""
+
+
+class Summary(Policies):
+    """A definition without its labels."""
+
+    label_count: int
+    features: Features
+    actions: ActionsDefinition | None = None
+    learner: dict[str, Any]
+    definition_bytes: int
+    digest: str = ""  # of the history before this summary, in hexadecimal
+
+
+def summary_of(model: Model, definition: str) -> Summary:
+    """Return the summary of a model.
+
+    Args:
+        model: the model.
+        definition: the stored definition.
+    """
+    defined = model.definition
+    return Summary(
+        label_count=len(defined.labels),
+        features=defined.features,
+        actions=defined.actions,
+        learner=hyperparameters(model.learner),
+        **policies_of(defined),
+        definition_bytes=len(definition.encode()),
+        digest=model.digest.hex(),
+    )
+
+
+def read_summary(listed: ListedModel) -> Summary | None:
+    """Return the summary in a list entry; None if it is invalid, or older than the last change."""
+    text = listed.summary
+    if text is None or len(text) > _MOST_BYTES:
+        return None
+    summary = _parsed(text)
+    of_definition = (listed.definition_bytes, listed.digest.hex())
+    return summary if summary is not None and (summary.definition_bytes, summary.digest) == of_definition else None
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: bytes) -> Summary | None:
+    try:
+        summary = Summary.model_validate_json(text)
+        choice = LearnerChoice(**summary.learner)
+        if summary.actions is None:
+            choose_learner(choice, summary.label_count, summary.features)
+        else:
+            choose_action_learner(choice, summary.actions, summary.features)
+    except (ValidationError, InvalidInputError, TypeError):
+        return None
+    return summary

@@ -1,1 +1,0 @@
-"""The distributions of a log, recomputed by folding it again."""

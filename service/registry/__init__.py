@@ -1,0 +1,1 @@
+"""The models that exist: creating, listing, changing and deleting them, and reading their logs."""

@@ -1,0 +1,105 @@
+"""The descriptions of models, as the service returns them."""
+
+import json
+from typing import NamedTuple
+
+from service.models.changes import Change, FromSnapshot, kind_of, read_change
+from service.models.learner_choice import hyperparameters
+from service.models.model import Model
+from service.models.policies import policy_warnings
+from service.models.reading import unreadable_definition
+from service.registry.round_log import moment
+from service.schemas.models import ChangeList, ChangeNote, ModelAnswer, ModelChanges, policies_of
+from service.store.stored_models import StoredModel, digest_at
+
+_SHOWN = 10
+"""Maximum changes in the description of a model."""
+
+
+class Described(NamedTuple):
+    """A model, and the version of its definition."""
+
+    answer: ModelAnswer
+    version: str
+
+
+def described(stored: StoredModel, model: Model) -> Described:
+    """Return the description of a model, without its damage."""
+    return Described(_answer(stored, model), version_of(stored, len(stored.history)))
+
+
+def version_of(stored: StoredModel, change_count: int) -> str:
+    """Return the version of a model's definition after some of its changes, for an ETag."""
+    return f"{stored.key.incarnation}.{digest_at(stored.digests, change_count).hex()}"
+
+
+def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:
+    """Return a page of the changes of a model, the oldest first.
+
+    Args:
+        stored: the model.
+        after: the number of the last change before the page.
+        limit: maximum changes.
+
+    Raises:
+        NewerVersionError: if a newer version made one of them.
+        StoreCorruptError: if one of them cannot be read.
+    """
+    some, count = stored.history[after : after + limit], len(stored.history)
+    try:
+        notes = [_note(number, read_change(line)) for number, line in enumerate(some, after + 1)]
+        definition = json.loads(stored.definition)
+    except (ValueError, RecursionError) as error:
+        raise unreadable_definition(stored.key.name, error) from error
+    last = after + len(notes)
+    return ChangeList(
+        count=count, definition=definition, changes=notes, next_after=last if notes and last < count else None
+    )
+
+
+def _answer(stored: StoredModel, model: Model) -> ModelAnswer:
+    definition = model.definition
+    return ModelAnswer(
+        name=model.name,
+        features=definition.features,
+        actions=definition.actions,
+        learner=hyperparameters(model.learner),
+        guarantee=model.learner.guarantee,
+        **policies_of(definition),
+        created_at=moment(stored.created_at),
+        rounds_seen=stored.round_count,
+        predictions=stored.predictions,
+        correct=stored.correct,
+        reward=stored.correct + stored.partial,
+        labels=definition.labels,
+        retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],
+        changes=_changes(stored),
+        warnings=[*policy_warnings(definition), *stored.warnings],
+        damaged_rounds=stored.damaged,
+    )
+
+
+def _changes(stored: StoredModel) -> ModelChanges:
+    count = len(stored.history)
+    latest = [
+        _note(number, read_change(stored.history[number - 1])) for number in range(count, max(count - _SHOWN, 0), -1)
+    ]
+    return ModelChanges(count=count, latest=latest)
+
+
+def _note(number: int, change: Change) -> ChangeNote:
+    added, retired = (change.labels.add, change.labels.retire) if change.labels else ((), ())
+    return ChangeNote(
+        number=number,
+        at=moment(change.at),
+        by=change.by,
+        added=list(added),
+        retired=list(retired),
+        policies=change.policies,
+        kind=kind_of(change),
+        snapshot=change.state.snapshot if isinstance(change.state, FromSnapshot) else None,
+        model=None if change.origin is None else change.origin.model,
+        shadow=None if change.promotion is None else change.promotion.shadow,
+        replaced=None if change.promotion is None else change.promotion.replaces,
+        learner=change.learner,
+    )

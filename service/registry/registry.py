@@ -1,0 +1,327 @@
+"""The use cases create, read, list and delete models, and read their logs."""
+
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import pydantic
+
+from learners.answers import answer_kind
+from learners.base import AnyLearner, Problem
+from learners.registry import ALL_LEARNERS, RECOMMENDED
+from service.access.keys import Names
+from service.environment import Environment
+from service.error_messages.values import quoted
+from service.errors import InvalidInputError, ModelExistsError, ModelNotFoundError, StoreError
+from service.models.changes import change_of
+from service.models.model import Limits, Model, new_model
+from service.models.policies import learn_implied, stored_policies
+from service.models.reading import reading_cost
+from service.models.summaries import Summary, read_summary, summary_of
+from service.registry.changing import changed_model, is_repeated, log_warnings, stale
+from service.registry.descriptions import Described, described, history_of, version_of
+from service.registry.open_predictions import OpenPredictions, PredictionPage
+from service.registry.round_log import LogReader, moment
+from service.schemas.models import (
+    POLICIES,
+    ChangeList,
+    DamageNote,
+    LearnerDescription,
+    LearnerList,
+    ModelDefinition,
+    ModelPatch,
+    ModelSummary,
+    policies_of,
+)
+from service.schemas.rounds import RoundLine
+from service.store.base import Store
+from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
+from service.store.values import Damage
+
+_ATTEMPTS = 20
+"""Attempts to make a change, while others change the model."""
+
+
+async def stored_under(store: Store, name: str) -> StoredModel:
+    """Return the model with a name.
+
+    Raises:
+        ModelNotFoundError: if there is none.
+    """
+    stored = await store.get_model(name)
+    if stored is None:
+        raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+    return stored
+
+
+async def make_change(store: Store, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
+    """Make a change of a model.
+
+    Args:
+        store: holds the model.
+        name: the model.
+        change: changes a stored model; returns False if another change came first. Its errors pass: it raises
+            `PreconditionFailedError` for another version, unless the same change led to it.
+
+    Raises:
+        ModelNotFoundError: if the model does not exist.
+        PreconditionFailedError: if other changes came first.
+    """
+    for _ in range(_ATTEMPTS):  # of one version too: the change that came first may be an earlier call of this one
+        stored = await stored_under(store, name)
+        if await change(stored):
+            return
+    raise stale(await stored_under(store, name))
+
+
+_MOST_NOTES = 10
+"""Maximum damage notes in the description of a model."""
+
+_COST_PER_LABEL = 1_000  # cost of checking and writing a label, in multiply-adds
+
+
+class Page(NamedTuple):
+    """Models in name order, and the name to continue after; None if there are no more."""
+
+    models: list[ModelSummary | UnreadModel]
+    next_cursor: str | None
+
+
+class Catalogue:
+    """All models of a store.
+
+    Args:
+        environment: provides the store, worker threads, clock and ids.
+        limits: limits for new models.
+        forget: called with the name of each deleted model.
+    """
+
+    def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:
+        self._store = environment.store
+        self._compute = environment.compute
+        self._models = environment.models
+        self._now = environment.now
+        self._new_id = environment.new_id
+        self._limits = limits
+        self._forget = forget
+
+    async def create(self, definition: ModelDefinition) -> Described:
+        """Create a model; return its description.
+
+        Raises:
+            ModelExistsError: if the name is taken.
+            InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large or too slow,
+                or if `on_expiry` lacks its window.
+        """
+        given = definition.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
+        definition = definition.model_copy(update=learn_implied(given))
+        cost, incarnation = len(definition.labels) * _COST_PER_LABEL, self._new_id()
+        model, text, summary = await self._compute.run_costly(
+            cost, definition.name, self._written, definition, incarnation
+        )
+        now = self._now()
+        if not await self._store.create_model(model.key, text, now, summary, stored_policies(model.definition)):
+            raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
+        log_warnings(model)
+        return described(StoredModel(model.key, text, now, 0, 0, 0, digests=model.digests), model)
+
+    async def get(self, name: str) -> Described:
+        """Return the description of the model with this name.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            StoreCorruptError: if the model cannot be read.
+        """
+        stored = await stored_under(self._store, name)
+        found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
+        answer, version = described(stored, await self._models.read(stored))
+        return Described(answer.model_copy(update={"damage": [_note(each) for each in found] or None}), version)
+
+    async def change(self, name: str, patch: ModelPatch, versions: Collection[str], by: str | None) -> Described:
+        """Change a model; return its new description.
+
+        Args:
+            name: the model.
+            patch: the fields to change.
+            versions: the versions of the definition that the caller allows to change; `*` allows any.
+            by: the id of the API key.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            PreconditionFailedError: if the definition has another version, unless the same change led to it.
+            InvalidInputError: if the change does not fit the model or its learner, or would make it too large.
+            TooManyChangesError: if the model cannot have another change.
+        """
+        await make_change(self._store, name, lambda stored: self._change(stored, patch, versions, by))
+        return await self.get(name)
+
+    async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
+        """Make a change; return False if another one came first. Raise as `change` does."""
+        model, count = await self._models.read(stored), len(stored.history)
+        if not {"*", version_of(stored, count)} & set(versions):
+            if version_of(stored, count - 1) in versions and await is_repeated(self._models, stored, patch, by):
+                return True
+            raise stale(stored)
+        change = change_of(patch, model.definition, self._now(), by)
+        if change is None:
+            return True
+        try:
+            changed = await changed_model(self._compute, stored, model, change, self._limits)
+        except InvalidInputError:
+            if "*" in versions and await is_repeated(self._models, stored, patch, by):  # after a lost answer
+                return True
+            raise
+        summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
+        line, policies = change.encode(), stored_policies(changed.definition)
+        done = await self._store.change_model(stored.key, model.digest, line, summary, policies)
+        if done:
+            log_warnings(changed, model)
+        return done
+
+    def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
+        """Return a new model, and its definition and summary as stored."""
+        model = new_model(definition, incarnation, self._limits)
+        left_out = {"actions" if definition.actions is None else "labels"}
+        text = model.definition.model_dump_json(exclude=left_out)
+        model = dataclasses.replace(model, digests=digests_of([text]))
+        return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
+
+    async def page(self, cursor: str, limit: int, own: Names) -> Page:
+        """Return up to `limit` models in `own` after the cursor. An unreadable one does not affect the others."""
+        found: list[ListedModel | UnreadModel] = []
+        after: str | None = max(cursor, own.before)
+        while after is not None and len(found) < limit and not own.ended_by(after):
+            page = await self._store.list_models(after, limit)
+            found += [listed for listed in page.models if listed.name in own]
+            after = page.next_cursor
+        more = after is not None or len(found) > limit
+        models = [item for item in [await self._item(listed) for listed in found[:limit]] if item is not None]
+        return Page(models, found[limit - 1].name if more and len(found) >= limit else None)
+
+    async def check(self, name: str) -> None:
+        """Check that a model's list entry can be read. A missing model is not an error.
+
+        Raises:
+            StoreCorruptError: if the entry cannot be read.
+        """
+        listed = await self._store.list_model(name)
+        if listed is not None:
+            await self._summary(listed)
+
+    async def _item(self, listed: ListedModel | UnreadModel) -> ModelSummary | UnreadModel | None:
+        if isinstance(listed, UnreadModel):
+            return listed
+        try:
+            summary = await self._summary(listed)
+        except StoreError as error:
+            return UnreadModel(listed.name, error)
+        return None if summary is None else _listed_answer(listed, summary)
+
+    async def _summary(self, listed: ListedModel) -> Summary | None:
+        """Return a model's summary, rebuilt if missing or invalid; None if the model is gone."""
+        summary = read_summary(listed)
+        if summary is not None:
+            return summary
+        stored = await self._store.get_model(listed.name)
+        if stored is None:
+            return None
+        model = await self._models.read(stored)
+        summary = summary_of(model, stored.definition)
+        with contextlib.suppress(StoreError):  # otherwise, the next call rebuilds it
+            await self._store.keep_summary(model.key, summary.model_dump_json(exclude_defaults=True))
+        return summary
+
+    async def delete(self, name: str) -> None:
+        """Delete a model and its log.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+        """
+        if not await self._store.delete_model(name):
+            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+        self._forget(name)
+
+    async def rounds(self, name: str, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+        """Return up to `limit` readable rounds of the log after round `after`, oldest first, in parts.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+        """
+        model = await self._models.read(await stored_under(self._store, name))
+        return await LogReader(model, self._store, self._compute).read(after, limit)
+
+    async def changes(self, name: str, after: int, limit: int) -> ChangeList:
+        """Return up to `limit` changes of a model after change `after`, oldest first.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            StoreCorruptError: if the changes cannot be read.
+        """
+        stored = await stored_under(self._store, name)
+        return await self._compute.run_costly(reading_cost(stored), name, history_of, stored, after, limit)
+
+    async def predictions(self, name: str, cursor: str, limit: int) -> PredictionPage:
+        """Return a page of the predictions that have no round yet; see `OpenPredictions.page`.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+        """
+        model = await self._models.read(await stored_under(self._store, name))
+        return await OpenPredictions(model, self._store, self._compute).page(cursor, limit, self._now())
+
+
+@cache
+def describe_learners() -> LearnerList:
+    """Describe every learner, with its guarantee and the JSON Schema of its hyperparameters."""
+    return LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
+
+
+def _description(cls: type[AnyLearner]) -> LearnerDescription:
+    schema = pydantic.TypeAdapter(cls).json_schema()
+    schema.pop("$defs", None)
+    schema["properties"].pop("problem")
+    schema["description"] = schema["description"].partition("\n\nRaises:")[0]
+    schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
+    return LearnerDescription(
+        algorithm=cls.algorithm,
+        answer=answer_kind(cls),
+        summary=(cls.__doc__ or "").partition("\n")[0],
+        guarantee=_default(cls).guarantee,
+        norm=cls.norm_policy,
+        intercept=cls.intercept,
+        norm_bound_on="length" if cls.context_norm == "euclidean" else "entries",
+        accepts_rewards=cls.accepts_rewards,
+        labels_grow=cls.labels_grow,
+        recommended=cls is RECOMMENDED,
+        hyperparameters=schema,
+    )
+
+
+def _default(cls: type[Any]) -> AnyLearner:
+    """Return the learner with default hyperparameters, for a small learning problem that every learner accepts."""
+    learner: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
+    return learner
+
+
+def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
+    return ModelSummary(
+        name=listed.name,
+        features=summary.features,
+        actions=summary.actions,
+        learner=summary.learner,
+        **policies_of(summary),
+        created_at=moment(listed.created_at),
+        rounds_seen=listed.round_count,
+        predictions=listed.predictions,
+        correct=listed.correct,
+        reward=listed.correct + listed.partial,
+        label_count=summary.label_count,
+    )
+
+
+def _note(damage: Damage) -> DamageNote:
+    what: Literal["rounds", "snapshot"] = "snapshot" if damage.snapshot else "rounds"
+    found_at = moment(damage.found_at or 0.0)
+    return DamageNote(what=what, first=damage.first, last=damage.last, reason=damage.reason, found_at=found_at)

@@ -1,0 +1,152 @@
+"""Reads a model's log for clients: one line per round, in parts."""
+
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from service.compute import Compute
+from service.error_messages.values import quoted
+from service.errors import StoreUnavailableError
+from service.models.model import Model
+from service.prediction_id import PredictionId
+from service.replicas.starts import model_after
+from service.schemas.rounds import LoggedAction, RoundLine
+from service.store.base import LogEntry, Store, Tail
+from service.store.log_entries import read_page
+from service.store.records.layout import EXPIRED, HOLDOUT
+from service.store.records.optional_fields import LogRows
+from service.store.records.outcomes import bit_of
+
+_PART_BYTES = 2**19
+"""Maximum bytes of the log per part."""
+
+_ATTEMPTS = 20
+"""Attempts to read the log and the model while others change it."""
+
+_COST_PER_BYTE = 100  # cost of converting one byte of the log to JSON, in multiply-adds
+
+
+class _Part(NamedTuple):
+    """Consecutive lines, and the last round read; None at the end of the log."""
+
+    lines: list[RoundLine]
+    last: int | None
+
+
+class LogReader:
+    """Reads the log of one model.
+
+    Args:
+        model: the model whose log is read.
+        store: holds the log.
+        compute: converts long parts off the event loop.
+    """
+
+    def __init__(self, model: Model, store: Store, compute: Compute) -> None:
+        self._model = model
+        self._store = store
+        self._compute = compute
+
+    async def read(self, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+        """Return the lines of up to `limit` rounds after a given one, in parts. Read the first part immediately.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+        return self._parts(await self._part(after, limit), limit)
+
+    async def _parts(self, part: _Part, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+        while True:
+            if part.lines:
+                yield part.lines
+            limit -= len(part.lines)
+            if part.last is None or limit <= 0:
+                return
+            part = await self._part(part.last, limit)
+
+    async def _part(self, after: int, limit: int) -> _Part:
+        most = max(1, min(limit, _PART_BYTES // self._model.choice.records.round_bytes))
+        tail = await self._read_tail(after, most)
+        model = self._model
+        entries = _following(tail.entries, after)
+        cost = sum(len(entry.payload) for entry in entries) * _COST_PER_BYTE
+        lines = await self._compute.run_costly(cost, model.name, _lines_after, model, entries, after)
+        return _Part(lines[:limit], entries[-1].last_round if entries else None)
+
+    async def _read_tail(self, after: int, most: int) -> Tail:
+        """Read part of the log, and the model again until it has the labels of these rounds.
+
+        The model may have changed, and the store may have lost changes, since the model was read.
+        """
+        for _ in range(_ATTEMPTS):
+            tail = await self._store.read_tail(self._model.key, after, most)
+            if tail.digest == self._model.digest:
+                return tail
+            self._model = await model_after(self._store, self._compute, self._model)
+        raise StoreUnavailableError(f"model {quoted(self._model.name)} changes too fast; try again")
+
+
+def _following(entries: Sequence[LogEntry], after: int) -> list[LogEntry]:
+    """Drop entries that do not end after the preceding ones. A damaged log may contain such repetitions."""
+    found = list[LogEntry]()
+    for entry in entries:
+        if entry.last_round > after:
+            found.append(entry)
+            after = entry.last_round
+    return found
+
+
+def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[RoundLine]:
+    return [line for line in _round_lines(model, entries) if line.round > after]
+
+
+def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
+    ends = [entry.last_round for entry in entries]
+    for stretch in read_page(model.choice.records, entries):
+        if stretch.rows is not None:
+            yield from _lines(model, stretch.rows, lambda number: entries[bisect_left(ends, number)])
+
+
+def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> Iterator[RoundLine]:
+    table = rows.table
+    for i, line in enumerate(table):
+        (answer, right, context, actions), entry = model.choice.logged(rows, i), entry_of(int(line["round"]))
+        id_ = PredictionId(model.name, entry.block, int(line["token"]))
+        yield RoundLine(
+            round=int(line["round"]),
+            prediction_id=str(id_),
+            label=answer.label,
+            labels=answer.labels,
+            propensity=float(line["propensity"]),
+            outcome="expired" if line["kind"] == EXPIRED else "feedback",
+            correct=bit_of(float(line["reward"])),
+            reward=float(line["reward"]),
+            true_label=right.label,
+            true_labels=right.labels,
+            context=context,
+            actions=None if actions is None else [LoggedAction(**each._asdict()) for each in actions.actions],
+            action_count=None if actions is None else actions.n,
+            eligible=_eligible(model, rows, i),
+            holdout=bool(line["flags"] & HOLDOUT),
+            rounds_seen=int(line["rounds_seen"]),
+            changes_seen=int(line["changes_seen"]),
+            changes=entry.change_count,
+            predicted_at=moment(line["predicted_at"]),
+            feedback_at=moment(line["feedback_at"]),
+        )
+
+
+def _eligible(model: Model, rows: LogRows, i: int) -> list[str] | None:
+    """Return the labels that a round could choose from; None for all."""
+    eligible = rows.parts.eligible
+    if not eligible.shape[1] or eligible[i].all():
+        return None
+    return [model.definition.labels[k] for k in np.flatnonzero(eligible[i])]
+
+
+def moment(seconds: Any) -> datetime:
+    """Convert seconds since the epoch to a UTC datetime."""
+    return datetime.fromtimestamp(float(seconds), UTC)

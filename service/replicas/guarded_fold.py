@@ -1,0 +1,95 @@
+"""Folds rounds that may be damaged without notice. Never continues from a state with infinity or NaN."""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from learners.base import NO_LABEL, AnyLearner, BoolArray, FloatArray, Rounds
+from learners.evaluation.progressive import progress_unchecked
+from learners.layouts import size_in_bytes
+
+_SMALL = 65_536
+"""Maximum bytes of a state that every fold checks. Copying and scanning a larger one costs more than the fold."""
+
+_EXTREME = 1e30
+"""Rounds with a number, or an inverse propensity 1/p, above this are checked for every state size."""
+
+
+class Folder(Protocol):
+    """A learner, or what folds in its place."""
+
+    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+        """See `Learner.fold_unchecked`."""
+
+
+def learn(learner: Folder, state: Any, rounds: Rounds) -> tuple[Any, int]:
+    """Fold rounds up to, but not including, the first that produces infinity or NaN.
+
+    Returns:
+        The new state, and the number of rounds folded.
+    """
+    if size_in_bytes(state) > _SMALL and not _is_extreme(rounds):
+        return learner.fold_unchecked(state, rounds), rounds.n
+    before = _copied(state)
+    with np.errstate(all="ignore"):
+        folded = learner.fold_unchecked(state, rounds)
+        if _is_finite(folded):
+            return folded, rounds.n
+        for n in range(rounds.n):
+            folded = learner.fold_unchecked(_copied(before), rounds.rows(n, n + 1))
+            if not _is_finite(folded):
+                return before, n
+            before = folded
+    raise AssertionError("folding rounds one by one gives another state than folding them together")
+
+
+def _is_extreme(rounds: Rounds) -> bool:
+    p = rounds.propensities
+    largest = max(np.abs(numbers).max(initial=0.0) for numbers in (rounds.contexts.values, rounds.evidence))
+    return bool(largest > _EXTREME or ((p > 0.0) & (p < 1.0 / _EXTREME)).any())
+
+
+def _copied(state: Any) -> Any:
+    return type(state)(*(array.copy() for array in state))
+
+
+def _is_finite(state: Any) -> bool:
+    # The sum of finite numbers may overflow, so only a finite sum is an answer.
+    return all([np.isfinite(np.add.reduce(array, None)) or np.isfinite(array).all() for array in state])  # noqa: C419
+
+
+class Recomputing:
+    """A learner whose decisions on rounds of another one supply their evidence.
+
+    Args:
+        learner: answers with single labels.
+    """
+
+    def __init__(self, learner: AnyLearner) -> None:
+        self._learner = learner
+        self._probabilities: list[FloatArray] = []
+
+    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+        """See `Learner.fold_unchecked`. Leaves out the rounds that `usable` leaves out."""
+        state, probabilities = progress_unchecked(self._learner, state, rounds, usable(self._learner, rounds))
+        self._probabilities.append(probabilities)
+        return state
+
+    def take(self, n: int) -> FloatArray:
+        """Return the probabilities of the served labels in the last n rounds folded by `guarded_fold.learn`, (n,).
+
+        They are the learner's own, before it learned each round.
+        """
+        # After a fold that failed, `learn` folds the rounds again one by one.
+        parts, self._probabilities = self._probabilities, []
+        return np.concatenate(parts[1:] or parts)[:n]
+
+
+def usable(learner: AnyLearner, rounds: Rounds) -> BoolArray:
+    """Return which of n rounds have the feedback that a learner needs, (n,)."""
+    mask: BoolArray = np.ones(rounds.n, np.bool_)
+    if not learner.accepts_rewards:
+        mask &= (rounds.rewards == 0.0) | (rounds.rewards == 1.0)
+    if learner.needs_true_label:
+        mask &= rounds.true_labels != NO_LABEL
+    return mask

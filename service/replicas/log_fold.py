@@ -1,0 +1,306 @@
+"""The fold of a log: of the model itself, or of another learner in its place. The log is the source of truth."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from itertools import accumulate, groupby
+from typing import Any, TypeVar
+
+from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
+from service.compute import FIRST_CALL, Compute, steps_in_slice
+from service.errors import ModelNotFoundError, StoreCorruptError
+from service.models.changes import replaces_state
+from service.models.model import Model
+from service.replicas.guarded_fold import Folder, Recomputing, learn
+from service.replicas.quarantine import Quarantine
+from service.replicas.starts import model_after
+from service.replicas.tails import (
+    STRETCH_COST,
+    Position,
+    Run,
+    entry_at,
+    has_diverged,
+    has_gap,
+    learnable,
+    most_rounds,
+    news_in,
+)
+from service.store.base import ChangeEntry, LogEntry, Seen, Store, Tail
+from service.store.log_entries import mark_of
+from service.store.records.round_table import Table
+from service.store.stored_models import digest_after
+
+_T = TypeVar("_T")
+
+
+class LogFold(ABC):
+    """The fold of the log of one model: a state after some round and some change.
+
+    A fold changes `state` in place, so only the holder of `lock` may read it. A change replaces `model`, so callers
+    must not keep it across an await unless they hold the lock.
+
+    Args:
+        model: the model whose log is folded.
+        store: holds the log.
+        compute: runs long computations.
+    """
+
+    def __init__(self, model: Model, store: Store, compute: Compute) -> None:
+        self._use(model)
+        self.lock = asyncio.Lock()
+        self.round_count = 0
+        self.change_count = 0
+        self.snapshot_rounds = 0
+        self.snapshot_changes = 0
+        self.state: Any = None
+        self.bytes = new_state_bytes(model.learner)  # of the last state
+        self._last_at: bytes | None = None  # mark of the last entry
+        self._quarantine = Quarantine(model, store)
+        self._compiled = set[tuple[str, bool]]()  # what has been folded: each may compile a kernel at first
+        self._store = store
+        self._compute = compute
+        self._given_up = False
+        self._loads = 0  # snapshot loads in one call of `catch_up_locked`
+
+    def _use(self, model: Model) -> None:
+        self.model = model
+        self._most_bytes = state_bytes(model.learner)
+        self._limit = most_rounds(model)
+
+    def seen(self, newer: bool = False) -> Seen:
+        """Return the rounds, changes and damage record that the state takes into account.
+
+        Args:
+            newer: whether the log may have newer rounds.
+        """
+        changes = self.change_count, self.model.digest
+        return Seen(self.round_count, self._limit, self._last_at, newer, self._quarantine.version, *changes)
+
+    def release(self) -> None:
+        """Free the state, unless it is in use; the next use loads it again. Garbage collection may take minutes."""
+        if not self.lock.locked():
+            self.state = None
+
+    def give_up(self) -> None:
+        """Stop the running fold before its next slice, because the model is gone."""
+        self._given_up = True
+
+    async def catch_up(self) -> None:
+        """Fold every round and change in the log.
+
+        Raises:
+            WagerError: as `catch_up_locked`.
+        """
+        async with self.lock:
+            await self.catch_up_locked()
+
+    async def catch_up_locked(self, tail: Tail | None = None) -> None:
+        """Fold every round and change in the log. Call with `lock` held.
+
+        The log, the model and its snapshots are read one after the other. If they contradict each other, they are read
+        again if the history of the model is another one by then, as after a fail-over.
+
+        Args:
+            tail: the log from this replica's last entry on, if the caller has just read it.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            StoreCorruptError: if rounds are missing, or the snapshot is damaged and the log no longer has its rounds.
+            NewerVersionError: if a newer version wrote part of the log or the snapshot.
+            StoreUnavailableError: if the store does not answer.
+        """
+        history = b""
+        while True:
+            try:
+                await self._catch_up(tail)
+                return
+            except StoreCorruptError:
+                before, history = history, (await self._store.read_tail(self.model.key, self.round_count, 1)).digest
+                if history == before:
+                    raise
+                self.state = tail = None
+
+    async def _catch_up(self, tail: Tail | None) -> None:
+        self._loads = 0
+        if self.state is None:
+            await self._load()
+            tail = None
+        tail = tail or await self._read_tail()
+        target = tail.round_count, tail.change_count
+        await self._take(tail)
+        while self._lacks(*target) or self.round_count > tail.round_count:  # a snapshot may claim more rounds
+            tail = await self._read_tail()
+            target = min(target[0], tail.round_count), min(target[1], tail.change_count)
+            await self._take(tail)
+
+    def _lacks(self, rounds: int, changes: int) -> bool:
+        return self.round_count < rounds or self.change_count < changes
+
+    async def _read_tail(self) -> Tail:
+        return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
+
+    async def _take(self, tail: Tail) -> None:
+        """Fold a tail, or load the snapshot if the log has diverged or no longer has the next entry."""
+        if tail.entries and tail.entries[-1].last_round > tail.round_count:
+            raise StoreCorruptError(f"the log of model {self.model.name!r} has more than its {tail.round_count} rounds")
+        is_current = tail.damage == self._quarantine.version or not await self._quarantine.refresh(self.round_count)
+        if not is_current or self._contradicts(tail):
+            self.state = None
+            await self._load()
+        elif has_gap(self.model.choice.records, tail, self._position):
+            await self._load()
+        else:
+            await self._fold_all(*news_in(tail, self._position))
+
+    @property
+    def _position(self) -> Position:
+        return Position(self.round_count, self.change_count)
+
+    def _contradicts(self, tail: Tail) -> bool:
+        """Check whether the log has diverged from this state; note the mark of the last entry if it was unknown."""
+        has_other_changes = tail.change_count == self.change_count and tail.digest != self.model.digest
+        if has_other_changes or has_diverged(self.model.choice.records, tail, self._position):
+            return True
+        if (last := entry_at(tail, self._position)) is None:
+            return False
+        there, self._last_at = self._last_at, mark_of(last)
+        return there is not None and there != self._last_at
+
+    async def _fold_all(self, entries: Sequence[LogEntry], changes: Sequence[ChangeEntry]) -> None:
+        """Fold rounds, and make changes at their places among them."""
+        loads = self._loads
+        for round_count, together in groupby(changes, lambda change: change.round_count):
+            earlier = [entry for entry in entries if entry.last_round <= round_count]
+            entries = entries[len(earlier) :]
+            await self._fold(earlier)
+            if self._loads > loads:
+                return
+            if self.round_count != round_count:
+                raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {round_count}")
+            made = list(together)
+            digests = dict(zip(made, _digests_after(self.model.digest, made), strict=True))
+            for change in _effective(made):
+                await self._make(change, digests[change])
+        await self._fold(entries)
+
+    async def _model_after(self, change_count: int, seen: bytes | None = None) -> Model:
+        """Return the model after some of its changes. See `model_after`."""
+        return await model_after(self._store, self._compute, self.model, change_count, seen)
+
+    @abstractmethod
+    async def _load(self) -> None:
+        """Load a state; called without one, and if the log no longer has what follows the state."""
+
+    @abstractmethod
+    async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> Any:
+        """Return the state after a change; `state` itself, or a new one. Set `state` to None before you await."""
+
+    @abstractmethod
+    async def _leave_out(self, number: int, /) -> bool:
+        """Leave out a round that the learner cannot fold; return False if the snapshot must be loaded."""
+
+    @abstractmethod
+    def _note_rounds(self, rounds: Table, /) -> None:
+        """Note the readable rounds that have been passed, folded or not."""
+
+    @abstractmethod
+    def _note_folded(self, run: Run, start: int, n: int, /) -> None:
+        """Note that n rounds of a run have been folded."""
+
+    async def _make(self, change: ChangeEntry, digest: bytes) -> None:
+        """Make a change, and those before it at its place.
+
+        The history of the model says what they are, so that every worker and every reader agrees.
+
+        Args:
+            change: the change.
+            digest: of the history that the state has seen, with these changes of the log.
+        """
+        before, after = self.model, await self._model_after(change.change_count)
+        if after.digest != digest:
+            self.state = None
+            raise StoreCorruptError(
+                f"the history of model {before.name!r} lacks change {change.change_count} of its log"
+            )
+        state = await self._state_after(before, after, change)
+        self._use(after)
+        self._keep(state)
+        self.change_count, self._last_at = change.change_count, mark_of(change)
+
+    async def _fold(self, entries: Sequence[LogEntry]) -> None:
+        if not entries:
+            return
+        stretch = await self._quarantine.read(self.model.choice.records, entries, self.round_count)
+        if stretch is None:
+            await self._load()
+            return
+        if stretch.rows is not None:
+            for run in learnable(self.model, stretch.rows):
+                if not await self._learn(run):
+                    await self._load()
+                    return
+            self._note_rounds(stretch.rows.table)
+        self.round_count, self._last_at = entries[-1].last_round, mark_of(entries[-1])
+
+    async def _learn(self, run: Run) -> bool:
+        """Fold all rounds except those the learner cannot fold; return False if the snapshot must be loaded.
+
+        Other models get a turn between slices of rounds. An abandoned fold ends there.
+        """
+        learner, rounds, done, unchecked = self.model.learner, run.rounds, 0, 0
+        folder, kind = self._folder(run), (learner.algorithm, run.has_evidence)
+        nonzeros = rounds.contexts.mean_nonzeros
+        each = learner.fold_cost(nonzeros) + (0 if run.has_evidence else learner.decide_cost(nonzeros))
+        size = steps_in_slice(each, learner.fold_overhead)
+        state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
+        while done < rounds.n:
+            ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
+            growth = self.bytes if self.bytes < self._most_bytes else 0  # a fold may have to copy the state
+            cost = ahead.n * each + learner.fold_overhead + growth
+            unchecked = await self._check_model_exists(unchecked + cost)
+            state, n = await self._run(cost if kind in self._compiled else FIRST_CALL, learn, folder, state, ahead)
+            self._note_folded(run, done, n)
+            self._compiled.add(kind)
+            done += n
+            if n < ahead.n:
+                if not await self._leave_out(int(run.numbers[done])):
+                    return False
+                done += 1
+        self._keep(state)
+        return True
+
+    def _folder(self, run: Run, /) -> Folder:
+        """Return what folds a run of rounds."""
+        return self.model.choice if run.has_evidence else Recomputing(self.model.learner)
+
+    def _keep(self, state: Any) -> None:
+        self.state, self.bytes = state, size_in_bytes(state)
+
+    async def _check_model_exists(self, cost: int) -> int:
+        """Raise if the model is gone; return the cost since the last check of the store.
+
+        The store is checked when that cost exceeds `STRETCH_COST`.
+        """
+        if self._given_up:
+            raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
+        if cost <= STRETCH_COST:
+            return cost
+        await self._store.read_tail(self.model.key, self.round_count, 1)
+        return 0
+
+    async def _run(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
+        return await self._compute.run_costly(cost, self.model.name, function, *args)
+
+
+def _digests_after(digest: bytes, changes: Sequence[ChangeEntry]) -> list[bytes]:
+    """Return the digest of a history with each of some further changes."""
+    return list(accumulate((change.payload for change in changes), digest_after, initial=digest))[1:]
+
+
+def _effective(changes: Sequence[ChangeEntry]) -> list[ChangeEntry]:
+    """Return the changes at one place of the log that must be made, so that the state is the same as after all of them.
+
+    The model after the last one has the labels and policies of all. Only the last one that replaces the state matters.
+    """
+    replacing = [change for change in changes if replaces_state(change.payload)]
+    return [*(replacing[-1:] if replacing[-1:] != changes[-1:] else []), changes[-1]]

@@ -1,0 +1,76 @@
+"""The rounds of a log that every worker leaves out.
+
+The damage record in the store is authoritative. A worker that finds unreadable rounds records them before it continues.
+Other workers may have folded these rounds before the damage; they now leave them out as well. They detect the change by
+the version of the record, which comes with every tail of the log. If the stored snapshot already includes the rounds,
+they are not recorded: the worker starts from that snapshot and no longer needs them.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from service.models.model import Model
+from service.store.base import LogEntry, Store
+from service.store.log_entries import Stretch, read_entries
+from service.store.records.records import RecordFormat
+from service.store.values import Damage
+
+_log = logging.getLogger(__name__)
+
+
+class Quarantine:
+    """The rounds that one replica leaves out."""
+
+    def __init__(self, model: Model, store: Store) -> None:
+        self.version = 0  # of the damage record that was last read
+        self._model = model
+        self._store = store
+        self._left_out: list[Damage] = []
+
+    async def refresh(self, rounds: int) -> bool:
+        """Read the damage record again; return whether it has new damage that begins in the first `rounds` rounds."""
+        record = await self._store.read_damage(self._model.key)
+        known = {(each.first, each.last) for each in self._left_out}
+        self._left_out = [each for each in record.found if not each.snapshot]
+        self.version = record.version
+        return any(each.first <= rounds and (each.first, each.last) not in known for each in self._left_out)
+
+    async def read(self, form: RecordFormat, entries: Sequence[LogEntry], after: int) -> Stretch | None:
+        """Read the entries after a round; return None if the replica must start from the snapshot.
+
+        Args:
+            form: the format of the model's rounds.
+            entries: consecutive entries of its log.
+            after: the last round before them.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            StoreCorruptError: if rounds are missing.
+        """
+        stretch = self._read(form, entries, after)
+        while stretch.damaged:
+            if not await self._record(stretch.damaged):
+                return None
+            await self.refresh(after)
+            stretch = self._read(form, entries, after)
+        return stretch
+
+    async def add(self, number: int, reason: str) -> bool:
+        """Record a damaged round; return False if the replica must start from the snapshot instead.
+
+        The record takes effect with the next tail. The replica then folds the later rounds again.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+        return await self._record([Damage(number, number, number, reason)])
+
+    async def _record(self, found: Sequence[Damage]) -> bool:
+        for each in found:
+            _log.error("model %s: rounds %d to %d: %s", self._model.name, each.first, each.last, each.reason)
+        return await self._store.record_damage(self._model.key, found)
+
+    def _read(self, form: RecordFormat, entries: Sequence[LogEntry], after: int) -> Stretch:
+        last = entries[-1].last_round if entries else after
+        left_out = [each for each in self._left_out if after < each.last and each.first <= last]
+        return read_entries(form, entries, after, left_out)

@@ -1,0 +1,83 @@
+"""Reads what a fold starts from: a snapshot, and the definition after some changes."""
+
+import json
+from typing import Any
+
+from learners.base import AnyLearner, InvalidStateError
+from learners.codec import decode_state, identity
+from learners.layouts import state_layout
+from service.compute import Compute
+from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
+from service.models.model import Model
+from service.models.reading import read_model
+from service.store.base import Store
+from service.store.log_entries import begin_of
+from service.store.stored_models import digest_at
+
+
+async def model_after(
+    store: Store, compute: Compute, model: Model, change_count: int | None = None, seen: bytes | None = None
+) -> Model:
+    """Return a model after some of its changes.
+
+    Args:
+        store: holds the history of the model.
+        compute: reads long histories off the event loop.
+        model: the model after any number of changes. With changes it is read again, as the log may be another one.
+        change_count: the number of changes; None for all.
+        seen: the digest of the history that a state has seen, up to these changes.
+
+    Raises:
+        ModelNotFoundError: if this incarnation of the model is gone.
+        NewerVersionError: if a newer version made one of the changes.
+        StoreCorruptError: if the model cannot be read, or has fewer changes.
+        InvalidStateError: if the store has lost what the state has seen.
+    """
+    if change_count == model.change_count == 0 and seen in (None, model.digest):
+        return model
+    stored = await store.get_model(model.name)
+    if stored is None or stored.key != model.key:
+        raise ModelNotFoundError(f"there is no model {model.name!r}", "model")
+    if seen is not None and digest_at(stored.digests, change_count or 0) != seen:
+        raise InvalidStateError("it has seen changes that the store has lost")
+    return await read_model(compute, stored, change_count, model)
+
+
+async def reject_snapshot(store: Store, model: Model, rounds: int, error: Exception) -> None:
+    """Record that the snapshot of a model is damaged.
+
+    Raises:
+        StoreCorruptError: if the log no longer begins with round 1.
+    """
+    await store.mark_snapshot(model.key, rounds, str(error))
+    tail = await store.read_tail(model.key, 0, 1)
+    if tail.round_count and (not tail.entries or begin_of(model.choice.records, tail.entries[0]) != 1):
+        raise StoreCorruptError(f"the snapshot of model {model.name!r} cannot be read: {error}") from error
+
+
+def read_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
+    """Decode the state in a snapshot.
+
+    Raises:
+        NewerVersionError: if the state has everything that this version writes, and further arrays or hyperparameters.
+        InvalidStateError: if the state cannot be decoded.
+    """
+    try:
+        return decode_state(learner, data)
+    except InvalidStateError:
+        if _is_newer(learner, bytes(data)):
+            raise NewerVersionError("the snapshot has arrays or hyperparameters of a newer version") from None
+        raise
+    except Exception as error:  # a damaged header can raise any error
+        raise InvalidStateError(f"the header cannot be read: {error}") from error
+
+
+def _is_newer(learner: AnyLearner, data: bytes) -> bool:
+    """Check whether the header has everything that this version writes, and more."""
+    try:
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        theirs, ours = json.loads(header.pop("__metadata__")["learner"]), json.loads(identity(learner))
+        both = [(set(header), set(state_layout(learner))), (set(theirs), set(ours))]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+    return all(found >= known for found, known in both) and any(found > known for found, known in both)

@@ -1,0 +1,279 @@
+"""Sums over rounds for the statistics: by label, over the latest rounds, over the course of the log."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.base import BoolArray, FloatArray, IntArray
+
+MOST_LABELS = 256
+"""Labels that are counted individually, by their number. The rounds of all others are counted together."""
+
+
+class LabelSums(NamedTuple):
+    """Sums by label: the first `MOST_LABELS` labels by number, then all others together.
+
+    The weight of a round is 1/p. The first two sums cover every round, the others those with a known weight.
+    """
+
+    rounds: tuple[int, ...] = ()
+    rewards: tuple[float, ...] = ()
+    squares: tuple[float, ...] = ()  # reward²
+    weighed: tuple[int, ...] = ()  # rounds with a weight
+    weights: tuple[float, ...] = ()
+    reward_weights: tuple[float, ...] = ()  # reward·weight
+    squared_weights: tuple[float, ...] = ()
+    reward_squared_weights: tuple[float, ...] = ()  # reward·weight²
+    squared_reward_weights: tuple[float, ...] = ()  # (reward·weight)²
+
+    def __bool__(self) -> bool:
+        """Whether any round was counted."""
+        return bool(self.rounds)
+
+
+NO_LABEL_SUMS = LabelSums()
+
+
+def with_rounds(sums: LabelSums, labels: IntArray, reward: FloatArray, p: FloatArray, known: BoolArray) -> LabelSums:
+    """Return the sums extended by n rounds. Sums add one round at a time, so batches do not matter.
+
+    Args:
+        sums: the sums before.
+        labels: (n,), the number of the label of each round.
+        reward: (n,).
+        p: (n,), the propensities.
+        known: (n,), whether 1/p² is a number.
+    """
+    if not len(labels):
+        return sums
+    slots = np.minimum(labels.astype(np.int64), MOST_LABELS)
+    weight = 1.0 / p[known]
+    weighted = reward[known] * weight
+    every = (1.0, reward, reward * reward)
+    weighed = (1.0, weight, weighted, weight * weight, weighted * weight, weighted * weighted)
+    terms = [(slots, term) for term in every] + [(slots[known], term) for term in weighed]
+    size = max(len(sums.rounds), int(slots.max()) + 1)
+    columns = [_extended(column, size, *term) for column, term in zip(sums, terms, strict=True)]
+    sums = LabelSums(*map(tuple, columns))  # type: ignore[arg-type]
+    return sums._replace(rounds=_as_counts(columns[0]), weighed=_as_counts(columns[3]))
+
+
+def read_label_sums(fields: Any) -> LabelSums:
+    """Return decoded sums.
+
+    Raises:
+        ValueError: if they are not as `LabelSums` describes.
+    """
+    sums = LabelSums(*fields)
+    if len({len(column) for column in sums}) != 1 or len(sums.rounds) > MOST_LABELS + 1:
+        raise ValueError("invalid sums by label")
+    return sums
+
+
+def _extended(column: tuple[float, ...], size: int, slots: IntArray, terms: FloatArray | float) -> list[float]:
+    total = np.zeros(size)
+    total[: len(column)] = column
+    np.add.at(total, slots, terms)  # in the order of the rounds
+    values: list[float] = total.tolist()
+    return values
+
+
+def _as_counts(column: list[float]) -> tuple[int, ...]:
+    return tuple(map(int, column))
+
+
+EPOCH = 1000
+"""Rounds of the log in an epoch. The latest rounds are those of one to two epochs."""
+
+_MICRO = 1e6
+
+
+class Epoch(NamedTuple):
+    """Sums over the rounds of one epoch, without the holdout."""
+
+    rounds: int = 0
+    reward: float = 0.0
+    squares: float = 0.0  # reward²
+    weighed: int = 0  # rounds with a known weight 1/p, which the following sums cover
+    propensity: float = 0.0
+    surprisal_micronats: int = 0  # −ln p
+    labels: tuple[int, ...] = ()  # rounds by label, as in `LabelSums`
+
+
+class LatestRounds(NamedTuple):
+    """The current epoch and the one before."""
+
+    places: int = 0  # rounds of the log in the current epoch
+    current: Epoch = Epoch()
+    before: Epoch = Epoch()
+
+
+NO_LATEST = LatestRounds()
+
+
+class LatestRows(NamedTuple):
+    """The n next rounds of a log."""
+
+    counted: BoolArray  # (n,), whether a round is in the sums
+    known: BoolArray  # (n,), whether its weight is known
+    reward: FloatArray  # (n,)
+    p: FloatArray  # (n,)
+    labels: IntArray  # (n,); (0,) if the model does not answer one of K labels
+
+    def part(self, start: int, stop: int) -> "LatestRows":
+        """Return some of the rounds."""
+        rows = slice(start, stop)
+        return LatestRows(self.counted[rows], self.known[rows], self.reward[rows], self.p[rows], self.labels[rows])
+
+
+def extended_latest(latest: LatestRounds, rows: LatestRows) -> LatestRounds:
+    """Return the sums extended by rounds. Sums add one round at a time, so batches do not matter."""
+    done, n = 0, len(rows.counted)
+    while done < n:
+        if latest.places == EPOCH:
+            latest = LatestRounds(0, Epoch(), latest.current)
+        take = min(n - done, EPOCH - latest.places)
+        current = _with(latest.current, rows.part(done, done + take))
+        latest = LatestRounds(latest.places + take, current, latest.before)
+        done += take
+    return latest
+
+
+def read_latest(fields: Any) -> LatestRounds:
+    """Return decoded sums.
+
+    Raises:
+        ValueError: if they are not as `LatestRounds` describes.
+    """
+    places, current, before = fields
+    latest = LatestRounds(places, Epoch(*current), Epoch(*before))
+    if not 0 <= places <= EPOCH or max(len(latest.current.labels), len(latest.before.labels)) > MOST_LABELS + 1:
+        raise ValueError("invalid sums of the latest rounds")
+    return latest
+
+
+def joined(latest: LatestRounds) -> Epoch:
+    """Return the sums over both epochs."""
+    a, b = latest.before, latest.current
+    size = max(len(a.labels), len(b.labels))
+    labels = np.zeros(size, np.int64)
+    for epoch in (a, b):
+        labels[: len(epoch.labels)] += np.array(epoch.labels, np.int64)
+    return Epoch(
+        a.rounds + b.rounds,
+        a.reward + b.reward,
+        a.squares + b.squares,
+        a.weighed + b.weighed,
+        a.propensity + b.propensity,
+        a.surprisal_micronats + b.surprisal_micronats,
+        tuple(labels.tolist()),
+    )
+
+
+def _with(epoch: Epoch, rows: LatestRows) -> Epoch:
+    reward, p = rows.reward[rows.counted], rows.p[rows.counted & rows.known]
+    return Epoch(
+        epoch.rounds + len(reward),
+        added(epoch.reward, reward),
+        added(epoch.squares, reward * reward),
+        epoch.weighed + len(p),
+        added(epoch.propensity, p),
+        epoch.surprisal_micronats + int(np.rint(-np.log(p) * _MICRO).sum()),
+        _by_label(epoch.labels, rows.labels[rows.counted]) if len(rows.labels) else epoch.labels,
+    )
+
+
+def _by_label(before: tuple[int, ...], labels: IntArray) -> tuple[int, ...]:
+    if not len(labels):
+        return before
+    found = np.bincount(np.minimum(labels, MOST_LABELS), minlength=len(before))
+    found[: len(before)] += np.array(before, found.dtype)
+    return tuple(found.tolist())
+
+
+def added(total: float, terms: FloatArray) -> float:
+    """Add terms one by one. The result does not depend on how terms are batched, and is never below `total`."""
+    return float(np.add.accumulate(np.concatenate(([total], terms)))[-1])
+
+
+MOST_BUCKETS = 128
+"""Maximum buckets. When all are full, their width doubles, and neighbours are joined."""
+
+
+class RewardCurve(NamedTuple):
+    """Sums by bucket. A bucket covers `width` rounds of the log; the last one may have fewer.
+
+    Rounds of the holdout take places of the log, and are in no sum.
+    """
+
+    width: int = 1
+    places: int = 0  # rounds of the log that the curve covers
+    rounds: tuple[int, ...] = ()
+    rewards: tuple[float, ...] = ()
+    squares: tuple[float, ...] = ()  # reward²
+    weights: tuple[float, ...] = ()  # 1/p
+    reward_weights: tuple[float, ...] = ()  # reward/p
+
+
+NO_CURVE = RewardCurve()
+
+
+class CurveRows(NamedTuple):
+    """The n next rounds of a log."""
+
+    counted: BoolArray  # (n,), whether a round is in the sums
+    reward: FloatArray  # (n,)
+    weight: FloatArray  # (n,), 1/p; 0 where it is unknown
+
+    def part(self, start: int, stop: int) -> "CurveRows":
+        """Return some of the rounds."""
+        return CurveRows(self.counted[start:stop], self.reward[start:stop], self.weight[start:stop])
+
+
+def extended_curve(curve: RewardCurve, rows: CurveRows) -> RewardCurve:
+    """Return the curve extended by rounds. Sums add one round at a time, so batches do not matter."""
+    done, n = 0, len(rows.counted)
+    while done < n:
+        if curve.places == MOST_BUCKETS * curve.width:
+            curve = _halved(curve)
+        take = min(n - done, MOST_BUCKETS * curve.width - curve.places)
+        curve = _with_rows(curve, rows.part(done, done + take))
+        done += take
+    return curve
+
+
+def read_curve(fields: Any) -> RewardCurve:
+    """Return a decoded curve.
+
+    Raises:
+        ValueError: if it is not as `RewardCurve` describes.
+    """
+    curve = RewardCurve(*fields)
+    sizes = {len(column) for column in curve[2:]}
+    if curve.width < 1 or sizes != {-(-curve.places // curve.width)} or max(sizes) > MOST_BUCKETS:
+        raise ValueError("invalid curve")
+    return curve
+
+
+def _with_rows(curve: RewardCurve, rows: CurveRows) -> RewardCurve:
+    places = curve.places + len(rows.counted)
+    bucket = (np.arange(curve.places, places) // curve.width)[rows.counted]
+    reward, weight = rows.reward[rows.counted], rows.weight[rows.counted]
+    terms = (reward, reward * reward, weight, reward * weight)
+    size = -(-places // curve.width)
+    sums = [_summed(column, size, bucket, term) for column, term in zip(curve[3:], terms, strict=True)]
+    counts = _summed(tuple(map(float, curve.rounds)), size, bucket, np.ones(len(bucket)))
+    return RewardCurve(curve.width, places, tuple(map(int, counts)), *sums)
+
+
+def _summed(column: tuple[float, ...], size: int, bucket: IntArray, terms: FloatArray) -> tuple[float, ...]:
+    total = np.zeros(size)
+    total[: len(column)] = column
+    np.add.at(total, bucket, terms)  # in the order of the rounds
+    return tuple(total.tolist())
+
+
+def _halved(curve: RewardCurve) -> RewardCurve:
+    """Join each pair of neighbours of a full curve."""
+    joined = [tuple(a + b for a, b in zip(column[::2], column[1::2], strict=True)) for column in curve[2:]]
+    return RewardCurve(2 * curve.width, curve.places, *joined)  # type: ignore[arg-type]

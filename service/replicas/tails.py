@@ -1,0 +1,136 @@
+"""Compares a replica's position with a tail of the log, and chooses the rounds to read and fold."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from learners.base import BoolArray, IntArray, Rounds
+from service.models.model import Model
+from service.store.base import ChangeEntry, LogEntry, Tail
+from service.store.log_entries import begin_of
+from service.store.records.layout import HOLDOUT
+from service.store.records.optional_fields import LogRows
+from service.store.records.records import RecordFormat
+
+
+class Position(NamedTuple):
+    """What a state has seen of a log."""
+
+    round_count: int
+    change_count: int
+
+
+class News(NamedTuple):
+    """The entries of a tail that a state has not seen."""
+
+    entries: Sequence[LogEntry]
+    changes: Sequence[ChangeEntry]
+
+
+def news_in(tail: Tail, seen: Position) -> News:
+    """Return the entries of a tail after a position."""
+    entries = [entry for entry in tail.entries if entry.last_round > seen.round_count]
+    return News(entries, [change for change in tail.changes if change.change_count > seen.change_count])
+
+
+def has_diverged(form: RecordFormat, tail: Tail, seen: Position) -> bool:
+    """Check whether a log lacks entries that were seen, or has others among them."""
+    if tail.round_count < seen.round_count or tail.change_count < seen.change_count:
+        return True
+    for change in tail.changes:
+        is_later, is_new = change.round_count - seen.round_count, change.change_count > seen.change_count
+        if (is_later < 0 and is_new) or (is_later > 0 and not is_new):
+            return True
+    first = tail.entries[0] if tail.entries else None
+    return first is not None and first.last_round != seen.round_count and _holds(form, first, seen.round_count)
+
+
+def _holds(form: RecordFormat, entry: LogEntry, number: int) -> bool:
+    """Check whether an entry contains a round; return False if unknown."""
+    begin = begin_of(form, entry)
+    return begin is not None and begin <= number <= entry.last_round
+
+
+def entry_at(tail: Tail, seen: Position) -> ChangeEntry | LogEntry | None:
+    """Return the last entry seen; None if the tail lacks it."""
+    last: list[ChangeEntry | LogEntry] = [change for change in tail.changes if change[:2] == seen]
+    last += [entry for entry in tail.entries[:1] if entry.last_round == seen.round_count]
+    return last[0] if last else None
+
+
+def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
+    """Check whether entries between a position and the news of a tail are missing."""
+    entries, changes = news_in(tail, seen)
+    numbers = [seen.change_count, *(change.change_count for change in changes)]
+    if any(later != number + 1 for number, later in pairwise(numbers)):
+        return True
+    if not entries and not changes:
+        return (tail.round_count, tail.change_count) > seen
+    if changes and (not entries or changes[0].round_count <= seen.round_count):
+        return changes[0].round_count != seen.round_count
+    # Only rounds in a snapshot are trimmed. Without a snapshot, the log begins with round 1.
+    after = seen.round_count if len(entries) < len(tail.entries) else None
+    if after is None and seen.round_count == 0 and begin_of(form, entries[0]) is None:
+        after = 0
+    return begin_of(form, entries[0], after) != seen.round_count + 1
+
+
+TAIL_LIMIT = 512
+"""Maximum rounds per read. A request waits for the read, and the read blocks the store."""
+
+STRETCH_COST = 1_000_000_000
+"""Multiply-adds, about one second, after which a fold checks whether its model still exists."""
+
+TYPICAL_NONZEROS = 1000
+"""Assumed entries of a sparse context, to estimate costs before a context is read."""
+
+_STRETCH_BYTES = 2**22
+"""Maximum bytes of rounds with dense contexts per read."""
+
+
+def most_rounds(model: Model) -> int:
+    """Return the maximum number of rounds of a model per read, at least 1."""
+    each = max(1, model.learner.fold_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS)))
+    most = min(STRETCH_COST // each, _STRETCH_BYTES // model.choice.records.round_bytes)
+    return max(1, min(TAIL_LIMIT, most))
+
+
+class Run(NamedTuple):
+    """Consecutive rounds that a model learns from."""
+
+    rounds: Rounds
+    numbers: IntArray  # (n,), of the rounds
+    has_evidence: bool  # whether they hold the evidence of its learner
+
+
+def learnable(model: Model, rows: LogRows) -> Iterator[Run]:
+    """Yield the rounds of the log that a model learns from.
+
+    A frozen model learns from no round, and no model from rounds of its holdout.
+    """
+    found = learned_spans(model, (rows.table["flags"] & HOLDOUT) != 0, rows.table["changes_seen"])
+    if not found:
+        return
+    rounds, numbers = model.rounds_of(rows), rows.table["round"]
+    for start, stop, has_evidence in found:
+        some = rounds if stop - start == rounds.n else rounds.rows(start, stop)
+        yield Run(some, numbers[start:stop], has_evidence)
+
+
+def learned_spans(model: Model, held_out: BoolArray, changes_seen: IntArray) -> list[tuple[int, int, bool]]:
+    """Return which of n consecutive rounds a model learns from, without those of its holdout.
+
+    Args:
+        model: the model at the place of the rounds in the log.
+        held_out: (n,), which rounds its holdout answered.
+        changes_seen: (n,), the changes that their predictions took into account.
+
+    Returns:
+        The begin and the end of spans of rounds, and whether they hold the evidence of the model's learner.
+    """
+    if model.definition.mode == "frozen":
+        return []
+    learned, own = (~held_out).tolist(), model.has_own_evidence(changes_seen).tolist()
+    kinds = list(zip(learned, own, strict=True))
+    bounds = [i for i, kind in enumerate(kinds) if not i or kind != kinds[i - 1]]
+    return [(start, stop, own[start]) for start, stop in pairwise([*bounds, len(kinds)]) if learned[start]]

@@ -1,0 +1,248 @@
+"""Reads most bodies of predictions and feedback with msgspec, in a fraction of the time that pydantic needs.
+
+Whatever these functions accept, the pydantic models accept, with the same values. All other input, such as a truth or
+an error to report, is left to the models: the functions then return None, in a time that the size of the input bounds.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, cast
+
+import msgspec
+from pydantic import TypeAdapter, ValidationError
+
+from service.actions.definition import MOST_ID, SourceReader
+from service.contexts.registry import PLAIN, GivenContext, PlainContexts
+from service.error_messages.patterns import NAME, QUALIFIED_PARTS
+from service.prediction_id import SINGLE, PredictionId
+from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, PredictBatchRequest, PredictRequest
+from service.strict_body import Body
+from service.tuples import named_tuples
+
+MOST_PLAIN = 2**18
+"""Larger bodies are left to pydantic, in a thread."""
+
+_MOST_WITH_ACTIONS = 2**15
+"""The same for bodies with actions: new features take longer to check than numbers. The readers of larger bodies limit
+the members of objects."""
+
+_MOST_UNSEEN = 4096
+_LONG_EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
+"""Numbers that msgspec reads in up to 20 microseconds each. Bodies of more bytes than `_MOST_UNSEEN` with such a number
+are left to pydantic."""
+
+_T = TypeVar("_T")
+_ContextT = TypeVar("_ContextT")
+
+
+class GivenFeedback(Protocol):
+    """Feedback for one prediction, as `service.schemas.rounds.FeedbackRequest`."""
+
+    @property
+    def prediction_id(self) -> PredictionId:
+        """The id of the prediction."""
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the answer was right."""
+
+    @property
+    def reward(self) -> float | None:
+        """How good the answer was, from 0 to 1."""
+
+    @property
+    def true_label(self) -> str | None:
+        """The label that is right."""
+
+    @property
+    def true_labels(self) -> list[str] | None:
+        """The labels that are right, of a model that answers several."""
+
+
+class PlainFeedback(NamedTuple):
+    """Feedback without a truth."""
+
+    prediction_id: PredictionId
+    correct: bool | None
+    reward: float | None
+    true_label: None = None
+    true_labels: None = None
+
+
+class _Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    prediction_id: str
+    correct: bool | None = None
+    reward: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    true_label: None = None
+    true_labels: None = None
+
+
+class _Feedback(msgspec.Struct, forbid_unknown_fields=True):
+    feedback: Annotated[list[_Item], msgspec.Meta(min_length=1)]
+
+
+class _Prediction(msgspec.Struct, Generic[_ContextT], forbid_unknown_fields=True):
+    """A `PredictRequest` that names no labels, with its attributes."""
+
+    model: str
+    context: _ContextT
+    include_distribution: bool = False
+    activated: bool = True
+    actions: None = None
+    prediction_id: None = None
+    eligible: None = None
+    baseline: None = None
+    policy: None = None
+    top: None = None
+
+
+class _Action(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_ID)]
+    features: msgspec.Raw
+
+
+class _Choice(msgspec.Struct, forbid_unknown_fields=True):
+    """A `PredictRequest` with actions that names none of them in its options, with its attributes."""
+
+    model: str
+    actions: list[_Action]
+    context: msgspec.Raw = msgspec.Raw()  # empty if absent
+    include_distribution: bool = False
+    activated: bool = True
+    prediction_id: None = None
+    eligible: None = None
+    baseline: None = None
+    policy: None = None
+    top: None = None
+
+
+class _Predictions(msgspec.Struct, forbid_unknown_fields=True):
+    model: str
+    contexts: PlainContexts
+
+
+_FEEDBACK, _PREDICTIONS, _ITEM = map(msgspec.json.Decoder, (_Feedback, _Predictions, _Item))
+_CHOICE = msgspec.json.Decoder(_Choice)
+_CONTEXT = TypeAdapter[Any](GivenContext, config=Body.model_config)
+_PREDICTION = [
+    (msgspec.json.Decoder(_Prediction[kind.plain]).decode, kind.of_plain)  # type: ignore[name-defined]
+    for kind in PLAIN
+]
+_IDS, _NAME = re.compile(f"^{QUALIFIED_PARTS}$", re.MULTILINE), re.compile(NAME)
+_ID = re.compile(QUALIFIED_PARTS)
+
+
+def read_plain_feedback(items: Sequence[Any]) -> list[PlainFeedback] | None:
+    """Return feedback from JSON values; None if any has a truth or is invalid."""
+    if set(map(type, items)) == {PlainFeedback}:  # by `read_plain_body`
+        return list(items)
+    given = _attempt(msgspec.convert, items, list[_Item])
+    return None if given is None else _feedback(given)
+
+
+def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
+    """Return a function that reads bodies of a type, and returns None for those that pydantic must read.
+
+    Contexts are lists of numbers, or sparse contexts in single predictions, or any with actions. Feedback has no truth.
+    The function for single predictions remembers actions, so keep it.
+
+    Args:
+        kind: the type of the bodies.
+
+    Returns:
+        The function, or None if there is none for this type.
+    """
+    if kind is PredictRequest:
+        return _PredictionReader()
+    return _READERS.get(kind) if isinstance(kind, type) else None
+
+
+class _PredictionReader:
+    """Reads single predictions."""
+
+    def __init__(self) -> None:
+        self._actions = SourceReader()
+
+    def __call__(self, body: bytes) -> PredictRequest | None:
+        """Return a request; None if pydantic must read it."""
+        if b'"actions"' in body:
+            return self._read_choice(body)
+        for decode, of_plain in _PREDICTION:
+            given = _decoded(decode, body)
+            if given is not None:
+                given.context = of_plain(given.context)
+                return cast(PredictRequest, given) if _NAME.fullmatch(given.model) else None
+        return None
+
+    def _read_choice(self, body: bytes) -> PredictRequest | None:
+        given: Any = _attempt(_CHOICE.decode, body) if len(body) < _MOST_WITH_ACTIONS else None
+        if given is None or not _NAME.fullmatch(given.model):
+            return None
+        # A repeated member replaces the first one, which nobody would check.
+        if body.count(b'"context"') > 1 or body.count(b'"features"') != len(given.actions):
+            return None
+        try:
+            given.context = _CONTEXT.validate_json(source) if (source := bytes(given.context)) else None
+        except ValidationError:
+            return None
+        given.actions = self._actions.read([(each.id, bytes(each.features)) for each in given.actions])
+        return None if given.actions is None else cast(PredictRequest, given)
+
+
+def _read_one_feedback(body: bytes) -> PlainFeedback | None:
+    given = _decoded(_ITEM.decode, body)
+    found = None if given is None else _ID.fullmatch(given.prediction_id)
+    if given is None or found is None:
+        return None
+    model, block, token = found.groups("")
+    return PlainFeedback(PredictionId(model, block, int(token) if token else SINGLE), given.correct, given.reward)
+
+
+def _read_feedback(body: bytes) -> FeedbackBatchRequest | None:
+    given = _decoded(_FEEDBACK.decode, body)
+    items = None if given is None else _feedback(given.feedback)
+    fields: dict[str, Any] = {"feedback": items}
+    return None if items is None else FeedbackBatchRequest.model_construct(**fields)
+
+
+def _read_predictions(body: bytes) -> PredictBatchRequest | None:
+    given = _decoded(_PREDICTIONS.decode, body)
+    if given is None or not _NAME.fullmatch(given.model):
+        return None
+    return PredictBatchRequest.model_construct(model=given.model, contexts=given.contexts)
+
+
+_READERS: dict[type[Any], Callable[[bytes], Any | None]] = {
+    FeedbackRequest: _read_one_feedback,
+    FeedbackBatchRequest: _read_feedback,
+    PredictBatchRequest: _read_predictions,
+}
+
+
+def _attempt(read: Callable[..., _T], *args: Any) -> _T | None:
+    try:
+        return read(*args)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _decoded(read: Callable[[bytes], _T], body: bytes) -> _T | None:
+    return None if len(body) > _MOST_UNSEEN and _LONG_EXPONENT.search(body) else _attempt(read, body)
+
+
+def _feedback(given: Sequence[_Item]) -> list[PlainFeedback] | None:
+    ids = _parsed([each.prediction_id for each in given])
+    if ids is None:
+        return None
+    rows = [(id_, each.correct, each.reward, None, None) for id_, each in zip(ids, given, strict=True)]
+    return named_tuples(PlainFeedback, rows)
+
+
+def _parsed(texts: Sequence[str]) -> list[PredictionId] | None:
+    """Parse wire forms of ids, all with one search; return None if one is invalid."""
+    lines = "\n".join(texts)
+    found = _IDS.findall(lines)
+    if len(found) != len(texts) or lines.count("\n") != len(texts) - 1:
+        return None
+    rows = [(model, block, int(token) if token else SINGLE) for model, block, token in found]
+    return named_tuples(PredictionId, rows)

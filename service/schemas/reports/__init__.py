@@ -1,1 +1,0 @@
-"""Bodies that describe what a model does."""

@@ -1,1 +1,0 @@
-"""API keys and request counts in the store."""

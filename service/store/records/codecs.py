@@ -1,0 +1,162 @@
+"""Codecs of answers and contexts."""
+
+import struct
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from learners.base import NO_LABEL, BoolArray, Contexts, IntArray
+from service.errors import StoreCorruptError
+
+Kind: TypeAlias = Literal["label", "label-set", "ranking"]
+
+_LABEL = struct.Struct("<i")
+
+
+class AnswerCodec:
+    """Encodes and checks one model's answers.
+
+    Args:
+        kind: "label", "label-set" or "ranking", as passed to the store's scripts.
+        n_labels: K.
+        number: the dtype of each number, signed.
+        possible: returns which of n answers are valid for the model, (n,).
+
+    Attributes:
+        dtype: dtype of an answer: one number, or a row of K.
+    """
+
+    def __init__(
+        self, kind: Kind, n_labels: int, number: str, possible: Callable[[npt.NDArray[Any]], BoolArray]
+    ) -> None:
+        self.kind = kind
+        self.n_labels = n_labels
+        self.dtype = np.dtype((number, () if kind == "label" else (n_labels,)))
+        self.possible = possible
+        self._number = np.dtype(number)
+
+    def rows(self, answers: IntArray) -> npt.NDArray[Any]:
+        """Convert n answers (n, ...) of a learner to the stored dtype."""
+        return answers.astype(self._number)
+
+    def encode(self, answers: IntArray) -> list[bytes]:
+        """Return the stored bytes of each of n answers of a learner."""
+        if self.kind == "label":
+            return list(map(_LABEL.pack, answers.tolist()))
+        data, size = self.rows(answers).tobytes(), self.dtype.itemsize
+        return [data[start : start + size] for start in range(0, len(data), size)]
+
+    def possible_truths(self, stored: npt.NDArray[Any]) -> BoolArray:
+        """Return which of n stored truths are valid answers or unknown, (n,)."""
+        return self.equal(stored, NO_LABEL) | self.possible(stored)
+
+    def equal(self, stored: npt.NDArray[Any], others: npt.NDArray[Any] | int) -> BoolArray:
+        """Return which of n pairs of stored answers are equal, (n,). A number is an answer of only this number."""
+        same: BoolArray = stored == others
+        return same if same.ndim == 1 else np.logical_and.reduce(same, axis=1)
+
+
+def label_codec(n_labels: int) -> AnswerCodec:
+    """Return the codec of single labels. A label is stored as its number."""
+    return AnswerCodec("label", n_labels, _LABEL.format, lambda stored: (stored >= 0) & (stored < n_labels))
+
+
+def label_bytes(number: int) -> bytes:
+    """Return the bytes of one label, in the format of `label_codec`."""
+    return _LABEL.pack(number)
+
+
+def label_set_codec(n_labels: int) -> AnswerCodec:
+    """Return the codec of label sets. A set is stored as K numbers: 1 for each label in it, else 0."""
+
+    def possible(stored: npt.NDArray[Any]) -> BoolArray:
+        ok: BoolArray = ((stored == 0) | (stored == 1)).all(axis=1)
+        return ok
+
+    return AnswerCodec("label-set", n_labels, "i1", possible)
+
+
+def ranking_codec(n_labels: int) -> AnswerCodec:
+    """Return the codec of rankings. A ranking is stored as the numbers of all K labels, best first."""
+
+    def possible(stored: npt.NDArray[Any]) -> BoolArray:
+        ok: BoolArray = (np.sort(stored, axis=1) == np.arange(n_labels)).all(axis=1)
+        return ok
+
+    return AnswerCodec("ranking", n_labels, "<i4", possible)
+
+
+class ContextCodec(Protocol):
+    """Encodes one kind of context."""
+
+    fixed_bytes: int | None
+    """Size of every encoded context; None if sizes differ."""
+
+    def encode(self, contexts: Contexts) -> list[bytes]:
+        """Encode each of n contexts."""
+
+    def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
+        """Decode contexts into new arrays.
+
+        Raises:
+            StoreCorruptError: if one of them is not a context of this kind.
+        """
+
+
+class DenseCodec:
+    """Encodes a dense context as d numbers.
+
+    Args:
+        size: d.
+        number: the dtype of a number, which represents all numbers of contexts exactly.
+    """
+
+    def __init__(self, size: int, number: str = "<f8") -> None:
+        self._size, self._number = size, np.dtype(number)
+        self._bytes = self._number.itemsize * size
+        self.fixed_bytes: int | None = self._bytes
+
+    def encode(self, contexts: Contexts) -> list[bytes]:
+        """See `ContextCodec.encode`."""
+        encoded, size = contexts.values.astype(self._number, copy=False).tobytes(), self._bytes
+        return [encoded[start : start + size] for start in range(0, len(encoded), size)]
+
+    def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
+        """See `ContextCodec.decode`."""
+        if (np.diff(offsets) != self._bytes).any():
+            raise StoreCorruptError(f"a stored context does not have {self._size} numbers")
+        return Contexts.dense(np.frombuffer(parts, self._number).reshape(-1, self._size))
+
+
+class SparseCodec:
+    """Encodes a sparse context as pairs of index i32 and value.
+
+    Args:
+        size: d; every index is smaller.
+        number: the dtype of a value, which represents all values of contexts exactly.
+    """
+
+    def __init__(self, size: int, number: str = "<f8") -> None:
+        self.size = size
+        self._pair = np.dtype([("index", "<i4"), ("value", number)])
+        self.fixed_bytes: int | None = None
+
+    def encode(self, contexts: Contexts) -> list[bytes]:
+        """See `ContextCodec.encode`."""
+        pairs = np.empty(len(contexts.values), self._pair)
+        pairs["index"], pairs["value"] = contexts.indices, contexts.values
+        encoded, bounds = pairs.tobytes(), (contexts.starts * self._pair.itemsize).tolist()
+        return [encoded[start:stop] for start, stop in pairwise(bounds)]
+
+    def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
+        """See `ContextCodec.decode`."""
+        lengths = np.diff(offsets)
+        if (lengths % self._pair.itemsize).any():
+            raise StoreCorruptError("a stored context has a damaged entry")
+        pairs = np.frombuffer(parts, self._pair)
+        if ((pairs["index"] < 0) | (pairs["index"] >= self.size)).any():
+            raise StoreCorruptError("a stored context has an index out of range")
+        return Contexts.sparse(lengths // self._pair.itemsize, pairs["index"], pairs["value"])

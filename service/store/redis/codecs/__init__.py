@@ -1,1 +1,0 @@
-"""What the store holds, as values, and back."""

@@ -1,1 +1,0 @@
-"""Sentences about invalid values: the value given, and the values allowed."""

@@ -1,0 +1,1 @@
+"""The tools of an operator or analyst, on top of a running service or of its files."""

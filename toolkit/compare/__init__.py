@@ -1,0 +1,1 @@
+"""The command `wager compare`: learners on a file of labelled examples."""

@@ -1,0 +1,212 @@
+"""Turns labelled files into examples, with the contexts that a model of the service would have."""
+
+import hashlib
+import math
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.base import Contexts
+from learners.estimators.runs import Examples
+from service.contexts.registry import Features, context_kind
+from service.errors import WagerError
+from toolkit.files.columns import listed, no_column
+from toolkit.files.lines import FileError, read_lines
+from toolkit.files.parquet import check_feature_types
+from toolkit.files.tables import Table, is_parquet, read_table, suffix_of
+
+
+class SparseRows(NamedTuple):
+    """Labels and sparse features; indices are those of the file."""
+
+    labels: list[str]
+    contexts: Contexts
+    size: int  # the largest index + 1
+
+
+def read_svmlight(path: Path) -> SparseRows:
+    """Read lines of a label and `index:value` pairs. Text after `#` and `qid:` pairs are ignored.
+
+    Raises:
+        FileError: if the file cannot be read, or if a line has another form; names the line.
+    """
+    labels: list[str] = []
+    lengths: list[int] = []
+    indices: list[int] = []
+    values: list[float] = []
+    for number, line in read_lines(path):
+        label, *pairs = line.partition("#")[0].split() or [""]
+        if not label:
+            continue
+        if ":" in label or "," in label:
+            raise FileError(path, f"line {number}", f"must begin with a single label, not {label[:60]!r}")
+        entries = dict(_pair(path, number, pair) for pair in pairs if not pair.startswith("qid:"))
+        if len(entries) != len([pair for pair in pairs if not pair.startswith("qid:")]):
+            raise FileError(path, f"line {number}", "an index occurs twice")
+        labels.append(label)
+        lengths.append(len(entries))
+        indices += entries.keys()
+        values += entries.values()
+    if not indices:
+        raise FileError(path, "", "has no rows with features")
+    return SparseRows(labels, Contexts.sparse(lengths, indices, values), max(indices) + 1)
+
+
+def _pair(path: Path, number: int, pair: str) -> tuple[int, float]:
+    index, colon, value = pair.partition(":")
+    try:
+        entry = int(index), float(value)
+    except ValueError:
+        entry = -1, math.nan
+    if not colon or not 0 <= entry[0] < 2**31 or not math.isfinite(entry[1]):
+        reason = f"got {pair[:60]!r}; must be index:value, with an index from 0 to 2³¹ - 1"
+        raise FileError(path, f"line {number}", reason)
+    return entry
+
+
+Kind = Literal["auto", "dense", "named"]
+
+
+class Wish(NamedTuple):
+    """How to read a table."""
+
+    label: str | None = None
+    categorical: Collection[str] = ()  # columns of numbers that name something
+    drop: Collection[str] = ()
+    kind: Kind = "auto"
+    size: int = 2**18  # of named features
+    has_header: bool = True
+
+
+class Data(NamedTuple):
+    """The examples of a file, and the features of a model for them."""
+
+    examples: Examples
+    features: dict[str, Any]
+    digest: str  # of the examples
+
+
+def read_data(path: Path, wish: Wish) -> Data:
+    """Read a file: `.svm`, `.svmlight` or `.libsvm`; `.parquet`; otherwise CSV. Text may be compressed.
+
+    Raises:
+        FileError: if the file or a column cannot be used; names the line or the column.
+    """
+    if suffix_of(path) in {".svm", ".svmlight", ".libsvm"}:
+        sparse = read_svmlight(path)
+        features = {"kind": "sparse", "size": sparse.size}
+        return _data(path, sparse.contexts, sparse.labels, sparse.size, features)
+    table = read_table(path, wish.has_header)
+    labels = _labels(path, table, wish)
+    names = _feature_names(path, table, wish)
+    if is_parquet(path):
+        check_feature_types(path, names)
+    typed = {name: _typed(table.column(name), name in wish.categorical) for name in names}
+    if wish.kind == "dense" or (wish.kind == "auto" and all(map(_is_numeric, typed.values()))):
+        matrix = _matrix(path, table, typed)
+        return _data(path, Contexts.dense(matrix), labels, len(names), {"kind": "dense", "size": len(names)})
+    features = {"kind": "named"} | ({"size": wish.size} if wish.size != 2**18 else {})
+    return _data(path, _named(path, table, typed, wish.size), labels, wish.size, features)
+
+
+def _data(path: Path, contexts: Contexts, labels: Sequence[str], n_features: int, features: dict[str, Any]) -> Data:
+    classes, places = np.unique(np.array(labels), return_inverse=True)
+    if len(classes) < 2:
+        raise FileError(path, "", f"all rows have the label {labels[0]!r}; at least 2 are needed")
+    examples = Examples(contexts, places.astype(np.int64), n_features, tuple(classes.tolist()))
+    parts = contexts.starts, contexts.indices, contexts.values, examples.labels
+    digest = hashlib.sha256(repr((n_features, examples.classes)).encode())
+    for part in parts:
+        digest.update(part.tobytes())
+    return Data(examples, features, digest.hexdigest())
+
+
+def _labels(path: Path, table: Table, wish: Wish) -> list[str]:
+    if wish.label is None:
+        raise FileError(path, "", f"--label is missing; its columns are {listed(table.names)}")
+    _check_known(path, table, [wish.label], "--label")
+    labels = []
+    for place, value in zip(table.places, table.column(wish.label), strict=True):
+        text = _label(value)
+        if text is None:
+            raise FileError(path, place, f"{wish.label}: got {value!r}; every row needs a label")
+        labels.append(text)
+    if len(set(labels)) > max(2, len(labels) // 2):
+        found = f"{len(set(labels))} different labels in {len(labels)} rows"
+        raise FileError(path, "", f"{wish.label}: has {found}; a label must be one of a few classes")
+    return labels
+
+
+def _label(value: Any) -> str | None:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | str() if str(value).strip():
+            return str(value).strip()
+        case float() if math.isfinite(value):
+            return str(int(value)) if value == math.floor(value) else str(value)
+    return None
+
+
+def _feature_names(path: Path, table: Table, wish: Wish) -> list[str]:
+    _check_known(path, table, wish.categorical, "--categorical")
+    _check_known(path, table, wish.drop, "--drop")
+    names = [name for name in table.names if name != wish.label and name not in wish.drop]
+    if not names:
+        raise FileError(path, "", "no column is left for features")
+    return names
+
+
+def _check_known(path: Path, table: Table, names: Collection[str], option: str) -> None:
+    unknown = next((name for name in names if name not in table.names), None)
+    if unknown is not None:
+        raise FileError(path, "", f"{no_column(unknown, table.names)} ({option})")
+
+
+def _typed(column: list[Any], is_categorical: bool) -> list[Any]:
+    """Return a column as JSON values: numbers if all values that are present are numbers; None where it is empty."""
+    given = [None if value == "" else value for value in column]
+    if is_categorical:
+        return [None if value is None else _label(value) for value in given]
+    if not all(value is None or isinstance(value, str) for value in given):
+        return given
+    numbers = [_number(value) for value in given]
+    is_text = any(number is None and value is not None for number, value in zip(numbers, given, strict=True))
+    return given if is_text else numbers
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = math.nan if value is None else float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _is_numeric(column: list[Any]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in column)
+
+
+def _matrix(path: Path, table: Table, typed: dict[str, list[Any]]) -> Any:
+    for name, column in typed.items():
+        for place, value in zip(table.places, column, strict=True):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                shown = "nothing" if value is None else repr(value)
+                raise FileError(path, place, f"{name}: got {shown}; dense features need a finite number")
+    return np.array(list(typed.values()), dtype=np.float64).T
+
+
+def _named(path: Path, table: Table, typed: dict[str, list[Any]], size: int) -> Contexts:
+    """Return the rows as the service hashes them: objects of the values that are present."""
+    kind = context_kind(pydantic.TypeAdapter[Features](Features).validate_python({"kind": "named", "size": size}))
+    checked = []
+    for place, row in zip(table.places, zip(*typed.values(), strict=True), strict=True):
+        context = {name: value for name, value in zip(typed, row, strict=True) if value is not None}
+        try:
+            checked.append(kind.check(context))
+        except WagerError as error:
+            raise FileError(path, place, f"{error.field}: {error.detail}") from error
+    return kind.gather(checked)

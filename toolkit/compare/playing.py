@@ -1,0 +1,100 @@
+"""Plays the runs of a comparison: in several processes, with progress, and with a file of finished runs."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import IO
+
+from learners.estimators.runs import Examples, Run, play
+from learners.evaluation.comparison import Played
+from toolkit.evaluation.engines import Engine
+from toolkit.files.lines import FileError
+
+_VERSION = 1
+
+
+class FinishedRuns:
+    """A file with one line of JSON for each finished run, so that a stopped comparison continues.
+
+    Args:
+        path: the file; None to keep nothing.
+        digest: identifies the examples. A file of other examples is refused.
+
+    Raises:
+        FileError: if the file cannot be used.
+    """
+
+    def __init__(self, path: Path | None, digest: str) -> None:
+        self._path, self._known = path, dict[str, Played]()
+        self._file: IO[str] | None = None
+        if path is None:
+            return
+        header = json.dumps({"version": _VERSION, "examples": digest})
+        try:
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            whole = text[: text.rfind("\n") + 1]  # a crash may leave part of a line
+            if whole:
+                self._read(path, whole.splitlines(), header)
+            if len(whole) < len(text):
+                with path.open("r+b") as file:
+                    file.truncate(len(whole.encode()))
+            self._file = path.open("a", encoding="utf-8")
+            if not whole:
+                self._write(header)
+        except (OSError, UnicodeDecodeError) as error:
+            raise FileError(path, "", f"cannot be used: {error}") from error
+
+    def _read(self, path: Path, lines: Sequence[str], header: str) -> None:
+        if lines[0] != header:
+            raise FileError(
+                path, "", "holds runs of other data or of another version; choose another file for --resume"
+            )
+        for number, line in enumerate(lines[1:], 2):
+            try:
+                entry = json.loads(line)
+                self._known[entry["key"]] = Played(entry["rounds"], entry["mistakes"], float(entry["seconds"]))
+            except (ValueError, KeyError, TypeError) as error:
+                raise FileError(path, f"line {number}", "is not a finished run") from error
+
+    def find(self, run: Run) -> Played | None:
+        """Return the result of a run if it is finished."""
+        return self._known.get(run.key)
+
+    def keep(self, run: Run, result: Played) -> None:
+        """Write the result of a run."""
+        self._known[run.key] = result
+        self._write(json.dumps({"key": run.key, **result._asdict()}))
+
+    def _write(self, line: str) -> None:
+        if self._file is not None:
+            self._file.write(f"{line}\n")
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def players(
+    finished: FinishedRuns, engine: Engine, note: Callable[[int, int], None]
+) -> Callable[[Sequence[Run], Examples], Iterable[Played]]:
+    """Return a player of runs for `contest`.
+
+    Args:
+        finished: the runs that need not be played again.
+        engine: plays the others.
+        note: called with the finished and all runs.
+    """
+
+    def play_all(runs: Sequence[Run], examples: Examples) -> list[Played]:
+        missing = [run for run in runs if finished.find(run) is None]
+        note(len(runs) - len(missing), len(runs))
+        results = engine.map(play, missing, examples, time.perf_counter)
+        for count, (run, result) in enumerate(zip(missing, results, strict=True), 1):
+            finished.keep(run, result)
+            note(len(runs) - len(missing) + count, len(runs))
+        return [known for run in runs if (known := finished.find(run)) is not None]
+
+    return play_all

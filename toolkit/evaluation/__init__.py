@@ -1,0 +1,1 @@
+"""Evaluation of policies from the log of a model: the command `wager evaluate`."""

@@ -1,0 +1,196 @@
+"""The columns of logged rounds, from Parquet or from the lines of the API."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.answers import is_structured
+from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, InvalidArrayError, every_label
+from learners.evaluation.off_policy.logged import LoggedRounds, check_logged, no_contexts
+from service.contexts.registry import GivenContext
+from service.errors import WagerError
+from service.models.learner_choice import build_learner
+from service.models.model import Model
+from service.schemas.models import ModelDefinition
+from service.store.stored_models import ModelKey
+
+
+class EvaluationError(Exception):
+    """A file, a policy or a cluster that cannot be used; the message is for the user, with part and row."""
+
+
+_CONTEXT = pydantic.TypeAdapter[Any](GivenContext)
+_ESSENTIAL = ("name", "labels", "actions", "features", "learner")
+
+
+class Columns(NamedTuple):
+    """n rounds, oldest first, as files and lines have them."""
+
+    numbers: IntArray  # (n,)
+    labels: list[str | None]
+    propensities: FloatArray  # (n,), NaN where null
+    rewards: FloatArray  # (n,), NaN where null
+    true_labels: list[str | None]
+    contexts: list[Any]  # as sent: parsed JSON
+    eligible: list[list[str] | None]  # None for every label that the model had
+    counts: list[int | None]  # the number of labels or actions that the model had, where known
+    holdout: BoolArray  # (n,)
+
+    @property
+    def n(self) -> int:
+        """The number of rounds."""
+        return len(self.numbers)
+
+
+def columns_of_lines(lines: Sequence[Mapping[str, Any]]) -> Columns:
+    """Return the columns of lines of `GET /models/{name}/rounds`."""
+    return Columns(
+        np.array([line["round"] for line in lines], np.int64),
+        [line["label"] for line in lines],
+        np.array([_number(line["propensity"]) for line in lines]),
+        np.array([_number(line["reward"]) for line in lines]),
+        [line["true_label"] for line in lines],
+        [line["context"] for line in lines],
+        [line["eligible"] for line in lines],
+        [line["action_count"] for line in lines],
+        np.array([line["holdout"] for line in lines], np.bool_),
+    )
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)
+
+
+class LoggedModel:
+    """The model of a log: what its rounds mean.
+
+    Args:
+        answer: the answer of `GET /models/{name}`.
+        where: the file that has it, for messages.
+
+    Attributes:
+        name: the model's name.
+        labels: its labels; empty for a model with actions.
+        model: the model.
+
+    Raises:
+        EvaluationError: if it is not a model, or one that answers sets or rankings.
+    """
+
+    def __init__(self, answer: Mapping[str, Any], where: str) -> None:
+        given = {name: answer[name] for name in _ESSENTIAL if answer.get(name)}
+        try:
+            definition = ModelDefinition.model_validate(given)
+            learner = build_learner(definition)
+        except (pydantic.ValidationError, WagerError) as error:
+            raise EvaluationError(f"{where}: the description of the model cannot be read: {error}") from error
+        if is_structured(learner):
+            raise EvaluationError(f"{where}: {learner.algorithm} answers sets or rankings, which have no estimators")
+        self.model = Model(ModelKey(definition.name, "log"), definition, learner)
+        self.name = definition.name
+        self.labels = definition.labels
+        self._numbers = {label: k for k, label in enumerate(self.labels)}
+
+    @property
+    def has_actions(self) -> bool:
+        """Whether requests bring actions in the place of labels."""
+        return self.model.definition.actions is not None
+
+    @property
+    def n_features(self) -> int:
+        """d, of the contexts as the learner sees them."""
+        return 0 if self.has_actions else self.model.learner.problem.n_features
+
+    def label_number(self, label: str, where: str) -> int:
+        """Return the number of a label.
+
+        Raises:
+            EvaluationError: if the model does not have it.
+        """
+        if label not in self._numbers:
+            known = ", ".join(self.labels[:10])
+            raise EvaluationError(f"{where}: got {label!r}; the labels of the model are {known}")
+        return self._numbers[label]
+
+    def rounds_of(self, columns: Columns, where: str, first_row: int, with_contexts: bool) -> LoggedRounds:
+        """Return the rounds of some columns.
+
+        Args:
+            columns: the columns.
+            where: the part that has them, for messages.
+            first_row: the number of their first row in the part, from 1.
+            with_contexts: whether to convert contexts.
+
+        Raises:
+            EvaluationError: if a value cannot be used; names the part, the row and the column.
+        """
+        rounds = LoggedRounds(
+            columns.numbers,
+            self._labels_of(columns.labels, where, first_row),
+            columns.propensities,
+            columns.rewards,
+            self._eligible(columns, where, first_row),
+            self._counts(columns),
+            columns.holdout,
+            self._truths(columns.true_labels, where, first_row),
+            self._contexts(columns.contexts, where, first_row) if with_contexts else no_contexts(columns.n),
+        )
+        try:
+            check_logged(rounds, max(1, len(self.labels)), first_row)
+        except InvalidArrayError as error:
+            raise EvaluationError(f"{where}: {error}") from None
+        return rounds
+
+    def _labels_of(self, labels: Sequence[str | None], where: str, first_row: int) -> IntArray:
+        if self.has_actions:
+            return np.zeros(len(labels), np.int64)
+        found = [self._numbers.get(label, -1) if label is not None else -1 for label in labels]
+        for row, k in enumerate(found):
+            if k < 0:
+                self.label_number(str(labels[row]), f"{where}: row {first_row + row}: label")
+        return np.array(found, np.int64)
+
+    def _truths(self, labels: Sequence[str | None], where: str, first_row: int) -> IntArray:
+        if self.has_actions or not any(labels):
+            return np.full(len(labels), NO_LABEL)
+        found = np.full(len(labels), NO_LABEL)
+        for row, label in enumerate(labels):
+            if label is not None:
+                found[row] = self.label_number(label, f"{where}: row {first_row + row}: true_label")
+        return found
+
+    def _eligible(self, columns: Columns, where: str, first_row: int) -> BoolArray:
+        n, most = columns.n, len(self.labels)
+        partial = [row for row, count in enumerate(columns.counts) if count is not None and count < most]
+        listed = [row for row, labels in enumerate(columns.eligible) if labels is not None]
+        if self.has_actions or not (partial or listed):
+            return every_label(n)
+        eligible = np.ones((n, most), np.bool_)
+        for row in partial:
+            eligible[row, columns.counts[row] :] = False
+        for row in listed:
+            eligible[row] = False
+            for label in columns.eligible[row] or ():
+                eligible[row, self.label_number(label, f"{where}: row {first_row + row}: eligible")] = True
+        return eligible
+
+    def _counts(self, columns: Columns) -> IntArray:
+        if self.has_actions:
+            return np.array([count or 1 for count in columns.counts], np.int64)
+        most = len(self.labels)
+        counts = [most if count is None else min(count, most) for count in columns.counts]
+        counts = [n if labels is None else len(labels) for n, labels in zip(counts, columns.eligible, strict=True)]
+        return np.array(counts, np.int64)
+
+    def _contexts(self, contexts: Sequence[Any], where: str, first_row: int) -> Contexts:
+        kind, checked = self.model.choice.contexts, []
+        for row, context in enumerate(contexts):
+            try:
+                parsed = None if context is None else _CONTEXT.validate_python(context)
+                checked.append(kind.check(parsed))
+            except (pydantic.ValidationError, WagerError) as error:
+                detail = error.detail if isinstance(error, WagerError) else error.errors()[0]["msg"]
+                raise EvaluationError(f"{where}: row {first_row + row}: context: {detail}") from None
+        return self.model.choice.prepared(kind.gather(checked))

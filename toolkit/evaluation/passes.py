@@ -1,0 +1,198 @@
+"""The two passes over the parts of a log: the first learns reward models and surveys, the second adds up estimates."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from learners.base import InvalidArrayError
+from learners.evaluation.off_policy.best_label import LabelSums, chooses, label_sums
+from learners.evaluation.off_policy.learner_replay import replay
+from learners.evaluation.off_policy.logged import LoggedRounds
+from learners.evaluation.off_policy.policies import ConstantLabel, GivenDistributions, Served, UniformChoice
+from learners.evaluation.off_policy.reward_model import RewardModel, RewardProblem, RewardSums, reward_sums
+from learners.evaluation.off_policy.sums import Settings, Sums, no_sums
+from learners.evaluation.off_policy.terms import Evaluated, sums_of
+from toolkit.evaluation.columns import Columns, EvaluationError, LoggedModel
+from toolkit.evaluation.policies import Choices, Specification, build
+
+_BATCH = 65_536
+_NUMBERS = 4_000_000  # rewards predicted at a time
+_COMPILED_FROM = 200_000
+"""Rounds from which the loop of a learner is compiled. Compilation takes longer than shorter logs take in Python."""
+
+
+class Part(Protocol):
+    """A part of a log: it can be read again, also in another process."""
+
+    @property
+    def name(self) -> str:
+        """The name of the part, for messages."""
+
+    def batches(self, size: int) -> Iterator[Columns]:
+        """Yield its rounds, oldest first."""
+
+
+class Survey(NamedTuple):
+    """What the first pass finds in some parts."""
+
+    n: int
+    first: int  # the number of the first round; -1 without rounds
+    last: int
+    holdouts: int
+    unknown_counts: int  # rounds with actions whose number of choices is not known
+    labels: LabelSums | None
+    rewards: RewardSums
+
+    def merge(self, other: "Survey", where: str) -> "Survey":
+        """Return what is in both; the other one comes later.
+
+        Raises:
+            EvaluationError: if it does not come later.
+        """
+        if self.n == 0 or other.n == 0:
+            return other if self.n == 0 else self
+        if other.first <= self.last:
+            detail = f"begins with round {other.first}, but an earlier part ends with round {self.last}"
+            raise EvaluationError(f"{where}: {detail}; each round may occur once, in order")
+        labels = None if self.labels is None or other.labels is None else self.labels.merge(other.labels)
+        return Survey(
+            self.n + other.n,
+            self.first,
+            other.last,
+            self.holdouts + other.holdouts,
+            self.unknown_counts + other.unknown_counts,
+            labels,
+            self.rewards.merge(other.rewards),
+        )
+
+
+NO_ROUNDS = Survey(0, -1, -1, 0, 0, None, RewardSums({}))
+
+
+class Log(NamedTuple):
+    """What all parts of a log share."""
+
+    model: LoggedModel
+    first: int  # the number of its first round
+    seed: int
+
+    @property
+    def problem(self) -> RewardProblem:
+        """The regressions of the reward model."""
+        return RewardProblem(len(self.model.labels), self.model.n_features, self.first)
+
+    @property
+    def batch(self) -> int:
+        """The number of rounds in memory at a time."""
+        return max(1, min(_BATCH, _NUMBERS // max(1, len(self.model.labels))))
+
+
+def survey(part: Part, log: Log) -> Survey:
+    """Read a part for the first time.
+
+    Raises:
+        EvaluationError: if it cannot be used.
+    """
+    found = NO_ROUNDS
+    for columns, rounds in _read(part, log, log.problem.uses_contexts):
+        found = found.merge(_surveyed(columns, rounds, log), part.name)
+    return found
+
+
+def _surveyed(columns: Columns, rounds: LoggedRounds, log: Log) -> Survey:
+    has_labels = not log.model.has_actions
+    return Survey(
+        rounds.n,
+        int(rounds.numbers[0]),
+        int(rounds.numbers[-1]),
+        int(rounds.holdout.sum()),
+        0 if has_labels else columns.counts.count(None),
+        label_sums(rounds, len(log.model.labels), log.seed) if has_labels else None,
+        reward_sums(rounds, log.problem) if has_labels else RewardSums({}),
+    )
+
+
+class Plan(NamedTuple):
+    """What the second pass adds up."""
+
+    specifications: list[Specification]  # without learners
+    settings: Settings
+    rewards: RewardModel | None
+    best_label: int  # -1 if there is none
+    choices: dict[str, Choices]  # by path
+
+
+def measure(part: Part, log: Log, plan: Plan) -> list[Sums]:
+    """Read a part for the second time; return the sums of each policy.
+
+    Raises:
+        EvaluationError: if it cannot be used.
+    """
+    sums = [no_sums(plan.settings) for _ in plan.specifications]
+    for _, rounds in _read(part, log, plan.rewards is not None and log.problem.uses_contexts):
+        evaluated = [_evaluated(each, rounds, log, plan) for each in plan.specifications]
+        found = sums_of(rounds, evaluated, plan.settings, plan.rewards)
+        sums = [one.merge(other) for one, other in zip(sums, found, strict=True)]
+    return sums
+
+
+def _evaluated(specification: Specification, rounds: LoggedRounds, log: Log, plan: Plan) -> Evaluated:
+    match specification.kind:
+        case "served":
+            return Evaluated(Served(), ~rounds.holdout)
+        case "holdout":
+            return Evaluated(Served(), rounds.holdout)
+        case "constant":
+            return Evaluated(ConstantLabel(log.model.label_number(specification.value, "--policy")))
+        case "best_constant":
+            return Evaluated(ConstantLabel(plan.best_label), ~chooses(log.seed, rounds.numbers))
+        case "choices":
+            choices = plan.choices[specification.value]
+            return Evaluated(GivenDistributions(choices.distributions(rounds, len(log.model.labels))))
+        case _:
+            return Evaluated(UniformChoice())
+
+
+def replay_parts(
+    parts: Sequence[Part], log: Log, specification: Specification, plan: Plan, total: int
+) -> Iterator[Sums]:
+    """Replay a log to a learner, in order; yield the sums of each part.
+
+    Args:
+        parts: all parts of the log.
+        log: what they share.
+        specification: names the learner.
+        plan: the settings and the reward model.
+        total: the number of rounds of the log.
+
+    Raises:
+        EvaluationError: if the learner cannot learn from a round.
+    """
+    learner, state = build(specification, log.model), None
+    for part in parts:
+        sums, row = no_sums(plan.settings), 0
+        for _, rounds in _read(part, log, with_contexts=True):
+            try:
+                result = replay(learner, rounds, state, log.seed, in_python=total < _COMPILED_FROM)
+            except InvalidArrayError as error:
+                raise EvaluationError(f"{part.name}: after row {row}: {error}") from None
+            state, row = result.state, row + rounds.n
+            evaluated = [Evaluated(GivenDistributions(result.distributions))]
+            sums = sums.merge(sums_of(rounds, evaluated, plan.settings, plan.rewards)[0])
+        yield sums
+
+
+def _read(part: Part, log: Log, with_contexts: bool) -> Iterator[tuple[Columns, LoggedRounds]]:
+    row = 1
+    for columns in part.batches(log.batch):
+        if columns.n:
+            yield columns, log.model.rounds_of(columns, part.name, row, with_contexts)
+        row += columns.n
+
+
+def first_number(parts: Iterable[Part]) -> int:
+    """Return the number of the first round of a log; 0 if it has no round."""
+    for part in parts:
+        for columns in part.batches(1):
+            if columns.n:
+                return int(columns.numbers[0])
+    return 0

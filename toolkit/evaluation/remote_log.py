@@ -1,0 +1,57 @@
+"""The log of a model of a running service, in parts that can be read again."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from toolkit.evaluation.columns import Columns, columns_of_lines
+from toolkit.remote import call, connect
+
+ROUNDS = 10_000
+"""Rounds of a part: the most that one request returns."""
+
+
+class RemotePart(NamedTuple):
+    """The rounds after one, up to another."""
+
+    url: str
+    key: str | None
+    model: str
+    after: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        """The name of the part, for messages."""
+        return f"rounds {self.after + 1} to {self.last} of {self.model}"
+
+    def batches(self, size: int) -> Iterator[Columns]:
+        """Yield its rounds, oldest first.
+
+        Raises:
+            RemoteError: if the service does not answer, or refuses.
+        """
+        after = self.after
+        with connect(self.url, self.key) as client:
+            while after < self.last:
+                query = {"after": after, "limit": min(size, ROUNDS)}
+                text = call(client, "GET", f"/models/{self.model}/rounds", params=query).text
+                lines = [json.loads(line) for line in text.splitlines()]
+                lines = [line for line in lines if line["round"] <= self.last]
+                if not lines:
+                    return
+                yield columns_of_lines(lines)
+                after = lines[-1]["round"]
+
+
+def remote_parts(url: str, key: str | None, name: str) -> tuple[dict[str, Any], list[RemotePart]]:
+    """Return the description of a model, and the parts of its log as it is now.
+
+    Raises:
+        RemoteError: if the service does not answer, or refuses.
+    """
+    with connect(url, key) as client:
+        model: dict[str, Any] = call(client, "GET", f"/models/{name}").json()
+    last = int(model["rounds_seen"])
+    starts = range(0, last, ROUNDS)
+    return model, [RemotePart(url, key, name, after, min(after + ROUNDS, last)) for after in starts]

@@ -1,0 +1,250 @@
+"""Which column of a table means what, and the rounds of its rows."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from toolkit.files.rows import (
+    RowError,
+    Shape,
+    check_choices,
+    check_features,
+    checked_context,
+    checked_label,
+    checked_moment,
+    checked_number,
+    checked_propensity,
+    context_of,
+    json_of,
+    outcome_of,
+)
+
+EXPORTED = (
+    "round", "prediction_id", "label", "propensity", "reward", "correct", "true_label", "context", "actions",
+    "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at", "feedback_at",
+)  # fmt: skip
+"""The columns of `wager export --format parquet` that are no features, even without a column `context`."""
+
+
+_USED = frozenset({"correct", "true_label", "context", "actions", "eligible", "holdout", "predicted_at"})
+"""Of them, those that an import reads besides label, propensity and reward."""
+
+
+class Chosen(NamedTuple):
+    """What the user says of the columns; None and () are for the defaults."""
+
+    label: str | None = None
+    propensity: str | None = None
+    reward: str | None = None
+    features: Sequence[str] = ()
+    prefix: str | None = None
+    text: Sequence[str] = ()
+
+
+class Columns(NamedTuple):
+    """The columns of a table by their meaning; None where the table has none."""
+
+    label: str
+    propensity: str | None  # None: `label` is the true label of each row
+    reward: str | None
+    others: frozenset[str]  # of `EXPORTED`, which the table has
+    features: tuple[str, ...]
+    text: frozenset[str]  # features that are texts even if they look like numbers
+
+    @property
+    def used(self) -> list[str]:
+        """The columns that a round is made of."""
+        plain = [self.label, self.propensity, self.reward, *self.features]
+        used = _USED - {"context"} if self.features else _USED
+        return [name for name in dict.fromkeys((*plain, *sorted(self.others & used))) if name is not None]
+
+
+def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
+    """Return the meaning of the columns of a table.
+
+    Raises:
+        RowError: if a column is missing, or occurs twice.
+    """
+    check_names(header)
+    named = [chosen.label, chosen.propensity, chosen.reward, *chosen.features, *chosen.text]
+    for name in named:
+        if name is not None and name not in header:
+            raise RowError(no_column(name, header))
+    propensity = chosen.propensity or ("propensity" if "propensity" in header else None)
+    reward = chosen.reward or ("reward" if "reward" in header and propensity else None)
+    label = chosen.label or next((name for name in _label_names(propensity) if name in header), None)
+    if label is None:
+        raise RowError(f"has no column 'label'; name it with --label-column. Its columns are {listed(header)}")
+    others = frozenset(name for name in EXPORTED if name in header and name not in named)
+    if propensity and not (reward or others & {"correct", "true_label"}):
+        raise RowError("has propensities but no outcomes; name the column with --reward-column")
+    taken = {label, propensity, reward}
+    features = _features(header, chosen, taken | others)
+    if not features and "context" not in others:
+        features = ()
+    return Columns(label, propensity, reward, others, features, frozenset(chosen.text))
+
+
+def round_of(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> dict[str, Any]:
+    """Return the round of a row.
+
+    Args:
+        columns: the meaning of its columns.
+        row: its values by column; None or "" for missing ones.
+        shape: of the model, or None.
+
+    Raises:
+        RowError: if the row is no round of such a model.
+    """
+    found = _candidates(columns, row, shape)
+    if columns.features or "context" not in columns.others:
+        values = [_value(name, row[name], name in columns.text) for name in columns.features]
+        found["context"] = context_of(shape, columns.features, values)
+    else:
+        found["context"] = checked_context(shape, given_context(row["context"]))
+    if columns.propensity is None:
+        found["true_label"] = checked_label(shape, _text(row[columns.label]), columns.label)
+        check_choices(found, shape)
+        return found
+    found["label"] = checked_label(shape, _text(row[columns.label]), columns.label)
+    found["propensity"] = checked_propensity(row[columns.propensity], columns.propensity)
+    if (at := _other(columns, row, "predicted_at")) is not None:
+        found["at"] = checked_moment(at, "predicted_at")
+    if _flag(_other(columns, row, "holdout"), "holdout"):
+        found["holdout"] = True
+    found |= _outcome(columns, row, shape)
+    check_choices(found, shape)
+    return found
+
+
+def given_context(value: Any) -> Any:
+    """Return the context of a cell, which may hold it as JSON; None if the cell is empty.
+
+    Raises:
+        RowError: if it is not JSON, or neither an object nor a list.
+    """
+    if _is_missing(value):
+        return None
+    found = _json(value, "context")
+    if not isinstance(found, dict | list):
+        raise RowError(f"context: got {json.dumps(found)[:60]}; must be an object, or a list of numbers")
+    return found
+
+
+def check_names(header: Sequence[str]) -> None:
+    """Check the names of the columns of a table.
+
+    Raises:
+        RowError: if one occurs twice.
+    """
+    seen = set[str]()
+    for name in header:
+        if name in seen:
+            raise RowError(f"the column {name!r} occurs twice")
+        seen.add(name)
+
+
+def no_column(name: str, header: Sequence[str]) -> str:
+    """Return the message for a column that a table does not have."""
+    return f"has no column {name!r}; its columns are {listed(header)}"
+
+
+def _label_names(propensity: str | None) -> Sequence[str]:
+    return ("label",) if propensity else ("true_label", "label")
+
+
+def _features(header: Sequence[str], chosen: Chosen, taken: set[str | None]) -> tuple[str, ...]:
+    if chosen.features:
+        return tuple(chosen.features)
+    if chosen.prefix is not None:
+        found = tuple(name for name in header if name.startswith(chosen.prefix))
+        if not found:
+            raise RowError(f"has no column that begins with {chosen.prefix!r}; its columns are {listed(header)}")
+        return found
+    return () if "context" in taken else tuple(name for name in header if name not in taken)
+
+
+def _candidates(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> dict[str, Any]:
+    """Return the actions and the eligible labels of a row."""
+    found: dict[str, Any] = {}
+    actions = _json(_other(columns, row, "actions"), "actions")
+    if actions is not None:
+        if not isinstance(actions, list) or not all(isinstance(each, dict) and "id" in each for each in actions):
+            raise RowError("actions: must be a list of objects with id and features")
+        found["actions"] = [{"id": each["id"], "features": each.get("features") or {}} for each in actions]
+        for i, each in enumerate(found["actions"]):
+            if not isinstance(each["features"], dict | list):
+                raise RowError(f"actions.{i}.features: got {each['features']!r}; must be an object")
+            check_features(each["features"], f"actions.{i}.features")
+        if len(actions) == 1 and columns.propensity and float(row[columns.propensity] or 1) < 1.0:
+            raise RowError('actions: has only the chosen one; only a log with "log_actions": "all" can be imported')
+    elif shape is not None and shape.has_actions:
+        raise RowError("the model chooses among actions; the file needs a column actions")
+    eligible = _json(_other(columns, row, "eligible"), "eligible")
+    if eligible is not None:
+        found["eligible"] = eligible
+    return found
+
+
+def _outcome(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> dict[str, Any]:
+    if (truth := _other(columns, row, "true_label")) is not None:
+        return {"true_label": checked_label(shape, _text(truth), "true_label")}
+    if columns.reward is not None and not _is_missing(row[columns.reward]):
+        return outcome_of(checked_number(row[columns.reward], columns.reward), columns.reward)
+    if (correct := _other(columns, row, "correct")) is not None:
+        return {"correct": _flag(correct, "correct")}
+    raise RowError("has no outcome: the reward is missing")
+
+
+def _other(columns: Columns, row: Mapping[str, Any], name: str) -> Any:
+    """Return the value of an exported column; None if it is missing."""
+    value = row[name] if name in columns.others else None
+    return None if _is_missing(value) else value
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value)
+
+
+def _json(value: Any, field: str) -> Any:
+    """Return a value that a text file holds as JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json_of(value)
+    except (ValueError, RecursionError) as error:
+        raise RowError(f"{field}: is not JSON: {error}") from None
+
+
+def _flag(value: Any, field: str) -> bool:
+    flags = {"true": True, "1": True, "false": False, "0": False}
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if (text := str(value).lower()) in flags:
+        return flags[text]
+    raise RowError(f"{field}: got {value!r}; must be true or false")
+
+
+def _text(value: Any) -> Any:
+    """Return a label as text: numbers of a typed column, such as classes, are texts for the model."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _value(name: str, value: Any, is_text: bool) -> Any:
+    """Return the value of a feature: a number where a text is one."""
+    if _is_missing(value):
+        return None
+    if is_text:
+        return str(value)
+    if isinstance(value, str):
+        try:
+            return checked_number(value, "")
+        except RowError:
+            return value
+    return checked_number(value, name) if isinstance(value, float) else value
+
+
+def listed(header: Sequence[str]) -> str:
+    """Return the names of columns, for messages."""
+    names = ", ".join(header[:20])
+    return names if len(header) <= 20 else f"{names} and {len(header) - 20} more"

@@ -1,0 +1,293 @@
+"""Reads and writes Vowpal Wabbit's dsjson: one decision per line, with its actions, probabilities and cost."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from toolkit.files.lines import FileError, read_lines
+from toolkit.files.rows import (
+    Row,
+    RowError,
+    Shape,
+    check_features,
+    checked_label,
+    checked_moment,
+    checked_number,
+    checked_propensity,
+    json_of,
+    outcome_of,
+)
+
+CostRule: TypeAlias = Literal["negate", "complement"]
+"""How a cost becomes a reward: `negate` is -cost, and `complement` 1 - cost."""
+
+_TOLERANCE, _SUM_TOLERANCE = 1e-5, 1e-3
+"""By how much the two probabilities of the chosen action may differ, in proportion, and the sum of all from 1. VW
+writes them in single precision, and some of its clients with 6 digits."""
+
+
+class DsjsonReader:
+    """Reads a file in dsjson. Lines without a cost, and those to skip (`_skipLearn`), are counted and left out.
+
+    Args:
+        path: the file, compressed or not.
+        costs: how a cost becomes a reward.
+        action_id: the feature of an action that is its id, such as `item.id`; by default `_tag`, or its number.
+    """
+
+    def __init__(self, path: Path, costs: CostRule = "negate", action_id: str | None = None) -> None:
+        self._path, self._costs, self._action_id = path, costs, action_id
+        self.skipped = 0
+
+    def rows(self, shape: Shape | None) -> Iterator[Row]:
+        """Yield the rounds of the file.
+
+        Args:
+            shape: of the model; None yields actions with features.
+
+        Raises:
+            FileError: if a line is damaged, or does not fit the model.
+        """
+        self.skipped = 0
+        for number, text in read_lines(self._path):
+            place = f"line {number}"
+            try:
+                found = self._round(text, shape)
+            except RowError as error:
+                raise FileError(self._path, place, str(error)) from None
+            if found is None:
+                self.skipped += 1
+            else:
+                yield Row(self._path, place, found)
+
+    def _round(self, text: str, shape: Shape | None) -> dict[str, Any] | None:
+        line = _parsed(text)
+        if "_label_cost" not in line or line.get("_skipLearn") is True:
+            if not {"c", "EventId", "_skipLearn"} & set(line):
+                raise RowError("is not dsjson: it has neither _label_cost nor c")
+            return None
+        context, chosen = line.get("c"), _chosen(line)
+        if not isinstance(context, dict):
+            raise RowError(f"c: got {type(context).__name__}; must be an object")
+        found = {"propensity": _propensity(line), **self._outcome(line)}
+        if (at := line.get("Timestamp")) is not None:
+            found["at"] = checked_moment(at, "Timestamp", UTC)
+        actions = _actions(context.get("_multi"), line.get("a"))
+        _check_order(line, chosen, found["propensity"], len(actions))
+        shared = converted({name: value for name, value in context.items() if not name.startswith("_")})
+        ids = [self._id(action, number) for number, action in enumerate(actions, 1)]
+        if shape is not None and not shape.has_actions:
+            return found | _fixed(shape, ids, chosen) | _context(shape, shared)
+        return found | {"context": _checked(shared, "c")} | _among(ids, actions, chosen)
+
+    def _outcome(self, line: Mapping[str, Any]) -> dict[str, Any]:
+        cost = checked_number(line["_label_cost"], "_label_cost")
+        if self._costs == "complement":
+            return outcome_of(1.0 - cost, "_label_cost")
+        try:
+            return outcome_of(-cost + 0.0, "_label_cost")
+        except RowError as error:
+            raise RowError(f"{error}; for costs from 0 to 1, use --costs complement") from None
+
+    def _id(self, action: Mapping[str, Any], number: int) -> str:
+        if self._action_id is None:
+            return str(action.get("_tag") or number)
+        value: Any = action
+        for name in self._action_id.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is None:
+            raise RowError(f"c._multi: action {number} has no {self._action_id}")
+        return str(value)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        line = json_of(text)
+    except (ValueError, RecursionError) as error:
+        raise RowError(f"is not JSON: {error}") from None
+    if not isinstance(line, dict):
+        raise RowError(f"is not dsjson: it is a JSON {type(line).__name__}, not an object")
+    return line
+
+
+def _chosen(line: Mapping[str, Any]) -> int:
+    """Return the number of the chosen action, from 1."""
+    order = line.get("a")
+    chosen = line.get("_label_Action", order[0] if isinstance(order, list) and order else None)
+    if type(chosen) is not int:
+        raise RowError(f"_label_Action: got {chosen!r}; must be the number of an action, from 1")
+    return chosen
+
+
+def _propensity(line: Mapping[str, Any]) -> float:
+    listed = line.get("p")
+    given = line.get("_label_probability", listed[0] if isinstance(listed, list) and listed else None)
+    return checked_propensity(given, "_label_probability")
+
+
+def _actions(multi: Any, order: Any) -> list[dict[str, Any]]:
+    if multi is None and isinstance(order, list):
+        return [{} for _ in order]
+    if not isinstance(multi, list) or not multi or not all(isinstance(each, dict) for each in multi):
+        raise RowError("c._multi: must be a list of objects, one for each action")
+    return multi
+
+
+def _check_order(line: Mapping[str, Any], chosen: int, propensity: float, n: int) -> None:
+    """Check what the line says twice: VW lists the actions in `a` and their probabilities in `p`, the chosen one first.
+
+    Args:
+        line: the line.
+        chosen: the number of the chosen action, from 1.
+        propensity: its probability.
+        n: the number of actions.
+    """
+    order, p = line.get("a"), line.get("p")
+    if order is not None and not (isinstance(order, list) and _numbers(order) == list(range(1, n + 1))):
+        raise RowError(f"a: got {_cut(order)}; must be the numbers from 1 to {n}, the chosen one first")
+    if not 1 <= chosen <= n:
+        raise RowError(f"_label_Action: got {chosen}; the line has {n} actions")
+    if order is not None and order[0] != chosen:
+        raise RowError(f"_label_Action: got {chosen}; a begins with {order[0]}")
+    if p is None:
+        return
+    numbers = list(p) if isinstance(p, list) else []
+    for i, each in enumerate(numbers):
+        if type(each) is not float or not 0.0 <= each <= 1.0:
+            numbers[i] = checked_number(each, f"p.{i}")
+    if len(numbers) != n or min(numbers) < 0.0 or abs(sum(numbers) - 1.0) > _SUM_TOLERANCE:
+        raise RowError(f"p: got {_cut(p)}; must be {n} probabilities that sum to 1, that of the chosen action first")
+    if order is not None and abs(numbers[0] - propensity) > _TOLERANCE * propensity:
+        raise RowError(f"_label_probability: got {propensity}; p begins with {p[0]}")
+
+
+def _numbers(order: Sequence[Any]) -> list[int]:
+    return sorted(order) if all(type(each) is int for each in order) else []
+
+
+def _cut(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _among(ids: Sequence[str], actions: Sequence[Mapping[str, Any]], chosen: int) -> dict[str, Any]:
+    """Return the chosen action and all actions, for a model with actions."""
+    if len(set(ids)) < len(ids):
+        raise RowError("c._multi: two actions have the same id; choose another one with --action-id")
+    listed = [{name: value for name, value in action.items() if not name.startswith("_")} for action in actions]
+    features = [_checked(converted(each), f"c._multi.{i}") for i, each in enumerate(listed)]
+    found = [{"id": id_, "features": each} for id_, each in zip(ids, features, strict=True)]
+    return {"actions": found, "label": ids[chosen - 1]}
+
+
+def _checked(features: dict[str, Any], field: str) -> dict[str, Any]:
+    check_features(features, field, may_be_sparse=False)
+    return features
+
+
+def _fixed(shape: Shape, ids: Sequence[str], chosen: int) -> dict[str, Any]:
+    """Return the label of a model with labels: by the id of the action, or by its number."""
+    label = ids[chosen - 1]
+    if label not in shape.labels and len(ids) == len(shape.labels):
+        label = list(shape.labels)[chosen - 1]
+    return {"label": checked_label(shape, label, "the chosen action")}
+
+
+def _context(shape: Shape, context: Any) -> dict[str, Any]:
+    if shape.kind == "named":
+        return {"context": _checked(context, "c")}
+    if shape.kind == "none":
+        return {}
+    raise RowError(f"the model has {shape.kind} features; dsjson needs a model with named ones")
+
+
+def converted(value: Any) -> Any:
+    """Return features of VW's JSON as named features: lists of numbers and objects become objects."""
+    if isinstance(value, dict):
+        return {name: converted(each) for name, each in value.items() if each is not None and not name.startswith("_")}
+    if not isinstance(value, list) or all(isinstance(each, str) for each in value):
+        return value
+    if all(isinstance(each, dict) for each in value):
+        joined: dict[str, Any] = {}
+        for each in value:
+            joined.update(each)
+        if len(joined) == sum(map(len, value)):
+            return converted(joined)
+    return {str(i): converted(each) for i, each in enumerate(value) if each is not None}
+
+
+def dsjson_line(
+    labels: Sequence[str], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
+) -> dict[str, Any]:
+    """Return a round as an object of dsjson.
+
+    Args:
+        labels: those that the model had for the prediction; any for a model with actions.
+        line: a line of its log.
+        distribution: the probabilities of its labels or actions; None spreads what the chosen one leaves evenly.
+        path: the file, for errors.
+
+    Raises:
+        FileError: if the log does not have what the format needs.
+    """
+    if line["label"] is None:
+        raise FileError(path, f"round {line['round']}", "has several labels; use ndjson")
+    multi, ids, p = _listed(labels, line, distribution, path)
+    chosen = ids.index(line["label"])
+    order = [chosen, *(i for i in range(len(ids)) if i != chosen)]
+    if p is None:
+        p = [(1.0 - line["propensity"]) / max(1, len(ids) - 1)] * len(ids)
+    p[chosen] = line["propensity"]
+    cost = 0.0 - line["reward"]
+    return {
+        "_label_cost": cost,
+        "_label_probability": line["propensity"],
+        "_label_Action": chosen + 1,
+        "_labelIndex": chosen,
+        "Version": "1",
+        "EventId": line["prediction_id"],
+        "Timestamp": line["predicted_at"],
+        "a": [i + 1 for i in order],
+        "c": {**_shared(line["context"]), "_multi": multi},
+        "p": [p[i] for i in order],
+        "_original_label_cost": cost,
+        "_round": line["round"],
+    }
+
+
+def _listed(
+    labels: Sequence[str], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
+) -> tuple[list[dict[str, Any]], list[str], list[float] | None]:
+    """Return the objects, the ids and the probabilities of all actions, or of the eligible labels."""
+    actions = line.get("actions")
+    if actions is not None:
+        if len(actions) < (line["action_count"] or 0):
+            detail = 'has only the chosen action; dsjson needs a model with "log_actions": "all"'
+            raise FileError(path, f"round {line['round']}", detail)
+        listed = [{"_tag": each["id"], **_shared(each["features"])} for each in actions]
+        return listed, [each["id"] for each in actions], None if distribution is None else list(distribution)
+    ids = line["eligible"] or list(labels)
+    numbers = {label: k for k, label in enumerate(labels)}
+    multi = [{"_tag": label, "label": {"label": label}} for label in ids]
+    return multi, ids, None if distribution is None else [distribution[numbers[label]] for label in ids]
+
+
+def _shared(context: Any) -> dict[str, Any]:
+    """Return features as VW reads them: a list of numbers, and sparse numbers, as one namespace."""
+    if isinstance(context, list):
+        return {"x": {str(i): value for i, value in enumerate(context)}}
+    if isinstance(context, dict) and set(context) == {"indices", "values"}:
+        return {"x": {str(i): value for i, value in zip(context["indices"], context["values"], strict=True)}}
+    found: dict[str, Any] = _members(context or {})
+    return found
+
+
+def _members(value: Any) -> Any:
+    """Return a value without what VW gives another meaning: texts in lists, and names that begin with `_`."""
+    if isinstance(value, dict):
+        return {
+            f"{name.lstrip('_')}_" if name.startswith("_") else name: _members(each) for name, each in value.items()
+        }
+    return dict.fromkeys(value, 1) if isinstance(value, list) else value

@@ -1,0 +1,123 @@
+"""Reads the lines of text files, compressed or not, with clear errors for damaged ones."""
+
+import bz2
+import codecs
+import gzip
+import hashlib
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+
+class FileError(Exception):
+    """A file is of another format, damaged, or does not fit the model. The message is for the user.
+
+    Args:
+        path: the file.
+        place: the line or the part, such as `line 3`; "" for the whole file.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, path: Path, place: str, reason: str) -> None:
+        super().__init__(f"{path}: {place + ': ' if place else ''}{reason}")
+        self.path = path
+        self.place = place
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Make a copy possible: an error passes from one process to another."""
+        return type(self), (self.path, self.place, self.reason)
+
+
+MOST_LINE_BYTES = 2**22
+"""Maximum bytes of a line. The service accepts no longer request."""
+
+_CHUNK = 2**20
+
+_OPENERS: tuple[tuple[bytes, Callable[[Path], object]], ...] = (
+    (b"\x1f\x8b", gzip.open),
+    (b"\xfd7zXZ\x00", lzma.open),
+    (b"BZh", bz2.open),
+)
+"""What opens a compressed file, by its first bytes."""
+
+_DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
+
+
+def read_start(path: Path, size: int = 16) -> bytes:
+    """Return the first bytes of a file.
+
+    Raises:
+        FileError: if it cannot be read, or is empty.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(size)
+    except OSError as error:
+        raise FileError(path, "", f"cannot be read: {error.strerror}") from error
+    if not start:
+        raise FileError(path, "", "is empty")
+    return start
+
+
+def digest_of(path: Path, *settings: object) -> str:
+    """Return what distinguishes a file, read in a certain way, from others: 32 hexadecimal digits."""
+    digest = hashlib.sha256(repr(settings).encode())
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()[:32]
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file, and decompress it if its first bytes say that it is compressed.
+
+    Raises:
+        FileError: if it cannot be read, or is empty.
+    """
+    start = read_start(path)
+    opener = next((opener for magic, opener in _OPENERS if start.startswith(magic)), None)
+    return path.open("rb") if opener is None else cast(BinaryIO, opener(path))
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line that is not empty, without its end.
+
+    Raises:
+        FileError: if the file is damaged, a line is too long, or not UTF-8.
+    """
+    for number, line in raw_lines(path):
+        if line.strip():
+            yield number, line.rstrip("\r\n")
+
+
+def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line, with its end.
+
+    Raises:
+        FileError: as `read_lines`.
+    """
+    number = 0
+    with open_bytes(path) as file:
+        while line := _next_line(path, file, number + 1):
+            number += 1
+            yield number, _text(path, line, number)
+
+
+def _next_line(path: Path, file: BinaryIO, number: int) -> bytes:
+    try:
+        line = file.readline(MOST_LINE_BYTES + 1)
+    except _DAMAGED as error:
+        raise FileError(path, f"line {number}", f"the compressed file is damaged or cut short: {error}") from error
+    if len(line) > MOST_LINE_BYTES:
+        raise FileError(path, f"line {number}", f"has more than {MOST_LINE_BYTES:,} bytes")
+    return line
+
+
+def _text(path: Path, line: bytes, number: int) -> str:
+    try:
+        return (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).decode()
+    except UnicodeDecodeError as error:
+        raise FileError(path, f"line {number}", f"is not UTF-8 (byte {error.start + 1})") from error

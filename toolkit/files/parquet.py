@@ -1,0 +1,155 @@
+"""Reads Parquet with pyarrow, which only `make tools` installs."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from toolkit.files.lines import FileError, read_start
+from toolkit.files.rows import ALLOWED
+
+MISSING = "Parquet needs pyarrow; install it with `make tools`, or with pip install 'wager[tools]'"
+
+
+def pyarrow(path: Path) -> tuple[Any, Any]:
+    """Return the modules `pyarrow` and `pyarrow.parquet`.
+
+    Raises:
+        FileError: if they are not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise FileError(path, "", MISSING) from None
+    return pa, pq
+
+
+def parts_of(path: Path, suffix: str = ".parquet") -> list[Path]:
+    """Return a file, or the files of a folder with this suffix, in the order of their names.
+
+    Raises:
+        FileError: if the folder has none.
+    """
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob(f"*{suffix}"))
+    if not found:
+        raise FileError(path, "", f"has no file *{suffix}")
+    return found
+
+
+def schema_of(path: Path) -> Any:
+    """Return the schema of a file: its columns, their types, and its metadata.
+
+    Raises:
+        FileError: if the file is not Parquet, or damaged.
+    """
+    with _reading(path) as pq, pq.ParquetFile(path) as file:
+        return file.schema_arrow
+
+
+def batches_of(path: Path, size: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Yield record batches of up to `size` rows.
+
+    Args:
+        path: the file.
+        size: maximum rows.
+        columns: the names of those to read; None for all.
+
+    Raises:
+        FileError: if the file is not Parquet, or damaged.
+    """
+    with _reading(path) as pq, pq.ParquetFile(path) as file:
+        yield from file.iter_batches(size, columns=columns)
+
+
+def check_feature_types(path: Path, names: Collection[str]) -> None:
+    """Check that columns have types of features.
+
+    Raises:
+        FileError: if one has another type; names the column, and the types that are allowed.
+    """
+    pa, _ = pyarrow(path)
+    for column in schema_of(path):
+        if column.name in names and not _is_feature(pa.types, column.type):
+            raise FileError(path, "", f"the column {column.name!r} has the type {column.type}; features are {ALLOWED}")
+
+
+def _is_feature(types: Any, found: Any) -> bool:
+    """Check whether a type is one of numbers, booleans, strings or lists of strings."""
+    if types.is_dictionary(found):
+        found = found.value_type
+    elif types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found):
+        found = found.value_type.value_type if types.is_dictionary(found.value_type) else found.value_type
+        return _is_text(types, found)
+    plain = types.is_integer(found) or types.is_floating(found) or types.is_boolean(found) or types.is_null(found)
+    return plain or _is_text(types, found)
+
+
+def _is_text(types: Any, found: Any) -> bool:
+    return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
+
+
+def exported_types(path: Path) -> dict[str, Any]:
+    """Return the types of the columns of an exported log.
+
+    Raises:
+        FileError: if pyarrow is not installed.
+    """
+    pa, _ = pyarrow(path)
+    text, moment = pa.string(), pa.timestamp("us", "UTC")
+    return {
+        "round": pa.int64(), "prediction_id": text, "label": text, "propensity": pa.float64(), "reward": pa.float64(),
+        "correct": pa.bool_(), "true_label": text, "context": text, "actions": text, "action_count": pa.int64(),
+        "eligible": pa.list_(text), "distribution": pa.list_(pa.float64()), "holdout": pa.bool_(), "outcome": text,
+        "rounds_seen": pa.int64(), "changes_seen": pa.int64(), "changes": pa.int64(), "label_count": pa.int64(),
+        "predicted_at": moment, "feedback_at": moment,
+    }  # fmt: skip
+
+
+def with_plain_times(path: Path, batch: Any) -> Any:
+    """Return a record batch whose times have at most microseconds, as Python's have."""
+    pa, _ = pyarrow(path)
+    for i, column in enumerate(batch.schema):
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+            times = batch.column(i).cast(pa.timestamp("us", column.type.tz), safe=False)
+            batch = batch.set_column(i, column.name, times)
+    return batch
+
+
+def values_of(path: Path, batch: Any, first_row: int) -> dict[str, list[Any]]:
+    """Return the values of the columns of a batch of an exported log.
+
+    Args:
+        path: the file, for messages.
+        batch: a record batch.
+        first_row: the number of its first row in the file, from 1.
+
+    Raises:
+        FileError: if a column has another type.
+    """
+    (pa, _), types = pyarrow(path), exported_types(path)
+    found = dict[str, list[Any]]()
+    for name in batch.schema.names:
+        try:
+            found[name] = batch.column(name).cast(types[name]).to_pylist()
+        except pa.ArrowException as error:
+            place = f"rows from {first_row}"
+            raise FileError(path, place, f"the column {name!r} must be {types[name]}: {_short(error)}") from error
+    return found
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    """Provide `pyarrow.parquet`, and explain its errors."""
+    pa, pq = pyarrow(path)
+    read_start(path)
+    try:
+        yield pq
+    except (pa.ArrowException, OSError) as error:
+        raise FileError(path, "", f"is not Parquet, or damaged: {_short(error)}") from error
+
+
+def _short(error: BaseException) -> str:
+    return str(error).splitlines()[0][:200]

@@ -1,0 +1,1 @@
+"""The load generator `wager load`, which uses the service by HTTP only."""

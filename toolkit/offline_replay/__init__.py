@@ -1,0 +1,1 @@
+"""Replays the log of a model to recompute its distributions."""

@@ -1,0 +1,125 @@
+"""Recomputes the distributions of a log.
+
+The log keeps the probability of the answer only. The distribution of a prediction follows from the state that it was
+made with: the fold of the first `rounds_seen` rounds and `changes_seen` changes. So the log is folded again from its
+first round, and every prediction is decided again at its place. A result counts only if it has the logged probability.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from learners.base import BoolArray, FloatArray
+from service.models.model import Model
+from toolkit.offline_replay.fold import Fold
+from toolkit.offline_replay.history import History, UnknownHistoryError
+from toolkit.offline_replay.page import Page, page_of
+
+_TOLERANCE = 1e-9
+
+_LOGGING = "in the mode logging, the model draws from the policies of the requests, which the log does not keep"
+_NOT_ALL_ACTIONS = "the log does not keep the probability of every action"
+_SEVERAL_LABELS = "the model answers several labels"
+_OTHER = "the model did not decide them itself, as in an import, or its updates are random"
+
+
+class Distributions:
+    """The distributions of one model's log.
+
+    Args:
+        answer: what `GET /models/{name}` says of the model.
+        history: its changes.
+
+    Attributes:
+        reasons: why distributions are unknown, each with the number of rounds.
+    """
+
+    def __init__(self, answer: Mapping[str, Any], history: History) -> None:
+        self.reasons: dict[str, int] = {}
+        self._has_actions = answer.get("actions") is not None
+        self._history = history
+        self._fold: Fold | None = None
+        self._broken = ""  # why no further ones can be recomputed
+
+    def of(self, lines: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
+        """Return the distribution of each of the next rounds of the log.
+
+        Args:
+            lines: the lines of `GET /models/{name}/rounds` after the last ones, from round 1 on.
+
+        Returns:
+            The probability of each label that the model had for the prediction, retired ones included, in the order
+            of its labels; or of each action. None where it is unknown.
+        """
+        if self._has_actions:
+            return [self._known(_logged(line), _NOT_ALL_ACTIONS) for line in lines]
+        found: list[list[float] | None] = [None] * len(lines)
+        try:
+            if lines and not self._broken:
+                self._recompute(lines, found)
+        except UnknownHistoryError as error:
+            self._broken = str(error)
+        if self._broken:
+            self._note(self._broken, found.count(None))
+        return found
+
+    def _recompute(self, lines: Sequence[Mapping[str, Any]], found: list[list[float] | None]) -> None:
+        if self._history.model(0).choice.answers.choices is None:
+            self._broken = _SEVERAL_LABELS
+            return
+        self._fold = self._fold or Fold(self._history)
+        for some in _consecutive(lines):
+            page = page_of(self._history, [lines[i] for i in some])
+            self._fold.add(page)
+            for i in sorted(range(page.n), key=lambda row: page.seen[row]):
+                found[some[i]] = self._decide(self._fold, page, i, lines[some[i]])
+
+    def _decide(self, fold: Fold, page: Page, i: int, line: Mapping[str, Any]) -> list[float] | None:
+        """Decide one prediction at its place; return its distribution if it agrees with the log."""
+        if reason := fold.go_to(page.seen[i]):
+            return self._known(None, reason)
+        model = self._history.model(page.seen[i].change_count)
+        eligible = page.eligible(i, len(model.definition.labels))
+        decision = model.learner.decide(fold.state, page.rounds.contexts.rows(i, i + 1), eligible)
+        page.evidence[i] = decision.evidence[0]
+        label, logged = int(page.rounds.labels[i]), line["propensity"]
+        if model.definition.mode == "logging" and not line["holdout"]:
+            return self._known(None, _LOGGING)
+        answered = _held_out(model, eligible, label) if line["holdout"] else decision.distributions[0]
+        agrees = logged is not None and label < len(answered) and abs(answered[label] - logged) <= _TOLERANCE
+        return self._known(answered.tolist() if agrees else None, _OTHER)
+
+    def _known(self, distribution: list[float] | None, reason: str) -> list[float] | None:
+        """Return a distribution, after noting why it is unknown if it is None."""
+        if distribution is None:
+            self._note(reason, 1)
+        return distribution
+
+    def _note(self, reason: str, rounds: int) -> None:
+        if rounds:
+            self.reasons[reason] = self.reasons.get(reason, 0) + rounds
+
+
+def _consecutive(lines: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    """Return the places of lines, divided where rounds are missing between them."""
+    by_gap = groupby(range(len(lines)), key=lambda i: lines[i]["round"] - i)
+    return [list(places) for _, places in by_gap]
+
+
+def _logged(line: Mapping[str, Any]) -> list[float] | None:
+    """Return the distribution over the actions, if the log keeps all of them."""
+    probabilities = [each["probability"] for each in line["actions"] or ()]
+    return probabilities if probabilities and None not in probabilities else None
+
+
+def _held_out(model: Model, eligible: BoolArray | None, label: int) -> FloatArray:
+    """Return the distribution of the holdout's policy."""
+    holdout, k = model.definition.holdout, len(model.definition.labels)
+    allowed = np.ones(k, np.bool_) if eligible is None else eligible[0]
+    uniform: FloatArray = allowed / allowed.sum()
+    if holdout is None or holdout.policy == "uniform":
+        return uniform
+    wanted = label if holdout.policy == "baseline" else model.choice.answers.numbers[holdout.policy.label]
+    return np.eye(k)[wanted] if allowed[wanted] else uniform

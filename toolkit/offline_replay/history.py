@@ -1,0 +1,127 @@
+"""The model after each of its changes, read when it is needed."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from service.errors import WagerError
+from service.models.changes import Change, FromSnapshot, NewState, StoredLabels
+from service.models.learner_choice import build_learner
+from service.models.model import Model
+from service.schemas.models import ChangeNote, ModelDefinition
+from service.store.stored_models import ModelKey
+
+
+def model_of(answer: Mapping[str, Any]) -> Model:
+    """Return the model of a definition, as `GET /models/{name}` and `GET /models/{name}/changes` have it.
+
+    Raises:
+        ValueError: if a newer version of the service describes it in another way.
+        InvalidInputError: if this version does not have its learner.
+    """
+    known = {name: answer[name] for name in ModelDefinition.model_fields if answer.get(name) not in (None, [])}
+    definition = ModelDefinition.model_validate_json(json.dumps(known))
+    return Model(ModelKey(definition.name, "refolded"), definition, build_learner(definition))
+
+
+def change_of(note: ChangeNote) -> Change:
+    """Return a change as the log has it, but for what does not concern the fold."""
+    labels = StoredLabels(add=tuple(note.added), retire=tuple(note.retired)) if note.added or note.retired else None
+    return Change(
+        labels=labels, policies=note.policies, state=_state_of(note), learner=note.learner, at=note.at.timestamp()
+    )
+
+
+def _state_of(note: ChangeNote) -> NewState | None:
+    if note.kind == "reset":
+        return "initial"
+    if note.snapshot is None:
+        return None
+    return FromSnapshot(snapshot=note.snapshot, then_folds=note.kind == "promote")
+
+
+ReadChanges = Callable[[int], Mapping[str, Any]]
+"""Returns the answer of `GET /models/{name}/changes` after a change. Its errors pass."""
+
+
+class UnknownHistoryError(Exception):
+    """A model cannot be built as it was after one of its changes; the message says why."""
+
+
+class History:
+    """The changes of a model.
+
+    Args:
+        read: reads those after a given one.
+    """
+
+    def __init__(self, read: ReadChanges) -> None:
+        self._read = read
+        self._notes: list[ChangeNote] = []
+        self._label_counts: list[int] = []  # after each number of changes; its length is 1 + that of the notes
+        self._definition: Mapping[str, Any] = {}
+        self._models: dict[int, Model] = {}
+
+    def note(self, number: int) -> ChangeNote:
+        """Return a change; the first has number 1. Raise as `model` does."""
+        self._know(number)
+        return self._notes[number - 1]
+
+    def label_count(self, changes: int) -> int:
+        """Return how many labels the model had after some changes. Raise as `model` does."""
+        self._know(changes)
+        return self._label_counts[changes]
+
+    def model(self, changes: int) -> Model:
+        """Return the model after some changes, which must not be before those that were forgotten.
+
+        Raises:
+            UnknownHistoryError: if this version cannot build it, or the service does not list the changes.
+        """
+        self._know(changes)
+        if not self._models:
+            self._models[0] = self._first()
+        if changes not in self._models:
+            latest = max(self._models)
+            for number in range(latest + 1, changes + 1):
+                self._models[number] = self._changed(self._models[number - 1], number)
+        return self._models[changes]
+
+    def forget(self, before: int) -> None:
+        """Free the models before some change, except the last one."""
+        last = max(self._models, default=0)
+        for number in [each for each in self._models if each < min(before, last)]:
+            del self._models[number]
+
+    def _first(self) -> Model:
+        try:
+            return model_of(self._definition)
+        except (WagerError, ValueError) as error:
+            raise UnknownHistoryError(f"this version cannot build the model: {error}") from error
+
+    def _changed(self, model: Model, number: int) -> Model:
+        try:
+            return model.changed(change_of(self._notes[number - 1]))
+        except (WagerError, ValueError) as error:
+            raise UnknownHistoryError(f"this version cannot make change {number:,} of the model: {error}") from error
+
+    def _know(self, changes: int) -> None:
+        """Read the changes up to a number."""
+        while len(self._label_counts) <= changes:
+            page = self._read(len(self._notes))
+            if not self._label_counts:
+                self._definition = page["definition"]
+                self._label_counts.append(len(self._definition.get("labels") or ()))
+            elif not page["changes"]:
+                raise UnknownHistoryError(f"the service does not list change {changes:,} of the model")
+            for each in page["changes"]:
+                self._take(each)
+
+    def _take(self, given: Mapping[str, Any]) -> None:
+        try:
+            note = ChangeNote.model_validate(given)
+        except ValueError as error:
+            number = len(self._notes) + 1
+            raise UnknownHistoryError(f"this version cannot read change {number:,} of the model: {error}") from error
+        self._notes.append(note)
+        self._label_counts.append(self._label_counts[-1] + len(note.added))

@@ -1,0 +1,166 @@
+"""Calls of a running service, and its logs, page by page."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, BinaryIO
+
+import httpx2
+import typer
+
+Url = Annotated[str, typer.Option(envvar="WAGER_BASE_URL", help="URL of the service.")]
+Key = Annotated[str | None, typer.Option(envvar="WAGER_API_KEY", help="API key, if the service needs one.")]
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+
+_TIMEOUT_SECONDS = 60.0
+
+
+class RemoteError(Exception):
+    """The service did not answer, or refused a request; the message is for the user.
+
+    Attributes:
+        status: the HTTP status; None without an answer.
+        type: the last part of the problem's type, such as `model-not-found`; "" without one.
+        field: the first invalid field of the request; None without one.
+    """
+
+    def __init__(self, message: str, status: int | None = None, type_: str = "", field: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.type = type_
+        self.field = field
+
+
+def connect(url: str, key: str | None) -> httpx2.Client:
+    """Return a client of the service at a URL."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return httpx2.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS)
+
+
+def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx2.Response:
+    """Send a request and return its successful answer.
+
+    Args:
+        client: from `connect`.
+        method: the HTTP method.
+        path: the path, such as `/models`.
+        options: further arguments of `httpx2.Client.request`.
+
+    Raises:
+        RemoteError: if the service does not answer, or answers with a problem.
+    """
+    try:
+        answer = client.request(method, path, **options)
+    except httpx2.HTTPError as error:
+        raise RemoteError(f"{client.base_url}: {error}") from error
+    if answer.is_success:
+        return answer
+    raise _refused(answer)
+
+
+def download(client: httpx2.Client, path: str, file: BinaryIO) -> str:
+    """Write the body of a successful answer to a file, part by part; return its SHA-256.
+
+    Args:
+        client: from `connect`.
+        path: what to get.
+        file: where to write.
+
+    Raises:
+        RemoteError: if the service does not answer, or answers with a problem.
+    """
+    digest = hashlib.sha256()
+    try:
+        with client.stream("GET", path) as answer:
+            if not answer.is_success:
+                answer.read()
+                raise _refused(answer)
+            for part in answer.iter_bytes():
+                digest.update(part)
+                file.write(part)
+    except httpx2.HTTPError as error:
+        raise RemoteError(f"{client.base_url}: {error}") from error
+    return digest.hexdigest()
+
+
+def _refused(answer: httpx2.Response) -> RemoteError:
+    try:
+        problem = answer.json()
+        text = f"{problem['title']}: {problem['detail']}"
+        return RemoteError(text, answer.status_code, str(problem["type"]).rpartition(":")[2], problem.get("field"))
+    except (ValueError, KeyError, TypeError):
+        return RemoteError(f"HTTP {answer.status_code}: {answer.text[:200]}", answer.status_code)
+
+
+PAGE = 2_000
+"""Rounds per request."""
+
+
+MOST_CHANGES = 1_000
+"""Changes per request."""
+
+
+def changes(client: httpx2.Client, model: str, after: int) -> dict[str, Any]:
+    """Return the answer of `GET /models/{name}/changes` after a change.
+
+    Raises:
+        RemoteError: if the service does not answer.
+    """
+    asked = {"after": after, "limit": MOST_CHANGES}
+    found: dict[str, Any] = call(client, "GET", f"/models/{model}/changes", params=asked).json()
+    return found
+
+
+def pages(
+    client: httpx2.Client, model: str, after: int, limit: int | None, wait: Callable[[], bool]
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the lines of a log in pages; an empty page at each end of the log that is waited at.
+
+    Args:
+        client: calls the service.
+        model: its name.
+        after: the last round not to read.
+        limit: maximum rounds; None for all.
+        wait: called at the end of the log; returns whether to look for further rounds.
+
+    Raises:
+        RemoteError: if the service does not answer.
+    """
+    left = limit
+    while left is None or left > 0:
+        most = PAGE if left is None else min(PAGE, left)
+        answer = call(client, "GET", f"/models/{model}/rounds", params={"after": after, "limit": most})
+        lines = [json.loads(line) for line in answer.text.split("\n") if line]
+        if lines:
+            after, left = lines[-1]["round"], None if left is None else left - len(lines)
+            yield lines
+        if len(lines) < most:
+            if not lines:
+                yield []
+            if not wait():
+                return
+
+
+def pages_until(
+    client: httpx2.Client, model: str, after: int, until: int, limit: int | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    """Yield the lines of a log after one round, up to another, in pages.
+
+    Args:
+        client: calls the service.
+        model: its name.
+        after: the last round not to read.
+        until: the last round to read.
+        limit: maximum rounds; None for all.
+
+    Raises:
+        RemoteError: if the service does not answer.
+    """
+    most = until - after  # a log lacks rounds, and never has more
+    for lines in pages(client, model, after, most if limit is None else min(most, limit), lambda: False):
+        wanted = [line for line in lines if line["round"] <= until]
+        if wanted:
+            yield wanted
+        if len(wanted) < len(lines):
+            return
