@@ -1,11 +1,13 @@
 """The longest tests begin in every process, and none is lost or split from its file."""
 
 from itertools import groupby
+from pathlib import Path
 
 import pytest
 
-from tests.architecture.modules import ROOT
 from tests.order import LONGEST, longest_first
+
+ROOT = Path(__file__).parents[1]
 
 FILES = [file for name in (*LONGEST, "a.py", "b.py", "c.py", "d.py") for file in [f"/x/tests/{name}"] * 7]
 

@@ -1,9 +1,9 @@
 """The closed loop of the benchmarks sends every request once, counts every answer once, and raises on failures."""
 
 import pytest
-from tests.toolkit.load.world_server import Reply, serving
 
 from benchmarks.traffic import drive, post
+from tests.toolkit.load.world_server import Reply, serving
 from toolkit.load.client import Target
 
 

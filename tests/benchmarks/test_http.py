@@ -4,7 +4,6 @@ import os
 import time
 
 import pytest
-from tests.toolkit.load.world_server import Reply, serving
 
 from benchmarks.log_filler import environment, fill, fold, open_session
 from benchmarks.measurements.http import (
@@ -23,6 +22,7 @@ from benchmarks.server import Server, running_baseline
 from benchmarks.traffic import create_model, feedback, play, predictions
 from service.store import keys
 from tests.service.wager import Wager
+from tests.toolkit.load.world_server import Reply, serving
 from toolkit.load.client import Client, Target
 
 ALONE, HOT, MANY = SHAPES

@@ -4,13 +4,15 @@ import json
 import re
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.architecture.modules import ROOT
 from wager_client import AsyncWager
+
+ROOT = Path(__file__).parents[2]
 
 _BLOCK = re.compile(r"`POST (\S+)`\n\n```json\n(.*?)```(?:\n\n200:\n\n```json\n(.*?)```)?", re.DOTALL)
 _DRAWN = ("label", "propensity")

@@ -16,7 +16,6 @@ import pytest
 
 import wager_client
 from service.store import keys
-from tests.architecture.modules import ROOT
 from tests.servers import keys_like, raw
 from tests.service import wager as server
 from wager_client import (
@@ -29,6 +28,8 @@ from wager_client import (
     Wager,
     problems,
 )
+
+ROOT = Path(__file__).parents[2]
 
 PATIENCE = 180.0
 """Seconds: uvicorn replaces a killed worker up to 35 s later, and the new one starts slowly on a busy machine."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
-from tests.toolkit.files.test_readers import CSV, DSJSON
 
 from tests.fuzz.target import Target
+from tests.toolkit.files.test_readers import CSV, DSJSON
 from toolkit.files.columns import Chosen
 from toolkit.files.lines import FileError
 from toolkit.files.readers import open_reader, survey

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx2
 import jsonschema_rs
-from tests.service.error_messages.plain_words import check_problem
 
 from tests.service.api_description import api_description
+from tests.service.error_messages.plain_words import check_problem
 
 # Problem types for a generated path that is not the operation's path.
 OFF_PATH = {"urn:wager:problem:no-such-path", "urn:wager:problem:method-not-allowed"}

@@ -5,11 +5,11 @@ from functools import cache
 from typing import Any
 
 import httpx2
-from tests.service.error_messages.plain_words import check_problem
 
 from service.api.responses import problem_types
 from service.api.responses.problems import TYPE_PREFIX
 from tests.service.api_description import api_description
+from tests.service.error_messages.plain_words import check_problem
 
 ANYWHERE = {"internal-error", "no-such-path", "method-not-allowed"}
 """The types that openapi.md declares for all operations at once, or that concern no operation."""

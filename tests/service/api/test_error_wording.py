@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
-from tests.service.error_messages.plain_words import check_problem
 
 from service.error_messages.values import shown
 from tests.service.api.test_webhooks import signed
 from tests.service.bad_requests import REFUSED
+from tests.service.error_messages.plain_words import check_problem
 from tests.service.refused import FULL_INFORMATION, LABEL_SET, MODEL, MOST_BYTES, RANKING, Refused
 from tests.service.sample_models import definition
 from tests.service.workers import worker

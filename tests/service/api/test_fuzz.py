@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.service.error_messages.plain_words import check_problem
 
 from service.store.redis.redis_store import RedisStore
+from tests.service.error_messages.plain_words import check_problem
 from tests.service.sample_models import definition, true_state
 from tests.service.workers import worker
 

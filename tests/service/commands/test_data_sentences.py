@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.toolkit.files.test_readers import line
 from typer.testing import CliRunner, Result
 
 from service.__main__ import app
+from tests.toolkit.files.test_readers import line
 
 MODEL = {
     "name": "m", "created_at": "2026-01-01T00:00:00Z", "labels": ["a", "b"], "actions": None, "mode": "learning",

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import joblib
 import pytest
-from tests.service.analytics.exports import log_columns, write_folder
 
 from learners.estimators.processes import Processes
 from tests.servers import wait_until
+from tests.service.analytics.exports import log_columns, write_folder
 from tests.service.commands.test_compare import as_csv
 
 SECONDS = 120.0

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.service.analytics.exports import LABELS, MODEL, log_columns, write_folder, write_part
 from typer.testing import CliRunner
 
 from service.__main__ import app
 from service.schemas.reports import EvaluationAnswer
+from tests.service.analytics.exports import LABELS, MODEL, log_columns, write_folder, write_part
 from toolkit.evaluation.columns import LoggedModel
 from toolkit.evaluation.engines import Dask, Engine, Joblib
 from toolkit.evaluation.parquet import described_model, parts_of

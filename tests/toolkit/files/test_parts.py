@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.toolkit.files.test_readers import DENSE, MODEL, line, rounds
 
+from tests.toolkit.files.test_readers import DENSE, MODEL, line, rounds
 from toolkit.files.exported import SUFFIXES, Export, Hole, Lines
 from toolkit.files.lines import FileError
 

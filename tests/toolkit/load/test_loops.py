@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from tests.toolkit.load.world_server import Reply, conversing, serving
 
 from tests.servers import free_port
+from tests.toolkit.load.world_server import Reply, conversing, serving
 from toolkit.load.client import Answer, Client, LoadError, Target
 from toolkit.load.loops import Pace, Requests, closed_loop, open_loop
 from toolkit.load.timing import Alarm, Pacer, _LoopAlarm, make_alarm

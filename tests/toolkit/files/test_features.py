@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.service.analytics.exports import log_columns, write_part
-from tests.toolkit.files.test_readers import DENSE, line, rounds, written
 from typer.testing import CliRunner
 
 from service.__main__ import app
+from tests.service.analytics.exports import log_columns, write_part
+from tests.toolkit.files.test_readers import DENSE, line, rounds, written
 from toolkit.files.columns import Chosen
 from toolkit.files.lines import FileError
 from toolkit.files.readers import open_reader, survey

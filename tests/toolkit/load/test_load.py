@@ -10,12 +10,12 @@ from typing import Any
 import httpx2
 import pytest
 from rich.console import Console
-from tests.toolkit.load.world_server import FakeWager, serving
 from typer.testing import CliRunner, Result
 
 from service.__main__ import app
 from tests.servers import free_port
 from tests.service.wager import serve
+from tests.toolkit.load.world_server import FakeWager, serving
 from toolkit.load import command
 from toolkit.load.client import LoadError
 from toolkit.load.plan import Plan

@@ -7,7 +7,6 @@ import pydantic
 import pytest
 from pydantic_core import ValidationError
 from pydantic_core._pydantic_core import list_all_errors
-from tests.service.error_messages.plain_words import check_plain
 
 from learners.registry import ALL_LEARNERS
 from service.access.keys import KeyRecord
@@ -17,6 +16,7 @@ from service.error_messages.validation import explain
 from service.schemas.models import ModelDefinition
 from service.schemas.rounds import FeedbackRequest, PredictBatchRequest, PredictRequest
 from tests.service.api_description import api_description
+from tests.service.error_messages.plain_words import check_plain
 
 MODELS: list[Any] = [
     *(ModelDefinition, PredictRequest, PredictBatchRequest, FeedbackRequest, KeyRecord),
