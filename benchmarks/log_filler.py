@@ -26,9 +26,8 @@ from service.rounds.feedback import feedback_rules
 from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
-from service.store.base import Block
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Feedback
+from service.store.values import Block, Feedback
 
 BATCH = 500
 PIPELINES = 4  # batches in flight

@@ -14,8 +14,8 @@ from service.analytics.statistics import Insights
 from service.api.application import UseCases, build_application
 from service.api.middleware.body_limit import Pace
 from service.api.middleware.pipeline import RequestLimits, RequestPolicy
-from service.background.due_models import Closer, Retention
-from service.background.shadow_folds import Shadowing
+from service.background.due_models import expiry, retention
+from service.background.shadow_folds import shadow_folds
 from service.compute import Compute
 from service.environment import Environment, system_environment
 from service.errors import WagerError
@@ -35,7 +35,7 @@ from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier
 from service.settings import Settings
 from service.shadows.use_cases import Shadows
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.redis.open_store import OpenStore, open_store
 
 _UPKEEP_SECONDS = 1.0
@@ -119,9 +119,9 @@ async def _running(
     spare_lasting_objects()
     tasks = [
         asyncio.create_task(_keep_up(sessions, watch)),
-        asyncio.create_task(_each_second(Closer(environment, sessions).run)),
-        asyncio.create_task(_each_second(Retention(environment, sessions).run)),
-        asyncio.create_task(_each_second(Shadowing(environment).run)),
+        asyncio.create_task(_each_second(expiry(environment, sessions).run)),
+        asyncio.create_task(_each_second(retention(environment, sessions).run)),
+        asyncio.create_task(_each_second(shadow_folds(environment).run)),
     ]
     if warms_up:
         tasks.append(asyncio.create_task(_warm_up(environment)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from service.compute import Compute
 from service.models.reading import ModelReader
-from service.store.base import Store
+from service.store.capabilities import Store
 
 
 @dataclass(frozen=True)

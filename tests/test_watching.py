@@ -13,7 +13,7 @@ import pytest
 from service.observability.http_metrics import WorkerMetrics
 from service.observability.model_metrics import ModelMetrics
 from service.replicas.statistics import RoundStatistics
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.values import FeedbackStatus, ModelStats, StoreLoad
 
 ROOT = Path(__file__).parents[1]

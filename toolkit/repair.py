@@ -13,9 +13,9 @@ from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptEr
 from service.models.model import Model
 from service.models.reading import stored_model
 from service.replicas.starts import read_state
-from service.store.base import Block, LogEntry, Store
+from service.store.capabilities import Store
 from service.store.log_entries import Stretch, begin_of, read_entries, read_page
-from service.store.values import Damage, DamagedSnapshotError
+from service.store.values import Block, Damage, DamagedSnapshotError, LogEntry
 
 _PAGE = 512
 _MOST_MODELS = 10_000_000

@@ -22,10 +22,10 @@ from service.errors import ModelNotFoundError, NotEvaluableError
 from service.models.model import Model
 from service.models.policies import closes
 from service.schemas.reports import EstimateAnswer, EvaluationAnswer, PolicyValue
-from service.store.base import LogEntry
 from service.store.log_entries import read_page
 from service.store.records.layout import HOLDOUT
 from service.store.records.optional_fields import LogRows
+from service.store.values import LogEntry
 
 LEVEL = 0.95
 """The level of all intervals."""

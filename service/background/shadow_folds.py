@@ -9,20 +9,20 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
+from service.background.due_models import DueModels
 from service.compute import Compute
 from service.environment import Environment
 from service.errors import (
     ModelNotFoundError,
     ShadowNotFoundError,
-    StoreError,
     StoreFullError,
     StoreUnavailableError,
     WagerError,
 )
 from service.models.model import Model
 from service.shadows.replica import ShadowReplica
-from service.store.base import StoredShadow
 from service.store.stored_models import ModelKey, StoredModel
+from service.store.values import Due, StoredShadow
 
 _T = TypeVar("_T")
 
@@ -54,7 +54,6 @@ class RestingCompute(Compute):
         self._turn = asyncio.Lock()
 
     async def run(self, owner: str, function: Callable[..., _T], *args: Any) -> _T:
-        """See `Compute.run`."""
         async with self._turn:
             begin = self._monotonic()
             try:
@@ -65,31 +64,23 @@ class RestingCompute(Compute):
 
 _log = logging.getLogger(__name__)
 
-_MODELS_AT_ONCE = 4
-"""Models visited concurrently."""
-
 VISIT_SECONDS = 2.0
 """Seconds after which a fold pauses: its snapshot is written, and other models get a turn."""
-
-_LEASE_SECONDS = 10.0
-"""Seconds for which a claimed model is left to one worker. If it takes longer, two workers fold the same rounds, and
-the snapshot that has more of them is kept."""
 
 _PAUSE_SECONDS = 1.0
 _BYTES_PER_SECOND = 2_000_000
 """A visit reads and writes each snapshot, so shadows with a large state rest longer between visits."""
 
 _RETRY_SECONDS = 60.0
-"""Seconds after which to try again to fold the shadows of a model that cannot be read."""
+"""Seconds after which to fold a shadow again that cannot be read."""
 
 
-class Shadowing:
-    """Folds shadows.
+def shadow_folds(environment: Environment) -> DueModels:
+    """Fold shadows. If a visit outlasts its lease, two workers fold the same rounds; the snapshot with more is kept."""
+    return DueModels(environment, Due.SHADOWS, _ShadowFolds(environment).visit, at_once=4, lease=10.0)
 
-    Args:
-        environment: provides the store, the offset of its clock, and worker threads.
-    """
 
+class _ShadowFolds:
     def __init__(self, environment: Environment) -> None:
         self._store = environment.store
         self._models = environment.models
@@ -97,31 +88,15 @@ class Shadowing:
         self._offset = environment.store_offset
         self._monotonic = environment.monotonic
 
-    async def run(self) -> None:
-        """Fold the shadows that are due; log errors."""
-        try:
-            while due := await self._store.claim_shadows(self._offset(), _MODELS_AT_ONCE, _LEASE_SECONDS):
-                await asyncio.gather(*map(self._visit, due))
-        except StoreError as error:  # the next run repeats it
-            _log.warning("folding shadows: %s", error.detail)
-
-    async def _visit(self, key: ModelKey) -> None:
+    async def visit(self, key: ModelKey) -> None:
         """Fold the shadows of a model, and let it be due again."""
-        try:
-            stored = await self._store.get_model(key.name)
-            shadows = [] if stored is None or stored.key != key else await self._store.read_shadows(key)
-            if stored is None or not shadows:
-                await self._store.unwatch_shadows(key)
-                return
-            pause = await self._fold_all(stored, shadows)
-        except (StoreUnavailableError, StoreFullError):
-            raise
-        except ModelNotFoundError:  # deleted since; the next visit removes it from the list
+        stored = await self._store.get_model(key.name)
+        shadows = [] if stored is None or stored.key != key else await self._store.read_shadows(key)
+        if stored is None or not shadows:
+            await self._store.unwatch(Due.SHADOWS, key)
             return
-        except WagerError as error:  # this model must not stop the others
-            _log.warning("folding the shadows of model %s: %s", key.name, error.detail)
-            pause = _RETRY_SECONDS
-        await self._store.put_off_shadows(key, self._offset(), pause)
+        pause = await self._fold_all(stored, shadows)
+        await self._store.put_off(Due.SHADOWS, key, self._offset(), pause)
 
     async def _fold_all(self, stored: StoredModel, shadows: Sequence[StoredShadow]) -> float:
         """Fold each shadow that lags; return the seconds until the next visit."""
@@ -129,8 +104,7 @@ class Shadowing:
         if not lagging:
             return _PAUSE_SECONDS
         model = await self._models.read(stored)
-        pauses = [await self._fold(model, shadow) for shadow in lagging]
-        return max(pauses)
+        return max([await self._fold(model, shadow) for shadow in lagging])
 
     async def _fold(self, model: Model, shadow: StoredShadow) -> float:
         """Fold a shadow for a while; return the seconds until it needs the next visit."""

@@ -29,8 +29,8 @@ from service.registry.changing import MOST_COPIES, check_history, log_warnings
 from service.registry.descriptions import Described, described
 from service.registry.registry import stored_under
 from service.replicas.statistics import RoundStatistics, decode_statistics
-from service.store.base import Counts, ImportedSource, ModelCopy, Snapshot
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
+from service.store.values import Counts, ImportedSource, ModelCopy, Snapshot
 
 _ATTEMPTS = 50
 """Attempts to read a state and the positions of imports that belong to it, while others import rounds."""

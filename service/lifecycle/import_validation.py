@@ -20,7 +20,7 @@ from service.registry.changing import MOST_CHANGES, MOST_COPIES
 from service.replicas.guarded_fold import learn
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.schemas.models import LONGEST_WINDOW, SHORTEST_WINDOW
-from service.store.base import ImportedSource
+from service.store.values import ImportedSource
 
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_KEY_ID = 64

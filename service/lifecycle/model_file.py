@@ -19,7 +19,7 @@ from service.error_messages.values import shown
 from service.errors import ModelFileError, NewerFileError, NewerVersionError
 from service.schemas.models import ModelName
 from service.schemas.rounds import Source
-from service.store.base import MOST_SOURCES
+from service.store.values import MOST_SOURCES
 from service.strict_body import Body
 
 FORMAT, VERSION = "wager-model", 1

@@ -17,8 +17,8 @@ from service.registry.registry import Catalogue, make_change
 from service.replicas.tails import TYPICAL_NONZEROS
 from service.shadows.definition import read_definition
 from service.shadows.replica import ShadowReplica
-from service.store.base import MOST_KEPT, Keeping, KeptNote, Snapshot, StoredShadow
 from service.store.stored_models import StoredModel
+from service.store.values import MOST_KEPT, Keeping, KeptNote, Snapshot, StoredShadow
 
 _ATTEMPTS = 20
 

@@ -6,7 +6,7 @@ from service import request_context
 from service.errors import ModelNotFoundError
 from service.models.model import Model
 from service.replicas.replica import Replica
-from service.store.base import Snapshot
+from service.store.values import Snapshot
 
 
 class Session(Protocol):

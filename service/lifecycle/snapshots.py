@@ -15,8 +15,8 @@ from service.models.reading import reading_cost
 from service.registry.registry import stored_under
 from service.registry.round_log import moment
 from service.schemas.lifecycle import SnapshotAnswer, SnapshotList, SnapshotRequest
-from service.store.base import MOST_KEPT, Keeping, KeptNote
 from service.store.stored_models import DIGEST_BYTES, StoredModel
+from service.store.values import MOST_KEPT, Keeping, KeptNote
 
 _ATTEMPTS = 10
 

@@ -20,7 +20,7 @@ from service.analytics.estimates import CountedModel, counted_model, fold_lag, o
 from service.analytics.statistics import uniform_ips
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.values import FeedbackStatus, ModelStats, StoreLoad
 
 _T = TypeVar("_T")

@@ -9,9 +9,10 @@ from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.registry.round_log import moment
 from service.schemas.rounds import PredictionLine
-from service.store.base import Block, BlockPage, Store
+from service.store.capabilities import Store
 from service.store.records.layout import HOLDOUT, INACTIVE, OPEN, PENDING
 from service.store.records.records import Waiting
+from service.store.values import Block, BlockPage
 
 _MOST_SCANS = 20
 """Scans of the store per page, so that a page takes little time in a store with few predictions of the model."""

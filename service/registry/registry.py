@@ -36,7 +36,7 @@ from service.schemas.models import (
     policies_of,
 )
 from service.schemas.rounds import RoundLine
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
 from service.store.values import Damage
 

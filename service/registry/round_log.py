@@ -14,11 +14,12 @@ from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.replicas.starts import model_after
 from service.schemas.rounds import LoggedAction, RoundLine
-from service.store.base import LogEntry, Store, Tail
+from service.store.capabilities import Store
 from service.store.log_entries import read_page
 from service.store.records.layout import EXPIRED, HOLDOUT
 from service.store.records.optional_fields import LogRows
 from service.store.records.outcomes import bit_of
+from service.store.values import LogEntry, Tail
 
 _PART_BYTES = 2**19
 """Maximum bytes of the log per part."""

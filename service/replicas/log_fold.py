@@ -25,10 +25,11 @@ from service.replicas.tails import (
     most_rounds,
     news_in,
 )
-from service.store.base import ChangeEntry, LogEntry, Seen, Store, Tail
+from service.store.capabilities import Store
 from service.store.log_entries import mark_of
 from service.store.records.round_table import Table
 from service.store.stored_models import digest_after
+from service.store.values import ChangeEntry, LogEntry, Seen, Tail
 
 _T = TypeVar("_T")
 

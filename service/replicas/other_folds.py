@@ -15,10 +15,10 @@ from service.replicas.log_fold import LogFold
 from service.replicas.starts import model_after, read_state
 from service.replicas.tails import Run
 from service.schemas.models import LearnerChoice
-from service.store.base import ChangeEntry, Snapshot, Store, Tail
+from service.store.capabilities import Store
 from service.store.records.round_table import Table
 from service.store.stored_models import digest_at
-from service.store.values import DamagedSnapshotError
+from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, Tail
 
 
 class OtherLearnerFold(LogFold):

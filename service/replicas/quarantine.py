@@ -10,10 +10,10 @@ import logging
 from collections.abc import Sequence
 
 from service.models.model import Model
-from service.store.base import LogEntry, Store
+from service.store.capabilities import Store
 from service.store.log_entries import Stretch, read_entries
 from service.store.records.records import RecordFormat
-from service.store.values import Damage
+from service.store.values import Damage, LogEntry
 
 _log = logging.getLogger(__name__)
 

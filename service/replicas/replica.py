@@ -14,9 +14,9 @@ from service.replicas.other_folds import KeptFold, is_promotion
 from service.replicas.starts import read_state, reject_snapshot
 from service.replicas.states import keeps_state, state_after
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
-from service.store.base import ChangeEntry, Snapshot, Store, Tail
+from service.store.capabilities import Store
 from service.store.records.round_table import Table
-from service.store.values import DamagedSnapshotError
+from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, Tail
 
 _MOST_LOADS = 5
 """Snapshot loads in one catch-up before the snapshot counts as damaged. A few are normal: other workers replace the

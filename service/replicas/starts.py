@@ -10,7 +10,7 @@ from service.compute import Compute
 from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
 from service.models.model import Model
 from service.models.reading import read_model
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.log_entries import begin_of
 from service.store.stored_models import digest_at
 

@@ -11,7 +11,7 @@ from service.models.changes import FromSnapshot
 from service.models.learner_choice import build_learner
 from service.models.model import Model
 from service.replicas.starts import model_after, read_state
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.values import DamagedSnapshotError
 
 

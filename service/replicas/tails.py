@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from learners.base import BoolArray, IntArray, Rounds
 from service.models.model import Model
-from service.store.base import ChangeEntry, LogEntry, Tail
 from service.store.log_entries import begin_of
 from service.store.records.layout import HOLDOUT
 from service.store.records.optional_fields import LogRows
 from service.store.records.records import RecordFormat
+from service.store.values import ChangeEntry, LogEntry, Tail
 
 
 class Position(NamedTuple):

@@ -12,8 +12,8 @@ from service.models.model import Model
 from service.prediction_id import SINGLE, wire_form, wire_forms
 from service.rounds.deciding import Decided, fingerprint, held_out
 from service.schemas.rounds import PredictAnswer, Slot
-from service.store.base import Head
 from service.store.records.blocks import StoredPrediction
+from service.store.values import Head
 
 _log = logging.getLogger(__name__)
 

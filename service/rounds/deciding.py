@@ -14,8 +14,8 @@ from service.errors import LearnerFailedError
 from service.models.model import Model
 from service.per_item import apply_to_valid
 from service.prediction_id import OWN, SINGLE, tokens_of
-from service.store.base import Seen
 from service.store.records.new_predictions import NewPredictions, released_at
+from service.store.values import Seen
 
 _log = logging.getLogger(__name__)
 

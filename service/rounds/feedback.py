@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
+from service.background.upkeep import Upkeep
 from service.environment import Environment
 from service.error_messages.values import quoted, shown
 from service.errors import (
@@ -25,7 +26,6 @@ from service.models.policies import reward_refused
 from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.prediction_id import wire_form
 from service.replicas.replica import Replica
-from service.replicas.upkeep import Upkeep
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
 from service.schemas.fast_decoders import GivenFeedback
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer

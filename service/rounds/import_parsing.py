@@ -26,8 +26,8 @@ from service.models.policies import reward_refused
 from service.prediction_id import OWN, tokens_of
 from service.rounds.deciding import Basis, Chance, chosen_by, predictions_of
 from service.schemas.rounds import ImportRound
-from service.store.base import ImportBlock
 from service.store.records.new_predictions import NewPredictions
+from service.store.values import ImportBlock
 
 
 class ReadRound(NamedTuple):

@@ -18,8 +18,8 @@ from service.rounds.import_parsing import ReadRound, drawn_predictions, encoded,
 from service.rounds.predictor import checking_cost
 from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import ImportAnswer, ImportedSource, ImportList, ImportRequest, ImportRound
-from service.store.base import Imported, ImportPart
 from service.store.records.new_predictions import NewPredictions
+from service.store.values import Imported, ImportPart
 
 _ATTEMPTS = 20
 """Attempts to import rounds while others change the model."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
+from service.background.upkeep import Upkeep
 from service.choice.requests import PredictionRequest
 from service.compute import INLINE_COST
 from service.environment import Environment
@@ -13,12 +14,11 @@ from service.models.policies import keep_seconds
 from service.per_item import apply_to_valid, attempt_each, indices_of
 from service.replicas.replica import Replica
 from service.replicas.tails import TYPICAL_NONZEROS
-from service.replicas.upkeep import Upkeep
 from service.rounds.answering import answer, answer_repeated, answering_cost
 from service.rounds.deciding import Basis, Decided, ImpossibleDecisionsError, chance_of, decide, without_impossible
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
 from service.schemas.rounds import PredictAnswer
-from service.store.base import Block, Head, Seen, Tail
+from service.store.values import Block, Head, Seen, Tail
 from service.tuples import named_tuples
 
 _ATTEMPTS = 3

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any
 
+from service.background.upkeep import Upkeep
 from service.choice.requests import PredictionRequest
 from service.environment import Environment
 from service.error_messages.values import quoted
@@ -13,7 +14,6 @@ from service.errors import ModelNotFoundError, WagerError
 from service.models.model import Model
 from service.models.policies import closes
 from service.replicas.replica import Replica
-from service.replicas.upkeep import Upkeep
 from service.rounds.explaining import Explainer
 from service.rounds.feedback import FeedbackJoiner, activate
 from service.rounds.predictor import Predictor
@@ -21,6 +21,7 @@ from service.schemas.fast_decoders import GivenFeedback
 from service.schemas.reports import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
 from service.store.stored_models import ModelKey
+from service.store.values import Due
 
 
 class ModelSession:
@@ -112,9 +113,9 @@ class SessionCache:
         if stored is None:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
         model = await self._environment.models.read(stored)
-        await self._environment.store.watch_closing([model.key] if closes(model.definition) else [])
+        await self._environment.store.watch(Due.CLOSING, [model.key] if closes(model.definition) else [])
         retained = model.definition.retain_seconds is not None
-        await self._environment.store.watch_retention([model.key] if retained else [])
+        await self._environment.store.watch(Due.RETENTION, [model.key] if retained else [])
         return self._open(ModelSession(model, self._environment))
 
     def drop(self, session: ModelSession) -> None:

@@ -10,7 +10,7 @@ from service.errors import NewerVersionError, ShadowLearnerError, StoreCorruptEr
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model, new_model
 from service.schemas.models import LearnerChoice
-from service.store.base import StoredShadow
+from service.store.values import StoredShadow
 from service.strict_body import Body
 
 

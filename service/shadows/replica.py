@@ -15,8 +15,8 @@ from service.replicas.starts import read_state
 from service.replicas.tails import Run
 from service.shadows.comparison import Sums, decode_sums
 from service.shadows.definition import read_definition
-from service.store.base import ChangeEntry, Snapshot, Store, StoredShadow
-from service.store.values import DamagedSnapshotError
+from service.store.capabilities import Store
+from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, StoredShadow
 
 _T = TypeVar("_T")
 

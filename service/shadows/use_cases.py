@@ -11,10 +11,9 @@ from service.schemas.lifecycle import ComparisonAnswer, IntervalAnswer, ShadowAn
 from service.schemas.models import LearnerChoice
 from service.shadows.comparison import Compared, Sums, compare, decode_sums
 from service.shadows.definition import Definition, complete_choice, read_definition
-from service.store.base import StoredShadow
 from service.store.keys import SHADOW_SLOTS
 from service.store.stored_models import StoredModel
-from service.store.values import DamagedSnapshotError
+from service.store.values import DamagedSnapshotError, Due, StoredShadow
 
 
 class Shadows:
@@ -76,7 +75,7 @@ class Shadows:
         stored, model = await self._model(name)
         shadows = await self._store.read_shadows(stored.key)
         if shadows:  # a fail-over may have lost the model from the list
-            await self._store.watch_shadows([stored.key])
+            await self._store.watch(Due.SHADOWS, [stored.key])
         return [_answer(stored, model, each, await self._sums(stored, each)) for each in shadows]
 
     async def drop(self, name: str, shadow: str) -> None:

@@ -13,24 +13,12 @@ API_KEYS = "wager:api-keys"
 DAMAGED = "wager:damaged"
 """Sorted set: the names of models with recorded damage, and possibly of some that are gone."""
 
-CLOSING = "wager:closing"
-"""Sorted set: `<name>:<incarnation>` of the models that close expired predictions, and possibly of some that are gone.
-The score is a moment, in seconds since the epoch, before which none of the model's predictions expires."""
-
-RETENTION = "wager:retention"
-"""Sorted set: `<name>:<incarnation>` of the models with `retain_seconds`, and possibly of some that are gone. The score
-is a moment, in seconds since the epoch, before which no round is too old."""
-
-SHADOWED = "wager:shadowed"
-"""Sorted set: `<name>:<incarnation>` of the models with shadows, and possibly of some that have none. The score is the
-moment, in seconds since the epoch, from which a worker may fold their shadows."""
-
 RATE_LIMITS = "wager:limits"
 """Prefix of the rate limit keys. The library `limits` defines the rest."""
 
 
 def member(key: ModelKey) -> str:
-    """Return the member of CLOSING, RETENTION and SHADOWED for a model."""
+    """Return the member of a list of due models (`service.store.values.Due`) for a model."""
     return f"{key.name}:{key.incarnation}"
 
 
@@ -86,7 +74,7 @@ def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
 
 
 def kept(name: str, incarnation: str) -> str:
-    """Return the key of the list of a model's kept snapshots, a hash: what `service.store.base` says, by id."""
+    """Return the key of the list of a model's kept snapshots, a hash: what `service.store.capabilities` says, by id."""
     return f"wager:{{{name}}}:{incarnation}:kept"
 
 

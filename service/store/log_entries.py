@@ -10,11 +10,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from service.errors import StoreCorruptError
-from service.store.base import ChangeEntry, LogEntry
 from service.store.records.layout import ROUND, digits_of
 from service.store.records.optional_fields import LogRows
 from service.store.records.records import RecordFormat
-from service.store.values import Damage
+from service.store.values import ChangeEntry, Damage, LogEntry
 
 _BLOCK = re.compile(r"[\x21-\x7e]+")
 _MOMENT, _NUMBER = ROUND.place("feedback_at"), ROUND.place("round")

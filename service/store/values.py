@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from service.errors import OpenPredictionsFullError
 from service.prediction_id import PredictionId
 from service.store.records.outcomes import Outcome
+from service.store.stored_models import NO_POLICIES, StoredPolicies
 
 
 class Feedback(NamedTuple):
@@ -154,3 +156,211 @@ def _damage(name: bytes, value: bytes) -> Damage | None:
     if begin == _SNAPSHOT:
         return Damage(1, int(end), entry, reason, True, at)
     return Damage(int(begin), int(end), entry, reason, False, at)
+
+
+class Due(StrEnum):
+    """The lists of models that need background work: keys of sorted sets of `<name>:<incarnation>`.
+
+    The score is a moment, in seconds since the epoch, before which the model needs none. Some of them may be gone.
+    """
+
+    CLOSING = "wager:closing"  # predictions expire
+    RETENTION = "wager:retention"  # rounds become older than `retain_seconds`
+    SHADOWS = "wager:shadowed"  # shadows have rounds to fold
+
+    @property
+    def work(self) -> str:
+        """What is done with these models, for messages."""
+        return {"CLOSING": "closing expired predictions", "RETENTION": "trimming old rounds"}.get(
+            self.name, "folding the shadows"
+        )
+
+
+MOST_SOURCES = 100
+"""Maximum sources per model whose positions are kept: those that were used last."""
+
+
+class ImportBlock(NamedTuple):
+    """Predictions to import together, and their outcomes."""
+
+    id: str
+    record: bytes
+    outcomes: bytes  # for each prediction: the reward as a float64, the encoded truth (every bit 1 if unknown)
+
+
+class ImportPart(NamedTuple):
+    """Consecutive rounds of a source, to append to the log together or not at all."""
+
+    source: str
+    place: int  # the number of rounds before them in the source
+    size: int  # the number of rounds
+    blocks: Sequence[ImportBlock]
+    digest: bytes  # of the history that the records take into account
+
+
+class Imported(NamedTuple):
+    """The result of an import."""
+
+    position: int  # the number of rounds imported from the source so far
+    round_count: int  # total rounds in the log
+    change_count: int  # total changes in the log
+    appended: bool  # whether this call appended the rounds
+
+
+class ImportedSource(NamedTuple):
+    """A source of imported rounds."""
+
+    source: str
+    position: int
+    at: float  # when it was used last, in seconds since the epoch
+
+
+MOST_KEPT = 20
+"""Maximum kept snapshots of a model."""
+
+
+class Snapshot(NamedTuple):
+    """The state after the first rounds and changes of the log, and the statistics of these rounds."""
+
+    round_count: int
+    state: bytes | memoryview
+    last_at: bytes | None = None  # mark of the last entry (`service.store.log_entries`); None if unknown
+    statistics: bytes = b""
+    damage: int = 0  # version of the damage record taken into account
+    change_count: int = 0
+    digest: bytes = b""  # of the history up to these changes
+
+
+class KeptNote(NamedTuple):
+    """What the list of a model's kept snapshots says about one of them."""
+
+    id: str
+    round_count: int
+    change_count: int
+    at: float  # seconds since the epoch
+    by: str | None = None  # the id of the API key
+    note: str = ""
+    bytes: int = 0  # of the state
+    learner: str = ""  # JSON of the learner that the state belongs to; "" for that of the model after `change_count`
+
+
+class Keeping(StrEnum):
+    """What became of a snapshot to keep or to drop."""
+
+    DONE = "done"
+    THERE = "there"  # a snapshot has this id
+    FULL = "full"  # the model has `MOST_KEPT` snapshots
+    STALE = "stale"  # the log, its damage or the history differ from what the caller has seen
+    NEEDED = "needed"  # the log has a change that needs the snapshot
+    ABSENT = "absent"  # no snapshot has this id
+
+
+class Counts(NamedTuple):
+    """What a model has counted in its rounds."""
+
+    correct: int = 0
+    partial: float = 0.0  # sum of the rewards between 0 and 1
+    expired: int = 0
+
+
+class ModelCopy(NamedTuple):
+    """A model to create with the state of another one."""
+
+    definition: str  # JSON, before any change
+    history: tuple[str, ...]  # every change as JSON, oldest first; the last one says where the model comes from
+    summary: str
+    snapshot: Snapshot  # after all of these changes
+    counts: Counts
+    policies: StoredPolicies = NO_POLICIES
+    imports: tuple[ImportedSource, ...] = ()  # where the imports of the rounds in the state are
+
+
+class Closed(NamedTuple):
+    """The result of closing expired predictions of a model."""
+
+    newest_round: int  # the number of the last round appended; 0 if there was none
+    more: bool  # whether expired predictions remain
+
+
+KEPT_FOR_SHADOWS = 100_000
+"""Most rounds that a log keeps for shadows that have not folded them. A shadow that lags more begins again."""
+
+
+class StoredShadow(NamedTuple):
+    """A shadow as stored."""
+
+    name: str
+    id: str  # differs whenever its learner is replaced
+    slot: int  # names the key of its snapshot
+    text: str  # JSON: see `service.shadows.definition`
+    since_rounds: int  # its fold begins after these rounds of the log,
+    since_changes: int  # and after these changes
+    rounds: int | None  # in its snapshot; None without one
+    restarts: int = 0  # how often it had to begin again
+
+    @property
+    def folded(self) -> int:
+        """The number of rounds of the log up to which it has folded, in its snapshot."""
+        return self.since_rounds if self.rounds is None else self.rounds
+
+
+class LogEntry(NamedTuple):
+    """Rounds that one call appended for one block of predictions. The first round of a log has number 1."""
+
+    last_round: int  # number of the last of these rounds
+    block: str
+    payload: bytes  # one or more rounds
+    change_count: int = 0  # changes in the log before these rounds
+
+
+class ChangeEntry(NamedTuple):
+    """A change of the model. It follows the first `round_count` rounds and precedes the others."""
+
+    round_count: int
+    change_count: int  # number of the change. The first change of a log has number 1
+    payload: bytes  # JSON; see `service.models.changes`
+
+
+class Tail(NamedTuple):
+    """Log entries from some round on, oldest first, and the total numbers of rounds and changes in the log."""
+
+    round_count: int
+    entries: list[LogEntry]
+    damage: int = 0  # version of the damage record
+    change_count: int = 0
+    changes: Sequence[ChangeEntry] = ()  # among the entries, oldest first
+    digest: bytes = b""  # of the history up to all changes
+
+
+class Seen(NamedTuple):
+    """Rounds and changes seen, and the maximum number of unseen rounds to return.
+
+    A log that lost its end (a fail-over, a power loss, an old backup) and then continued may have the same number of
+    rounds, but different ones. The mark of the last entry distinguishes the two logs, and the digest their changes.
+    """
+
+    round_count: int
+    limit: int
+    last_at: bytes | None = None  # mark of the last entry (`service.store.log_entries`); None if unknown
+    newer: bool = False  # whether the log may have newer rounds
+    damage: int = 0  # version of the damage record taken into account
+    change_count: int = 0
+    digest: bytes = b""  # of the history up to these changes
+
+
+class Block(NamedTuple):
+    """Predictions stored together: the name of their block and its record."""
+
+    id: str
+    record: bytes
+
+
+Head: TypeAlias = bytes | OpenPredictionsFullError | None
+"""What became of a new block: None if it was stored, else the record already stored under its id, or why not."""
+
+
+class BlockPage(NamedTuple):
+    """Some blocks of a model, in no particular order, and the cursor of the next page; None on the last page."""
+
+    blocks: list[Block]
+    next_cursor: str | None

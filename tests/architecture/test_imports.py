@@ -37,6 +37,7 @@ service.schemas
 service.api.responses service.choice
 service.models
 service.environment service.replicas
+service.background.upkeep
 service.access service.rounds
 service.registry
 service.analytics service.shadows

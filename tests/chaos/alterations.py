@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import httpx2
 import numpy as np
 
-from service.store.base import MOST_KEPT
+from service.store.values import MOST_KEPT
 from tests.chaos.changes import confirm
 from tests.chaos.clients import Clients, connect, post, state_violations
 from tests.chaos.logged import PAGE

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import httpx2
 import numpy as np
 
-from service.store.base import MOST_KEPT
+from service.store.values import MOST_KEPT
 from tests.chaos.changes import confirm
 from tests.chaos.clients import connect, distribution, post, state_violations
 from tests.chaos.logged import Line, read, read_log, record_violations

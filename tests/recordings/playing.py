@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import httpx2
 import numpy as np
 
-from service.background.due_models import Retention
-from service.background.shadow_folds import Shadowing
+from service.background.due_models import retention
+from service.background.shadow_folds import shadow_folds
 from service.environment import Environment
 from service.store.redis.redis_store import RedisStore
 from tests.recordings.exchanges import Recorded, recorded
@@ -97,13 +97,13 @@ class Play:
     async def fold_shadows(self) -> None:
         """Fold the shadows of all models, as workers do each second."""
         self.clock.now += 5.0  # a model rests between two visits
-        await Shadowing(self._environment()).run()
+        await shadow_folds(self._environment()).run()
 
     async def trim(self, name: str) -> None:
         """Write a snapshot of a model, and let the store trim its log, as workers do."""
         sessions = session_cache(self.store, self.clock)
         await sessions.write_snapshot(name)
-        await Retention(self._environment(), sessions).run()
+        await retention(self._environment(), sessions).run()
 
     def _environment(self) -> Environment:
         rng, clock = np.random.default_rng(1), self.clock

@@ -17,11 +17,11 @@ from service.rounds.feedback import feedback_rules
 from service.rounds.sessions import ModelSession
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
-from service.store.base import Block, LogEntry, Store
+from service.store.capabilities import Store
 from service.store.records.layout import ROUND, VERSION
 from service.store.records.new_predictions import NewPredictions
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Feedback
+from service.store.values import Block, Feedback, LogEntry
 from tests.service.sample_models import (
     COMPUTE,
     LABEL_SET,

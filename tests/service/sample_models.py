@@ -20,10 +20,10 @@ from service.models.reading import stored_model
 from service.prediction_id import PredictionId, tokens_of
 from service.rounds.feedback import feedback_rules
 from service.schemas.models import ModelDefinition
-from service.store.base import Block, LogEntry, Store
+from service.store.capabilities import Store
 from service.store.records.new_predictions import NewPredictions
 from service.store.stored_models import ModelKey, digests_of
-from service.store.values import Feedback, FeedbackStatus
+from service.store.values import Block, Feedback, FeedbackStatus, LogEntry
 from tests.service.workers import START
 
 COMPUTE = Compute(2)

@@ -13,7 +13,7 @@ from service.app import create_app
 from service.compute import Compute
 from service.environment import Environment
 from service.settings import Settings
-from service.store.base import Store
+from service.store.capabilities import Store
 from tests.service.problem_laws import check_response
 
 START = 1_800_000_000.0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from service.rounds.sessions import ModelSession
-from service.store.redis.redis_store import _ADD_PREDICTIONS, _CHANGE_MODEL, _PUT, _SAVE, _SAVE_SNAPSHOT
+from service.store.redis.redis_store import _ADD_PREDICTIONS, _CHANGE_MODEL, _PUT_SHADOW, _SAVE_SHADOW, _SAVE_SNAPSHOT
 from tests.simulation.log_rounds import ViolationError
 from tests.simulation.truths import Truths
 from tests.simulation.workers import SimulatedWorker
@@ -12,7 +12,7 @@ from tests.simulation.workers import SimulatedWorker
 _BEFORE_BLOCKS, _BEFORE_RECORDS = 3, 10
 """Keys and arguments of the script that stores predictions before those of its blocks."""
 
-_OF_SHADOWS = {part for script in (_PUT, _SAVE, _CHANGE_MODEL) for part in script}
+_OF_SHADOWS = {part for script in (_PUT_SHADOW, _SAVE_SHADOW, _CHANGE_MODEL) for part in script}
 """The scripts that concern shadows, by their digests and sources."""
 
 

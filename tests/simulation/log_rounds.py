@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import NamedTuple
 
-from service.store.base import ChangeEntry, LogEntry
+from service.store.values import ChangeEntry, LogEntry
 
 Own = tuple[str, int]
 """A prediction of a model: its block and its token."""

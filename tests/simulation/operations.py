@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from service.background.due_models import Closer
+from service.background.due_models import expiry
 from service.choice.requests import PredictionRequest
 from service.errors import FeedbackConflictError, PredictionExpiredError
 from service.prediction_id import PredictionId
@@ -50,7 +50,7 @@ def _give(own: str, *, correct: bool) -> Callable[[Truths, SimulatedWorker], Any
 
 
 async def _close(_: Truths, worker: SimulatedWorker) -> None:
-    await Closer(worker.environment, worker.sessions).run()
+    await expiry(worker.environment, worker.sessions).run()
 
 
 async def _snapshot(_: Truths, worker: SimulatedWorker) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from service.models.changes import FromSnapshot, read_change
 from service.shadows.definition import read_definition
 from service.shadows.replica import ShadowReplica
-from service.store.base import ChangeEntry, LogEntry, Snapshot, StoredShadow, Tail
 from service.store.stored_models import ModelKey
+from service.store.values import ChangeEntry, LogEntry, Snapshot, StoredShadow, Tail
 from tests.simulation.event_loop import run_now
 from tests.simulation.log_rounds import Position, ViolationError, end_of
 from tests.simulation.reference_fold import bits_of

@@ -15,11 +15,11 @@ from service.models.model import Model
 from service.models.policies import closes
 from service.replicas.replica import Replica
 from service.store import keys
-from service.store.base import ChangeEntry, LogEntry
 from service.store.log_entries import mark_of
 from service.store.records.layout import EXPIRED, PENDING, ROUND
 from service.store.redis.entry_codec import decode_entry
 from service.store.stored_models import ModelKey
+from service.store.values import ChangeEntry, LogEntry
 from tests.simulation.event_loop import run_now
 from tests.simulation.log_rounds import Own, Position, Round, Stored, ViolationError, end_of, split
 from tests.simulation.redis_server import RedisServer

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 from service.models.model import Model
 from service.models.reading import stored_model
 from service.store import keys
-from service.store.base import ChangeEntry, LogEntry, Snapshot, Tail
 from service.store.connections.addresses import Kind
 from service.store.connections.connections import Primary
 from service.store.redis.model_hash import read_model
 from service.store.stored_models import ModelKey, digest_at
-from service.store.values import DamageRecord
+from service.store.values import ChangeEntry, DamageRecord, LogEntry, Snapshot, Tail
 from tests.simulation.network import converted
 from tests.simulation.redis_server import RedisServer
 from tests.simulation.workers import SimulatedStore

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from service.background.due_models import Closer, Retention
-from service.background.shadow_folds import Shadowing
+from service.background.due_models import expiry, retention
+from service.background.shadow_folds import shadow_folds
 from service.compute import Compute
 from service.environment import Environment
 from service.lifecycle.copying import Copying
@@ -122,9 +122,9 @@ class SimulatedWorker:
         environment, sessions = self.environment, self.sessions
         visits: list[Callable[[], Awaitable[None]]] = [
             sessions.maintain,
-            Closer(environment, sessions).run,
-            Retention(environment, sessions).run,
-            Shadowing(environment).run,
+            expiry(environment, sessions).run,
+            retention(environment, sessions).run,
+            shadow_folds(environment).run,
         ]
         for visit in visits:
             self.loop.spawn(_each_second(visit, self.rng.random()))

@@ -11,7 +11,7 @@ from service.errors import StoppingError
 from service.observability.http_metrics import MEDIA_TYPE, WorkerMetrics
 from service.observability.model_metrics import ModelMetrics
 from service.schemas.reports import Health, Readiness
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.values import StoreReadiness
 
 _MOST_NAMES = 10

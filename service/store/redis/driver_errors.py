@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from inspect import iscoroutinefunction
+from typing import Any, TypeVar
 
 from redis import exceptions
 
 from service.errors import StoreCorruptError, StoreError, StoreFullError, StoreUnavailableError
 from service.store.connections.readiness import OF_A_CLUSTER
 
-_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _NO_WRITES = ("NOREPLICAS", "READONLY")
@@ -25,11 +25,17 @@ _IN_A_SCRIPT = re.compile(r",? ?script: \w+, on @?user_script:\d+\.?|@?user_scri
 """Where in a script a server raised an error."""
 
 
-def translating_errors(method: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """Wrap a method so that it raises the service's errors instead of the driver's."""
+def translating_errors(cls: type[_T]) -> type[_T]:
+    """Let the public coroutines of a class raise the service's errors instead of the driver's."""
+    for name, method in list(vars(cls).items()):
+        if iscoroutinefunction(method) and not name.startswith("_"):
+            setattr(cls, name, _translating(method))
+    return cls
 
+
+def _translating(method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
     @wraps(method)
-    async def translated(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+    async def translated(*args: Any, **kwargs: Any) -> Any:
         try:
             return await method(*args, **kwargs)
         except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:

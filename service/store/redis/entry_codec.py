@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from service.errors import NewerVersionError
-from service.store.base import ChangeEntry, LogEntry, Tail
 from service.store.records import layout
+from service.store.values import ChangeEntry, LogEntry, Tail
 
 CHANGE_VERSION = 1
 """Version of the format of changes."""

@@ -8,12 +8,12 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from service.store.access_tables import ApiKeyTable, KeyTable, RateLimits, RequestCounter
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 
-_UNTRACED = {"claim_due"}
+_UNTRACED = {"claim"}
 """Every worker calls it each second, for no request."""
 
 _tracer = trace.get_tracer("wager.store")

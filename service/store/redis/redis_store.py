@@ -7,9 +7,8 @@ idempotent.
 
 import asyncio
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from redis import exceptions
 
@@ -26,25 +25,7 @@ from service.errors import (
 )
 from service.prediction_id import PredictionId
 from service.store import keys
-from service.store.base import (
-    KEPT_FOR_SHADOWS,
-    MOST_KEPT,
-    MOST_SOURCES,
-    Block,
-    BlockPage,
-    Closed,
-    Head,
-    Imported,
-    ImportedSource,
-    ImportPart,
-    Keeping,
-    KeptNote,
-    ModelCopy,
-    Seen,
-    Snapshot,
-    StoredShadow,
-    Tail,
-)
+from service.store.capabilities import Store
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.connections.connections import Confirmed, Connection, connect
 from service.store.connections.readiness import read_readiness
@@ -68,61 +49,213 @@ from service.store.stored_models import (
     digests_of,
 )
 from service.store.values import (
+    KEPT_FOR_SHADOWS,
+    MOST_KEPT,
+    MOST_SOURCES,
+    Block,
+    BlockPage,
+    Closed,
     Damage,
     DamagedSnapshotError,
     DamageRecord,
+    Due,
     Feedback,
     FeedbackResult,
     FeedbackRules,
     FeedbackStatus,
+    Head,
+    Imported,
+    ImportedSource,
+    ImportPart,
+    Keeping,
+    KeptNote,
+    ModelCopy,
     ModelStats,
     PublishedStatistics,
+    Seen,
+    Snapshot,
+    StoredShadow,
     StoreLoad,
     StoreReadiness,
+    Tail,
     decode_damage,
 )
 
+_SNAPSHOT_IS_AHEAD = -1
+_SCAN_COUNT = 1000
+_ENTRIES_AT_ONCE = 2048
+"""Maximum log entries to trim per call, in about a millisecond."""
+_NOT_KEPT = 2
+_OTHERS_KEPT = 3
+_PART_BYTES = 2**20
+"""Bytes per part of a snapshot. The store accepts a part in one or two milliseconds."""
+_UNFINISHED_SECONDS = 3600
+"""Time to live of the parts of an unfinished snapshot."""
+_BULK_PATIENCE = 30
+"""Factor by which the timeout for snapshots exceeds that for other replies. A snapshot may have many megabytes."""
+_FULL = "the open predictions of model {0!r} would have more than {1:,} bytes; send feedback, or wait until some expire"
+
 _ENLIST = script("enlist")
-
-
-class Commands(ABC):
-    """Sends commands and scripts. `service.store.redis.redis_store.RedisStore` joins all groups."""
-
-    _connection: Connection
-    _bulk: Connection  # for large values
-    _confirmed: Confirmed  # waits for replicas
-
-    @abstractmethod
-    def _call(self, *command: Any, connection: Connection | Confirmed | None = None) -> Awaitable[Any]:
-        """Send one command."""
-
-    @abstractmethod
-    async def _run(
-        self,
-        script: Script,
-        named: Sequence[str],
-        args: Sequence[Any],
-        connection: Connection | Confirmed | None = None,
-    ) -> Any:
-        """Run a script on some keys."""
-
-    async def _enlist(self, listed: str, *args: Any) -> None:
-        """Change a list of models like ZADD, also beyond the store's memory limit."""
-        await self._run(_ENLIST, [listed], args)
-
-
 _ACTIVATE = record_script("counts", "book_open", "blocks", "activate")
 _CLOSE_EXPIRED = record_script("counts", "book_open", "blocks", "close_expired")
 _CLAIM_DUE = script("claim_due")
 _PUT_OFF = script("put_off")
+_RECORD_DAMAGE = script("snapshot_there", "record_damage")
+_MARK_SNAPSHOT = script("snapshot_there", "mark_snapshot")
+_IMPORT_ROUNDS = record_script("counts", "book_open", "blocks", "import_rounds")
+_FORGET_OLD = record_script("read_entries", "snapshot_there", "forget_old")
+_CREATE_MODEL = script("create_model")
+_LIST_MODEL = script("list_model")
+_KEEP_SUMMARY = script("keep_summary")
+_CHANGE_MODEL = script("counts", "change_model")
+_DELETE_MODEL = script("delete_model")
+_PUT_SHADOW = record_script("read_entries", "log_begin", "put_shadow")
+_DROP_SHADOW = script("drop_shadow")
+_SAVE_SHADOW = record_script("read_entries", "snapshot_there", "save_shadow")
+_RESTART_SHADOW = record_script("read_entries", "log_begin", "restart_shadow")
+_HOLD_ROUNDS = script("hold_rounds")
+_WRITE_PART = script("write_part")
+_SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "shadow_rounds", "save_snapshot")
+_KEEP_SNAPSHOT = record_script("read_entries", "keep_snapshot")
+_DROP_KEPT = script("drop_kept")
+_CREATE_COPY = script("create_copy")
+_ADD_PREDICTIONS = record_script(
+    "book_open", "add_predictions", "counts", "open_bytes", "read_entries", "add_predictions_late"
+)
+_ADD_FEEDBACK = record_script("counts", "book_open", "blocks", "add_feedback")
+_READ_TAIL = record_script("read_entries", "read_tail")
+_PUBLISH_STATISTICS = script("counts", "open_bytes", "publish_statistics")
 
 
-class ClosingCommands(Commands):
-    """The methods of `service.store.redis.redis_store.RedisStore` that activate and close predictions."""
+@translating_errors
+class RedisStore(Store):
+    """Implements `Store` for a server, a cluster, or servers watched by Sentinels, as the URL says.
 
-    @translating_errors
+    Args:
+        url: as for `service.store.connections.addresses.parse_store_url`.
+        timeout: seconds to wait for a connection, and for each reply.
+        tls: files for TLS, if the URL selects it.
+        replicas: number of replicas that must have a feedback before it is acknowledged.
+        max_open_bytes: maximum bytes of the open predictions of a model; 0 for any.
+    """
+
+    def __init__(
+        self, url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0, max_open_bytes: int = 0
+    ) -> None:
+        self._connection = connect(url, timeout, tls)
+        self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
+        self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
+        self._max_open_bytes = int(max_open_bytes)  # the driver refuses subclasses
+
+    async def create_model(
+        self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
+    ) -> bool:
+        # List the name before and after: an earlier model with this name may be deleted in between.
+        await self._call("ZADD", keys.MODELS, 0, key.name)
+        digest = digests_of([definition])
+        args = (key.incarnation, definition, repr(now), digest, summary, policies.closing, policies.retention)
+        created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
+        if created:
+            await self._call("ZADD", keys.MODELS, 0, key.name)
+            await self._watch_policies(key, policies)
+        return created
+
+    async def create_copy(self, key: ModelKey, copy: ModelCopy, now: float) -> bool:
+        snapshot, policies = copy.snapshot, copy.policies
+        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
+        coming = keys.coming_snapshot(*key, check)
+        parts = await self._write_parts(coming, snapshot.state)
+        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.imports(*key)]
+        args = [
+            *(key.incarnation, copy.definition, repr(now), copy.summary, policies.closing, policies.retention),
+            *("".join(f"{line}\n" for line in copy.history), snapshot.round_count, snapshot.change_count),
+            *(copy.counts.correct, repr(copy.counts.partial), copy.counts.expired, CHANGE_VERSION, copy.history[-1]),
+            *(SNAPSHOT_VERSION, parts, snapshot.statistics, check),
+            *(digests_of((copy.definition, *copy.history)), snapshot.digest),
+            *(part for each in copy.imports for part in (each.source, f"{each.position} {each.at!r}")),
+        ]
+        await self._call("ZADD", keys.MODELS, 0, key.name)  # before and after, as in `create_model`
+        created = await self._run(_CREATE_COPY, named, args, self._bulk)
+        if created < 0:
+            raise StoreUnavailableError("the state of the new model was lost before it was complete; try again")
+        if created:
+            await self._call("ZADD", keys.MODELS, 0, key.name)
+            await self._watch_policies(key, policies)
+        return bool(created)
+
+    async def get_model(self, name: str) -> StoredModel | None:
+        return read_model(name, await self._call("HGETALL", keys.model(name)))
+
+    async def list_models(self, after: str, limit: int) -> ModelPage:
+        start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
+        raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
+        names = [name.decode(errors=NAME_ERRORS) for name in raw]
+        found = await asyncio.gather(*(self._list_entry(name) for name in names))
+        cursor = names[-1] if len(names) == limit else None
+        return ModelPage([model for model in found if model is not None], cursor)
+
+    async def list_model(self, name: str) -> ListedModel | None:
+        return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
+
+    async def list_names(self, limit: int) -> list[str]:
+        names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
+        return [name.decode() for name in names if name.isascii()]
+
+    async def keep_summary(self, key: ModelKey, summary: str) -> bool:
+        return bool(await self._run(_KEEP_SUMMARY, [keys.model(key.name)], (key.incarnation, summary)))
+
+    async def change_model(
+        self, key: ModelKey, digest: bytes, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
+    ) -> bool:
+        after = digest_after(digest, change.encode())
+        args = (key.incarnation, digest, after, CHANGE_VERSION, change, summary, *policies)
+        reply = await self._run(_CHANGE_MODEL, [keys.model(key.name), keys.log(*key), keys.kept(*key)], args)
+        if _unless_gone(key, reply) == _NOT_KEPT:
+            raise SnapshotNotFoundError("the model does not have this snapshot", "snapshot")
+        if reply:
+            await self._watch_policies(key, policies)
+        return bool(reply)
+
+    async def delete_model(self, name: str) -> bool:
+        own = await self._incarnation(name) or b""
+        deleted = await self._delete(name, own)
+        await self._call("ZREM", keys.MODELS, name)
+        await self._call("ZREM", keys.DAMAGED, name)
+        for due in (Due.CLOSING, Due.SHADOWS):
+            await self.unwatch(due, ModelKey(name, own.decode(errors="replace")))
+        if await self._incarnation(name) is not None:  # a new model has taken the name
+            await self._call("ZADD", keys.MODELS, 0, name)
+        return deleted
+
+    async def add_predictions(
+        self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
+    ) -> list[Head] | Tail:
+        named = [*keys.of_blocks(*key), *[keys.block(*key, id_) for id_, _ in blocks]]
+        rounds, limit, last_at, newer, damage, changes, digest = seen or Seen(-1, 0)
+        kept, most = round(keep_seconds * 1000), self._max_open_bytes
+        args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, kept, most, digest]
+        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *[record for _, record in blocks]])
+        total, items, *version = _unless_gone(key, reply)
+        if total is not None:
+            return decode_tail(total, items, *version)
+        return [OpenPredictionsFullError(_FULL.format(key.name, most)) if head == 1 else head for head in items]
+
+    async def add_feedback(
+        self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
+    ) -> list[FeedbackResult]:
+        order, encoded = feedback_codec.by_block(feedback)
+        late, needed, *history = rules
+        fixed = [key.incarnation, repr(now), int(late), int(needed), *history]
+        named = [*keys.of_blocks(*key), *[keys.block(*key, block) for block in encoded]]
+        parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
+        reply = await self._run(_ADD_FEEDBACK, named, [*fixed, *parts], self._confirmed)
+        if reply == 0:
+            raise OtherHistoryError(f"the store has lost changes of model {key.name!r}; try again")
+        replies: list[tuple[bytes, bytes]] = _unless_gone(key, reply)
+        results = {block: decode_results(*each) for block, each in zip(encoded, replies, strict=True)}
+        return feedback_codec.in_order(order, results)
+
     async def activate(self, prediction: PredictionId, incarnation: str, now: float) -> FeedbackStatus:
-        """See `Store.activate`."""
         name, block, token = prediction
         named = [*keys.of_blocks(name, incarnation), keys.block(name, incarnation, block)]
         args = [incarnation, repr(now), encoded_token(token)]
@@ -131,26 +264,7 @@ class ClosingCommands(Commands):
             raise ModelNotFoundError(f"there is no model {name!r}", "prediction_id")
         return activation_status(letter)
 
-    @translating_errors
-    async def watch_closing(self, models: Sequence[ModelKey]) -> None:
-        """See `Store.watch_closing`."""
-        if models:
-            await self._enlist(keys.CLOSING, "NX", *(part for key in models for part in (0, keys.member(key))))
-
-    @translating_errors
-    async def unwatch_closing(self, key: ModelKey) -> None:
-        """Undo `watch_closing` for one model."""
-        await self._call("ZREM", keys.CLOSING, keys.member(key))
-
-    @translating_errors
-    async def claim_due(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:
-        """See `Store.claim_due`."""
-        members = await self._run(_CLAIM_DUE, [keys.CLOSING], [repr(offset), limit, repr(seconds)])
-        return [keys.of_member(member) for member in members]
-
-    @translating_errors
     async def close_expired(self, key: ModelKey, offset: float, most_blocks: int) -> Closed:
-        """See `Store.close_expired`."""
         upcoming, newest, due = b"", 0, list[bytes]()
         for _ in range(2):  # the first call names the blocks
             named = [*keys.of_blocks(*key), *(keys.block(*key, block.decode()) for block in due)]
@@ -163,71 +277,18 @@ class ClosingCommands(Commands):
                 break
         # Any moment that a call returns stays valid: predictions made since expire at least one window later.
         if reply is None or not upcoming:
-            await self.unwatch_closing(key)
+            await self.unwatch(Due.CLOSING, key)
         elif due:  # it queues again after the other models that are due
-            await self.put_off_closing(key, offset, 0.0)
+            await self.put_off(Due.CLOSING, key, offset, 0.0)
         else:
-            await self._enlist(keys.CLOSING, "XX", upcoming, keys.member(key))
+            await self._enlist(Due.CLOSING, "XX", upcoming, keys.member(key))
         return Closed(newest, bool(due))
 
-    @translating_errors
-    async def put_off_closing(self, key: ModelKey, offset: float, seconds: float) -> None:
-        """See `Store.put_off_closing`."""
-        await self._run(_PUT_OFF, [keys.CLOSING], [keys.member(key), repr(offset), repr(seconds)])
-
-
-_RECORD_DAMAGE = script("snapshot_there", "record_damage")
-_MARK_SNAPSHOT = script("snapshot_there", "mark_snapshot")
-
-_SNAPSHOT_IS_AHEAD = -1
-_SCAN_COUNT = 1000
-
-
-class DamageCommands(Commands):
-    """The methods of `service.store.redis.redis_store.RedisStore` that concern damage."""
-
-    @translating_errors
-    async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:
-        """See `Store.record_damage`."""
-        ranges = [part for each in found for part in (each.first, each.last, each.entry, each.reason)]
-        return await self._record(_RECORD_DAMAGE, key, ranges) != _SNAPSHOT_IS_AHEAD
-
-    @translating_errors
-    async def mark_snapshot(self, key: ModelKey, rounds: int, reason: str) -> None:
-        """See `Store.mark_snapshot`."""
-        await self._record(_MARK_SNAPSHOT, key, [rounds, reason])
-
-    async def _record(self, script: Script, key: ModelKey, args: Sequence[Any]) -> int:
-        named = [keys.model(key.name), keys.snapshot(*key), keys.damage(*key)]
-        reply = await self._run(script, named, [key.incarnation, *args])
-        if reply is not None:
-            await self._enlist(keys.DAMAGED, 0, key.name)
-        if await self._call("HGET", keys.model(key.name), "incarnation") != key.incarnation.encode():
-            await self._call("ZREM", keys.DAMAGED, key.name)
-            raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
-        return int(reply)
-
-    @translating_errors
-    async def read_damage(self, key: ModelKey) -> DamageRecord:
-        """See `Store.read_damage`."""
-        # Read the version first: damage recorded between the two reads then causes another read.
-        version = await self._call("HGET", keys.model(key.name), "damage")
-        return DamageRecord(int(version or 0), decode_damage(await self._call("HGETALL", keys.damage(*key))))
-
-    @translating_errors
-    async def list_damaged(self, limit: int) -> list[str]:
-        """See `Store.list_damaged`."""
-        names = await self._call("ZRANGE", keys.DAMAGED, "-", "+", "BYLEX", "LIMIT", 0, limit)
-        return [name.decode() for name in names]
-
-    @translating_errors
     async def read_block(self, key: ModelKey, id_: str) -> bytes | None:
-        """See `Store.read_block`."""
         return await self._get(keys.block(*key, id_).encode())
 
-    @translating_errors
     async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
-        """See `Store.scan_blocks`. A cursor is the number of a server, a dot, and the cursor of that server."""
+        """Scan one page. A cursor is the number of a server, a dot, and the cursor of that server."""
         prefix, servers = keys.block(*key, ""), list(await self._connection.primaries())
         number, _, place = (cursor or "0.0").partition(".")
         if int(number) >= len(servers):  # there are fewer servers than before
@@ -237,6 +298,235 @@ class DamageCommands(Commands):
         if following:
             return BlockPage(blocks, f"{number}.{following}")
         return BlockPage(blocks, f"{int(number) + 1}.0" if int(number) + 1 < len(servers) else None)
+
+    async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
+        reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after, limit])
+        return decode_tail(*_unless_gone(key, reply))
+
+    async def import_rounds(self, key: ModelKey, part: ImportPart, now: float) -> Imported:
+        named = [*keys.of_blocks(*key), keys.imports(*key)]
+        args = [key.incarnation, repr(now), part.digest, part.source, part.place, part.size, MOST_SOURCES]
+        reply = await self._run(
+            _IMPORT_ROUNDS, named, [*args, *(each for block in part.blocks for each in block)], self._confirmed
+        )
+        if reply is None:
+            raise ModelNotFoundError(f"there is no model {key.name!r}", "name")
+        position, rounds, changes, appended = reply
+        return Imported(int(position), int(rounds), int(changes), bool(appended))
+
+    async def read_imports(self, key: ModelKey) -> list[ImportedSource]:
+        fields: dict[bytes, bytes] = await self._call("HGETALL", keys.imports(*key))
+        found = [_source(name, value) for name, value in fields.items()]
+        return sorted(found, key=lambda each: (-each.at, each.source))
+
+    async def forget_old(self, key: ModelKey, offset: float) -> bool:
+        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), keys.shadows(*key)]
+        reply = await self._run(_FORGET_OLD, named, [key.incarnation, repr(offset), _ENTRIES_AT_ONCE])
+        if reply is None:
+            await self.unwatch(Due.RETENTION, key)
+            return False
+        upcoming, waits = reply
+        await self._enlist(Due.RETENTION, "XX", upcoming, keys.member(key))
+        return bool(waits)
+
+    async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
+        return await self._load(keys.snapshot(*key))
+
+    async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
+        # The temporary key is named by its content, so two workers can write the same snapshot concurrently.
+        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
+        coming = keys.coming_snapshot(*key, check)
+        parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # the log is trimmed by snapshots
+        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.shadows(*key)]
+        args = [
+            *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
+            *(parts, retain_rounds, snapshot.statistics, snapshot.damage, check, KEPT_FOR_SHADOWS, snapshot.digest),
+        ]
+        return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, self._bulk)))
+
+    async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
+        named = [keys.model(key.name), keys.statistics(*key)]
+        return int(_unless_gone(key, await self._run(_PUBLISH_STATISTICS, named, [key.incarnation, *published])))
+
+    async def keep_snapshot(self, key: ModelKey, note: KeptNote, snapshot: Snapshot) -> Keeping:
+        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
+        coming = keys.coming_kept(*key, note.id, check)
+        parts = await self._write_parts(coming, snapshot.state)
+        kept, list_ = keys.kept_snapshot(*key, note.id), keys.kept(*key)
+        named = [keys.model(key.name), keys.log(*key), list_, coming, kept]
+        args = [
+            *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
+            *(parts, snapshot.statistics, snapshot.damage, check, note.id, _encoded(note), MOST_KEPT, snapshot.digest),
+        ]
+        return Keeping(_unless_gone(key, await self._run(_KEEP_SNAPSHOT, named, args, self._bulk)).decode())
+
+    async def list_kept(self, key: ModelKey) -> Sequence[KeptNote]:
+        found = await self._call("HGETALL", keys.kept(*key))
+        return sorted((_decoded(key, id_, text) for id_, text in found.items()), key=lambda note: (note.at, note.id))
+
+    async def load_kept(self, key: ModelKey, id_: str) -> Snapshot | None:
+        return await self._load(keys.kept_snapshot(*key, id_))
+
+    async def drop_kept(self, key: ModelKey, id_: str, digest: bytes, needed_by: int) -> Keeping:
+        named = [keys.model(key.name), keys.log(*key), keys.kept(*key), keys.kept_snapshot(*key, id_)]
+        reply = await self._run(_DROP_KEPT, named, [key.incarnation, id_, digest, needed_by])
+        return Keeping(_unless_gone(key, reply).decode())
+
+    async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:
+        ranges = [part for each in found for part in (each.first, each.last, each.entry, each.reason)]
+        return await self._record(_RECORD_DAMAGE, key, ranges) != _SNAPSHOT_IS_AHEAD
+
+    async def mark_snapshot(self, key: ModelKey, rounds: int, reason: str) -> None:
+        await self._record(_MARK_SNAPSHOT, key, [rounds, reason])
+
+    async def read_damage(self, key: ModelKey) -> DamageRecord:
+        # Read the version first: damage recorded between the two reads then causes another read.
+        version = await self._call("HGET", keys.model(key.name), "damage")
+        return DamageRecord(int(version or 0), decode_damage(await self._call("HGETALL", keys.damage(*key))))
+
+    async def list_damaged(self, limit: int) -> list[str]:
+        names = await self._call("ZRANGE", keys.DAMAGED, "-", "+", "BYLEX", "LIMIT", 0, limit)
+        return [name.decode() for name in names]
+
+    async def put_shadow(self, key: ModelKey, name: str, id_: str, text: str) -> bool:
+        named = [keys.model(key.name), keys.log(*key), *keys.of_shadows(*key)]
+        put = bool(_unless_gone(key, await self._run(_PUT_SHADOW, named, [key.incarnation, name, id_, text])))
+        await self._call("ZADD", Due.SHADOWS, "LT", 0, keys.member(key))
+        return put
+
+    async def read_shadows(self, key: ModelKey) -> list[StoredShadow]:
+        fields = await self._call("HGETALL", keys.shadows(*key))
+        names = sorted(field for field in fields if b":" not in field)
+        return [_shadow(key, name, fields) for name in names]
+
+    async def drop_shadow(self, key: ModelKey, name: str) -> bool:
+        named = [keys.model(key.name), *keys.of_shadows(*key)]
+        return bool(_unless_gone(key, await self._run(_DROP_SHADOW, named, [key.incarnation, name])))
+
+    async def load_shadow(self, key: ModelKey, shadow: StoredShadow) -> Snapshot | None:
+        return await self._load(keys.shadow(*key, shadow.slot))
+
+    async def read_comparison(self, key: ModelKey, shadow: StoredShadow) -> bytes:
+        return await self._call("HGET", keys.shadow(*key, shadow.slot), "tally") or b""
+
+    async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: Snapshot) -> int | None:
+        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
+        coming = keys.coming_snapshot(*key, f"{shadow.id}:{check}")
+        parts = await self._write_parts(coming, snapshot.state)
+        named = [
+            *(keys.model(key.name), keys.log(*key), keys.shadows(*key)),
+            *(keys.shadow(*key, shadow.slot), coming),
+        ]
+        args = [
+            *(key.incarnation, shadow.name, shadow.id, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count),
+            *(snapshot.last_at or b"", parts, snapshot.statistics, snapshot.damage, check, snapshot.digest),
+        ]
+        stored = int(_unless_gone(key, await self._run(_SAVE_SHADOW, named, args, self._bulk)))
+        return None if stored < 0 else stored
+
+    async def hold_rounds(self, key: ModelKey, rounds: int, change_count: int) -> None:
+        named = [keys.model(key.name), keys.shadows(*key)]
+        _unless_gone(key, await self._run(_HOLD_ROUNDS, named, [key.incarnation, f"{rounds}-0", change_count]))
+
+    async def restart_shadow(self, key: ModelKey, shadow: StoredShadow) -> None:
+        named = [keys.model(key.name), keys.log(*key), keys.shadows(*key), keys.shadow(*key, shadow.slot)]
+        since = f"{shadow.since_rounds}-{shadow.since_changes}"
+        in_snapshot = "" if shadow.rounds is None else shadow.rounds
+        args = [key.incarnation, shadow.name, shadow.id, since, in_snapshot]
+        _unless_gone(key, await self._run(_RESTART_SHADOW, named, args))
+
+    async def watch(self, due: Due, models: Sequence[ModelKey]) -> None:
+        if models:
+            await self._enlist(due, "NX", *(word for key in models for word in (0, keys.member(key))))
+
+    async def unwatch(self, due: Due, key: ModelKey) -> None:
+        await self._call("ZREM", due, keys.member(key))
+
+    async def claim(self, due: Due, offset: float, limit: int, seconds: float) -> list[ModelKey]:
+        members = await self._run(_CLAIM_DUE, [due], [repr(offset), limit, repr(seconds)])
+        return [keys.of_member(member) for member in members]
+
+    async def put_off(self, due: Due, key: ModelKey, offset: float, seconds: float) -> None:
+        await self._run(_PUT_OFF, [due], [keys.member(key), repr(offset), repr(seconds)])
+
+    async def _enlist(self, due: Due, *args: Any) -> None:
+        """Change a list of due models like ZADD, also beyond the store's memory limit."""
+        await self._run(_ENLIST, [due], args)
+
+    async def read_model_stats(self, name: str) -> ModelStats | None:
+        return await read_model_stats(self._call, name)
+
+    async def read_load(self) -> StoreLoad:
+        return await read_load([server.call for server in await self._connection.primaries()], self._call)
+
+    async def check(self) -> StoreReadiness:
+        servers = await self._connection.primaries()
+        try:
+            readiness = await read_readiness(servers, self._connection.kind, self._confirmed.way)
+        except exceptions.ResponseError as error:
+            if isinstance(refusal := translated_error(error), StoreFullError):
+                raise StoreUnavailableError(refusal.detail) from error
+            raise
+        return self._confirmed.promised(readiness)
+
+    async def command(self, *words: Any) -> Any:
+        """Run one command for tables other than models, such as `service.store.access_tables`."""
+        return await self._call(*words)
+
+    async def close(self) -> None:
+        await self._connection.close()
+        await self._bulk.close()
+
+    async def _list_entry(self, name: str) -> ListedModel | UnreadModel | None:
+        if not name.isascii():
+            return None  # not a valid model name: no request can refer to it
+        try:
+            return await self.list_model(name)
+        except StoreError as error:
+            return UnreadModel(name, error)
+
+    async def _watch_policies(self, key: ModelKey, policies: StoredPolicies) -> None:
+        """List a model among those that the store visits; it is due at once, as its window may be shorter now."""
+        for due, wanted in ((Due.CLOSING, policies.closing), (Due.RETENTION, policies.retention)):
+            if wanted:
+                await self._enlist(due, "LT", 0, keys.member(key))
+
+    async def _delete(self, name: str, own: bytes) -> bool:
+        """Delete the lasting keys of an incarnation, and its kept snapshots; read these again if there are others."""
+        incarnation, reply = own.decode(errors="replace"), _OTHERS_KEPT
+        while reply == _OTHERS_KEPT:
+            ids = await self._kept_ids(ModelKey(name, incarnation))
+            kept = [keys.kept_snapshot(name, incarnation, id_) for id_ in ids]
+            reply = await self._run(_DELETE_MODEL, [*keys.lasting(name, incarnation), *kept], [own, *ids])
+        return bool(reply)
+
+    async def _kept_ids(self, key: ModelKey) -> list[str]:
+        try:
+            return [id_.decode(errors="replace") for id_ in await self._call("HKEYS", keys.kept(*key))]
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            return []
+
+    async def _incarnation(self, name: str) -> bytes | None:
+        """Return the incarnation under a name; None if there is none, or the key does not hold a model."""
+        try:
+            found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            return None
+        return found
+
+    async def _record(self, script: Script, key: ModelKey, args: Sequence[Any]) -> int:
+        named = [keys.model(key.name), keys.snapshot(*key), keys.damage(*key)]
+        reply = await self._run(script, named, [key.incarnation, *args])
+        if reply is not None:
+            await self._run(_ENLIST, [keys.DAMAGED], [0, key.name])
+        if await self._call("HGET", keys.model(key.name), "incarnation") != key.incarnation.encode():
+            await self._call("ZREM", keys.DAMAGED, key.name)
+            raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
+        return int(reply)
 
     async def _scan(self, server: Any, cursor: int, pattern: str) -> tuple[int, list[tuple[str, bytes]]]:
         """Return the next cursor, 0 after the last page, and a page of keys with their values."""
@@ -256,60 +546,42 @@ class DamageCommands(Commands):
             return b""
         return record
 
+    async def _write_parts(self, coming: str, state: bytes | memoryview, *, beyond_limit: bool = False) -> int:
+        """Write a state to a temporary key in parts, because one command with a large state would block the store."""
+        starts = range(0, max(len(state), 1), _PART_BYTES)
+        for number, start in enumerate(starts):
+            field, part = f"{number:06d}", state[start : start + _PART_BYTES]
+            if beyond_limit:
+                await self._run(_WRITE_PART, [coming], [field, part, _UNFINISHED_SECONDS], self._bulk)
+            else:
+                await self._call("HSET", coming, field, part, connection=self._bulk)
+                await self._call("EXPIRE", coming, _UNFINISHED_SECONDS, connection=self._bulk)
+        return len(starts)
 
-_IMPORT_ROUNDS = record_script("counts", "book_open", "blocks", "import_rounds")
-_FORGET_OLD = record_script("read_entries", "snapshot_there", "forget_old")
+    async def _load(self, name: str) -> Snapshot | None:
+        try:
+            fields = await self._call("HGETALL", name, connection=self._bulk)
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            raise DamagedSnapshotError("its key holds another type of value") from error
+        return await read_snapshot(fields) if fields else None
 
-_ENTRIES_AT_ONCE = 2048
-"""Maximum log entries to trim per call, in about a millisecond."""
+    async def _run(
+        self,
+        script: Script,
+        named: Sequence[str],
+        args: Sequence[Any],
+        connection: Connection | Confirmed | None = None,
+    ) -> Any:
+        call = (connection or self._connection).call
+        try:
+            return await call("EVALSHA", script.sha, len(named), *named, *args)
+        except exceptions.NoScriptError:
+            return await call("EVAL", script.source, len(named), *named, *args)
 
-
-class LogCommands(Commands):
-    """The methods of `service.store.redis.redis_store.RedisStore` that import rounds, and trim old ones."""
-
-    @translating_errors
-    async def import_rounds(self, key: ModelKey, part: ImportPart, now: float) -> Imported:
-        """See `Store.import_rounds`."""
-        named = [*keys.of_blocks(*key), keys.imports(*key)]
-        args = [key.incarnation, repr(now), part.digest, part.source, part.place, part.size, MOST_SOURCES]
-        reply = await self._run(
-            _IMPORT_ROUNDS, named, [*args, *(each for block in part.blocks for each in block)], self._confirmed
-        )
-        if reply is None:
-            raise ModelNotFoundError(f"there is no model {key.name!r}", "name")
-        position, rounds, changes, appended = reply
-        return Imported(int(position), int(rounds), int(changes), bool(appended))
-
-    @translating_errors
-    async def read_imports(self, key: ModelKey) -> list[ImportedSource]:
-        """See `Store.read_imports`."""
-        fields: dict[bytes, bytes] = await self._call("HGETALL", keys.imports(*key))
-        found = [_source(name, value) for name, value in fields.items()]
-        return sorted(found, key=lambda each: (-each.at, each.source))
-
-    @translating_errors
-    async def watch_retention(self, models: Sequence[ModelKey]) -> None:
-        """See `Store.watch_retention`."""
-        if models:
-            await self._enlist(keys.RETENTION, "NX", *(part for key in models for part in (0, keys.member(key))))
-
-    @translating_errors
-    async def claim_old(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:
-        """See `Store.claim_old`."""
-        members = await self._run(_CLAIM_DUE, [keys.RETENTION], [repr(offset), limit, repr(seconds)])
-        return [keys.of_member(member) for member in members]
-
-    @translating_errors
-    async def forget_old(self, key: ModelKey, offset: float) -> bool:
-        """See `Store.forget_old`."""
-        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), keys.shadows(*key)]
-        reply = await self._run(_FORGET_OLD, named, [key.incarnation, repr(offset), _ENTRIES_AT_ONCE])
-        if reply is None:
-            await self._call("ZREM", keys.RETENTION, keys.member(key))
-            return False
-        upcoming, waits = reply
-        await self._enlist(keys.RETENTION, "XX", upcoming, keys.member(key))
-        return bool(waits)
+    def _call(self, *command: Any, connection: Connection | Confirmed | None = None) -> Awaitable[Any]:
+        return (connection or self._connection).call(*command)
 
 
 def _source(name: bytes, value: bytes) -> ImportedSource:
@@ -317,238 +589,6 @@ def _source(name: bytes, value: bytes) -> ImportedSource:
     if not position.isdigit():
         raise StoreCorruptError(f"the position of the import {name.decode(errors='replace')!r} is damaged")
     return ImportedSource(name.decode(), int(position), float(at))
-
-
-_CREATE_MODEL = script("create_model")
-_LIST_MODEL = script("list_model")
-_KEEP_SUMMARY = script("keep_summary")
-_CHANGE_MODEL = script("counts", "change_model")
-_DELETE_MODEL = script("delete_model")
-
-_NOT_KEPT = 2
-_OTHERS_KEPT = 3
-
-
-class ModelCommands(Commands):
-    """The methods of `service.store.redis.redis_store.RedisStore` that concern models as a whole."""
-
-    @abstractmethod
-    async def unwatch_closing(self, key: ModelKey) -> None:
-        """See `ClosingCommands.unwatch_closing`."""
-
-    @translating_errors
-    async def create_model(
-        self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
-    ) -> bool:
-        """See `Store.create_model`."""
-        # List the name before and after: an earlier model with this name may be deleted in between.
-        await self._call("ZADD", keys.MODELS, 0, key.name)
-        digest = digests_of([definition])
-        args = (key.incarnation, definition, repr(now), digest, summary, policies.closing, policies.retention)
-        created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
-        if created:
-            await self._call("ZADD", keys.MODELS, 0, key.name)
-            await self.watch(key, policies)
-        return created
-
-    @translating_errors
-    async def get_model(self, name: str) -> StoredModel | None:
-        """See `Store.get_model`."""
-        return read_model(name, await self._call("HGETALL", keys.model(name)))
-
-    @translating_errors
-    async def list_models(self, after: str, limit: int) -> ModelPage:
-        """See `Store.list_models`."""
-        start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
-        raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
-        names = [name.decode(errors=NAME_ERRORS) for name in raw]
-        found = await asyncio.gather(*(self._list_entry(name) for name in names))
-        cursor = names[-1] if len(names) == limit else None
-        return ModelPage([model for model in found if model is not None], cursor)
-
-    @translating_errors
-    async def list_model(self, name: str) -> ListedModel | None:
-        """See `Store.list_model`."""
-        return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
-
-    @translating_errors
-    async def keep_summary(self, key: ModelKey, summary: str) -> bool:
-        """See `Store.keep_summary`."""
-        return bool(await self._run(_KEEP_SUMMARY, [keys.model(key.name)], (key.incarnation, summary)))
-
-    @translating_errors
-    async def change_model(
-        self, key: ModelKey, digest: bytes, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
-    ) -> bool:
-        """See `Store.change_model`."""
-        after = digest_after(digest, change.encode())
-        args = (key.incarnation, digest, after, CHANGE_VERSION, change, summary, *policies)
-        reply = await self._run(_CHANGE_MODEL, [keys.model(key.name), keys.log(*key), keys.kept(*key)], args)
-        if reply is None:
-            raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
-        if reply == _NOT_KEPT:
-            raise SnapshotNotFoundError("the model does not have this snapshot", "snapshot")
-        if reply:
-            await self.watch(key, policies)
-        return bool(reply)
-
-    async def watch(self, key: ModelKey, policies: StoredPolicies) -> None:
-        """List a model among those that the store visits; it is due at once, as its window may be shorter now."""
-        for listed, wanted in ((keys.CLOSING, policies.closing), (keys.RETENTION, policies.retention)):
-            if wanted:
-                await self._enlist(listed, "LT", 0, keys.member(key))
-
-    @translating_errors
-    async def delete_model(self, name: str) -> bool:
-        """See `Store.delete_model`."""
-        own = await self._incarnation(name) or b""
-        deleted = await self._delete(name, own)
-        await self._call("ZREM", keys.MODELS, name)
-        await self._call("ZREM", keys.DAMAGED, name)
-        await self.unwatch_closing(ModelKey(name, own.decode(errors="replace")))
-        await self._call("ZREM", keys.SHADOWED, keys.member(ModelKey(name, own.decode(errors="replace"))))
-        if await self._incarnation(name) is not None:  # a new model has taken the name
-            await self._call("ZADD", keys.MODELS, 0, name)
-        return deleted
-
-    async def _delete(self, name: str, own: bytes) -> bool:
-        """Delete the lasting keys of an incarnation, and its kept snapshots; read these again if there are others."""
-        incarnation, reply = own.decode(errors="replace"), _OTHERS_KEPT
-        while reply == _OTHERS_KEPT:
-            ids = await self._kept_ids(ModelKey(name, incarnation))
-            kept = [keys.kept_snapshot(name, incarnation, id_) for id_ in ids]
-            reply = await self._run(_DELETE_MODEL, [*keys.lasting(name, incarnation), *kept], [own, *ids])
-        return bool(reply)
-
-    async def _kept_ids(self, key: ModelKey) -> list[str]:
-        try:
-            return [id_.decode(errors="replace") for id_ in await self._call("HKEYS", keys.kept(*key))]
-        except exceptions.ResponseError as error:
-            if not str(error).startswith("WRONGTYPE"):
-                raise
-            return []
-
-    async def _list_entry(self, name: str) -> ListedModel | UnreadModel | None:
-        if not name.isascii():
-            return None  # not a valid model name: no request can refer to it
-        try:
-            return await self.list_model(name)
-        except StoreError as error:
-            return UnreadModel(name, error)
-
-    async def _incarnation(self, name: str) -> bytes | None:
-        """Return the incarnation under a name; None if there is none, or the key does not hold a model."""
-        try:
-            found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
-        except exceptions.ResponseError as error:
-            if not str(error).startswith("WRONGTYPE"):
-                raise
-            return None
-        return found
-
-
-_PUT = record_script("read_entries", "log_begin", "put_shadow")
-_DROP = script("drop_shadow")
-_SAVE = record_script("read_entries", "snapshot_there", "save_shadow")
-_RESTART = record_script("read_entries", "log_begin", "restart_shadow")
-_HOLD = script("hold_rounds")
-
-
-class ShadowCommands(Commands):
-    """The methods of `service.store.redis.redis_store.RedisStore` that concern shadows."""
-
-    @abstractmethod
-    async def _write_parts(self, coming: str, state: bytes | memoryview, *, beyond_limit: bool = False) -> int:
-        """Write a state to a temporary key in parts; return their number."""
-
-    @abstractmethod
-    async def _load(self, name: str) -> Snapshot | None:
-        """Return the snapshot under a key, or None."""
-
-    @translating_errors
-    async def put_shadow(self, key: ModelKey, name: str, id_: str, text: str) -> bool:
-        """See `Store.put_shadow`."""
-        named = [keys.model(key.name), keys.log(*key), *keys.of_shadows(*key)]
-        put = bool(_unless_gone(key, await self._run(_PUT, named, [key.incarnation, name, id_, text])))
-        await self._call("ZADD", keys.SHADOWED, "LT", 0, keys.member(key))
-        return put
-
-    @translating_errors
-    async def read_shadows(self, key: ModelKey) -> list[StoredShadow]:
-        """See `Store.read_shadows`."""
-        fields = await self._call("HGETALL", keys.shadows(*key))
-        names = sorted(field for field in fields if b":" not in field)
-        return [_shadow(key, name, fields) for name in names]
-
-    @translating_errors
-    async def drop_shadow(self, key: ModelKey, name: str) -> bool:
-        """See `Store.drop_shadow`."""
-        named = [keys.model(key.name), *keys.of_shadows(*key)]
-        return bool(_unless_gone(key, await self._run(_DROP, named, [key.incarnation, name])))
-
-    @translating_errors
-    async def load_shadow(self, key: ModelKey, shadow: StoredShadow) -> Snapshot | None:
-        """See `Store.load_shadow`."""
-        return await self._load(keys.shadow(*key, shadow.slot))
-
-    @translating_errors
-    async def read_comparison(self, key: ModelKey, shadow: StoredShadow) -> bytes:
-        """See `Store.read_comparison`."""
-        return await self._call("HGET", keys.shadow(*key, shadow.slot), "tally") or b""
-
-    @translating_errors
-    async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: Snapshot) -> int | None:
-        """See `Store.save_shadow`."""
-        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
-        coming = keys.coming_snapshot(*key, f"{shadow.id}:{check}")
-        parts = await self._write_parts(coming, snapshot.state)
-        named = [
-            *(keys.model(key.name), keys.log(*key), keys.shadows(*key)),
-            *(keys.shadow(*key, shadow.slot), coming),
-        ]
-        args = [
-            *(key.incarnation, shadow.name, shadow.id, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count),
-            *(snapshot.last_at or b"", parts, snapshot.statistics, snapshot.damage, check, snapshot.digest),
-        ]
-        stored = int(_unless_gone(key, await self._run(_SAVE, named, args, self._bulk)))
-        return None if stored < 0 else stored
-
-    @translating_errors
-    async def hold_rounds(self, key: ModelKey, rounds: int, change_count: int) -> None:
-        """See `Store.hold_rounds`."""
-        named = [keys.model(key.name), keys.shadows(*key)]
-        _unless_gone(key, await self._run(_HOLD, named, [key.incarnation, f"{rounds}-0", change_count]))
-
-    @translating_errors
-    async def restart_shadow(self, key: ModelKey, shadow: StoredShadow) -> None:
-        """See `Store.restart_shadow`."""
-        named = [keys.model(key.name), keys.log(*key), keys.shadows(*key), keys.shadow(*key, shadow.slot)]
-        since = f"{shadow.since_rounds}-{shadow.since_changes}"
-        in_snapshot = "" if shadow.rounds is None else shadow.rounds
-        args = [key.incarnation, shadow.name, shadow.id, since, in_snapshot]
-        _unless_gone(key, await self._run(_RESTART, named, args))
-
-    @translating_errors
-    async def watch_shadows(self, models: Sequence[ModelKey]) -> None:
-        """See `Store.watch_shadows`."""
-        if models:
-            await self._enlist(keys.SHADOWED, "NX", *(part for key in models for part in (0, keys.member(key))))
-
-    @translating_errors
-    async def claim_shadows(self, offset: float, limit: int, seconds: float) -> list[ModelKey]:
-        """See `Store.claim_shadows`."""
-        members = await self._run(_CLAIM_DUE, [keys.SHADOWED], [repr(offset), limit, repr(seconds)])
-        return [keys.of_member(member) for member in members]
-
-    @translating_errors
-    async def put_off_shadows(self, key: ModelKey, offset: float, seconds: float) -> None:
-        """See `Store.put_off_shadows`."""
-        await self._run(_PUT_OFF, [keys.SHADOWED], [keys.member(key), repr(offset), repr(seconds)])
-
-    @translating_errors
-    async def unwatch_shadows(self, key: ModelKey) -> None:
-        """See `Store.unwatch_shadows`."""
-        await self._call("ZREM", keys.SHADOWED, keys.member(key))
 
 
 def _shadow(key: ModelKey, name: bytes, fields: Mapping[bytes, bytes]) -> StoredShadow:
@@ -574,124 +614,6 @@ def _unless_gone(key: ModelKey, reply: Any) -> Any:
     return reply
 
 
-_PART_BYTES = 2**20
-"""Bytes per part of a snapshot. The store accepts a part in one or two milliseconds."""
-
-_UNFINISHED_SECONDS = 3600
-"""Time to live of the parts of an unfinished snapshot."""
-
-_WRITE_PART = script("write_part")
-_SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "shadow_rounds", "save_snapshot")
-_KEEP_SNAPSHOT = record_script("read_entries", "keep_snapshot")
-_DROP_KEPT = script("drop_kept")
-_CREATE_COPY = script("create_copy")
-
-
-class SnapshotCommands(Commands):
-    """The methods of `service.store.redis.redis_store.RedisStore` that concern snapshots."""
-
-    @abstractmethod
-    async def watch(self, key: ModelKey, policies: StoredPolicies) -> None:
-        """See `ModelCommands.watch`."""
-
-    @translating_errors
-    async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
-        """See `Store.load_snapshot`."""
-        return await self._load(keys.snapshot(*key))
-
-    @translating_errors
-    async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
-        """See `Store.save_snapshot`."""
-        # The temporary key is named by its content, so two workers can write the same snapshot concurrently.
-        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
-        coming = keys.coming_snapshot(*key, check)
-        parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # the log is trimmed by snapshots
-        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.shadows(*key)]
-        args = [
-            *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
-            *(parts, retain_rounds, snapshot.statistics, snapshot.damage, check, KEPT_FOR_SHADOWS, snapshot.digest),
-        ]
-        return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, self._bulk)))
-
-    @translating_errors
-    async def keep_snapshot(self, key: ModelKey, note: KeptNote, snapshot: Snapshot) -> Keeping:
-        """See `KeptStore.keep_snapshot`."""
-        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
-        coming = keys.coming_kept(*key, note.id, check)
-        parts = await self._write_parts(coming, snapshot.state)
-        kept, list_ = keys.kept_snapshot(*key, note.id), keys.kept(*key)
-        named = [keys.model(key.name), keys.log(*key), list_, coming, kept]
-        args = [
-            *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
-            *(parts, snapshot.statistics, snapshot.damage, check, note.id, _encoded(note), MOST_KEPT, snapshot.digest),
-        ]
-        return Keeping(_unless_gone(key, await self._run(_KEEP_SNAPSHOT, named, args, self._bulk)).decode())
-
-    @translating_errors
-    async def list_kept(self, key: ModelKey) -> Sequence[KeptNote]:
-        """See `KeptStore.list_kept`."""
-        found = await self._call("HGETALL", keys.kept(*key))
-        return sorted((_decoded(key, id_, text) for id_, text in found.items()), key=lambda note: (note.at, note.id))
-
-    @translating_errors
-    async def load_kept(self, key: ModelKey, id_: str) -> Snapshot | None:
-        """See `KeptStore.load_kept`."""
-        return await self._load(keys.kept_snapshot(*key, id_))
-
-    @translating_errors
-    async def drop_kept(self, key: ModelKey, id_: str, digest: bytes, needed_by: int) -> Keeping:
-        """See `KeptStore.drop_kept`."""
-        named = [keys.model(key.name), keys.log(*key), keys.kept(*key), keys.kept_snapshot(*key, id_)]
-        reply = await self._run(_DROP_KEPT, named, [key.incarnation, id_, digest, needed_by])
-        return Keeping(_unless_gone(key, reply).decode())
-
-    @translating_errors
-    async def create_copy(self, key: ModelKey, copy: ModelCopy, now: float) -> bool:
-        """See `CopyStore.create_copy`."""
-        snapshot, policies = copy.snapshot, copy.policies
-        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
-        coming = keys.coming_snapshot(*key, check)
-        parts = await self._write_parts(coming, snapshot.state)
-        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.imports(*key)]
-        args = [
-            *(key.incarnation, copy.definition, repr(now), copy.summary, policies.closing, policies.retention),
-            *("".join(f"{line}\n" for line in copy.history), snapshot.round_count, snapshot.change_count),
-            *(copy.counts.correct, repr(copy.counts.partial), copy.counts.expired, CHANGE_VERSION, copy.history[-1]),
-            *(SNAPSHOT_VERSION, parts, snapshot.statistics, check),
-            *(digests_of((copy.definition, *copy.history)), snapshot.digest),
-            *(part for each in copy.imports for part in (each.source, f"{each.position} {each.at!r}")),
-        ]
-        await self._call("ZADD", keys.MODELS, 0, key.name)  # before and after, as in `create_model`
-        created = await self._run(_CREATE_COPY, named, args, self._bulk)
-        if created < 0:
-            raise StoreUnavailableError("the state of the new model was lost before it was complete; try again")
-        if created:
-            await self._call("ZADD", keys.MODELS, 0, key.name)
-            await self.watch(key, policies)
-        return bool(created)
-
-    async def _write_parts(self, coming: str, state: bytes | memoryview, *, beyond_limit: bool = False) -> int:
-        """Write a state to a temporary key in parts, because one command with a large state would block the store."""
-        starts = range(0, max(len(state), 1), _PART_BYTES)
-        for number, start in enumerate(starts):
-            field, part = f"{number:06d}", state[start : start + _PART_BYTES]
-            if beyond_limit:
-                await self._run(_WRITE_PART, [coming], [field, part, _UNFINISHED_SECONDS], self._bulk)
-            else:
-                await self._call("HSET", coming, field, part, connection=self._bulk)
-                await self._call("EXPIRE", coming, _UNFINISHED_SECONDS, connection=self._bulk)
-        return len(starts)
-
-    async def _load(self, name: str) -> Snapshot | None:
-        try:
-            fields = await self._call("HGETALL", name, connection=self._bulk)
-        except exceptions.ResponseError as error:
-            if not str(error).startswith("WRONGTYPE"):
-                raise
-            raise DamagedSnapshotError("its key holds another type of value") from error
-        return await read_snapshot(fields) if fields else None
-
-
 def _encoded(note: KeptNote) -> str:
     return json.dumps(note._asdict(), separators=(",", ":"))
 
@@ -715,135 +637,6 @@ def _decoded(key: ModelKey, id_: bytes, text: bytes) -> KeptNote:
         return note._replace(at=float(note.at))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise StoreCorruptError(f"the kept snapshots of model {key.name!r} cannot be read: {error}") from error
-
-
-_BULK_PATIENCE = 30
-"""Factor by which the timeout for snapshots exceeds that for other replies. A snapshot may have many megabytes."""
-
-_FULL = "the open predictions of model {0!r} would have more than {1:,} bytes; send feedback, or wait until some expire"
-
-_Connection: TypeAlias = Connection | Confirmed
-
-_ADD_PREDICTIONS = record_script(
-    "book_open", "add_predictions", "counts", "open_bytes", "read_entries", "add_predictions_late"
-)
-_ADD_FEEDBACK = record_script("counts", "book_open", "blocks", "add_feedback")
-_READ_TAIL = record_script("read_entries", "read_tail")
-_PUBLISH_STATISTICS = script("counts", "open_bytes", "publish_statistics")
-
-
-class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, SnapshotCommands, ShadowCommands):
-    """Implements `service.store.base.Store`.
-
-    Args:
-        url: as for `service.store.connections.addresses.parse_store_url`.
-        timeout: seconds to wait for a connection, and for each reply.
-        tls: files for TLS, if the URL selects it.
-        replicas: number of replicas that must have a feedback before it is acknowledged.
-        max_open_bytes: maximum bytes of the open predictions of a model; 0 for any.
-    """
-
-    def __init__(
-        self, url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0, max_open_bytes: int = 0
-    ) -> None:
-        self._connection = connect(url, timeout, tls)
-        self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
-        self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
-        self._max_open_bytes = int(max_open_bytes)  # the driver refuses subclasses
-
-    @translating_errors
-    async def add_predictions(
-        self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
-    ) -> list[Head] | Tail:
-        """See `Store.add_predictions`."""
-        named = [*keys.of_blocks(*key), *[keys.block(*key, id_) for id_, _ in blocks]]
-        rounds, limit, last_at, newer, damage, changes, digest = seen or Seen(-1, 0)
-        kept, most = round(keep_seconds * 1000), self._max_open_bytes
-        args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, kept, most, digest]
-        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *[record for _, record in blocks]])
-        total, items, *version = _unless_gone(key, reply)
-        if total is not None:
-            return decode_tail(total, items, *version)
-        return [OpenPredictionsFullError(_FULL.format(key.name, most)) if head == 1 else head for head in items]
-
-    @translating_errors
-    async def add_feedback(
-        self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
-    ) -> list[FeedbackResult]:
-        """See `Store.add_feedback`."""
-        order, encoded = feedback_codec.by_block(feedback)
-        late, needed, *history = rules
-        fixed = [key.incarnation, repr(now), int(late), int(needed), *history]
-        named = [*keys.of_blocks(*key), *[keys.block(*key, block) for block in encoded]]
-        parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
-        reply = await self._run(_ADD_FEEDBACK, named, [*fixed, *parts], self._confirmed)
-        if reply == 0:
-            raise OtherHistoryError(f"the store has lost changes of model {key.name!r}; try again")
-        replies: list[tuple[bytes, bytes]] = _unless_gone(key, reply)
-        results = {block: decode_results(*each) for block, each in zip(encoded, replies, strict=True)}
-        return feedback_codec.in_order(order, results)
-
-    @translating_errors
-    async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
-        """See `Store.read_tail`."""
-        reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after, limit])
-        return decode_tail(*_unless_gone(key, reply))
-
-    @translating_errors
-    async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
-        """See `Store.publish_statistics`."""
-        named = [keys.model(key.name), keys.statistics(*key)]
-        return int(_unless_gone(key, await self._run(_PUBLISH_STATISTICS, named, [key.incarnation, *published])))
-
-    @translating_errors
-    async def read_model_stats(self, name: str) -> ModelStats | None:
-        """See `Store.read_model_stats`."""
-        return await read_model_stats(self._call, name)
-
-    @translating_errors
-    async def list_names(self, limit: int) -> list[str]:
-        """See `Store.list_names`."""
-        names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
-        return [name.decode() for name in names if name.isascii()]
-
-    @translating_errors
-    async def read_load(self) -> StoreLoad:
-        """See `Store.read_load`."""
-        return await read_load([server.call for server in await self._connection.primaries()], self._call)
-
-    @translating_errors
-    async def check(self) -> StoreReadiness:
-        """See `Store.check`."""
-        servers = await self._connection.primaries()
-        try:
-            readiness = await read_readiness(servers, self._connection.kind, self._confirmed.way)
-        except exceptions.ResponseError as error:
-            if isinstance(refusal := translated_error(error), StoreFullError):
-                raise StoreUnavailableError(refusal.detail) from error
-            raise
-        return self._confirmed.promised(readiness)
-
-    @translating_errors
-    async def command(self, *words: Any) -> Any:
-        """Run one command for tables other than models, such as `service.store.access_tables`."""
-        return await self._call(*words)
-
-    async def close(self) -> None:
-        """See `Store.close`."""
-        await self._connection.close()
-        await self._bulk.close()
-
-    async def _run(
-        self, script: Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None
-    ) -> Any:
-        call = (connection or self._connection).call
-        try:
-            return await call("EVALSHA", script.sha, len(named), *named, *args)
-        except exceptions.NoScriptError:
-            return await call("EVAL", script.source, len(named), *named, *args)
-
-    def _call(self, *command: Any, connection: _Connection | None = None) -> Awaitable[Any]:
-        return (connection or self._connection).call(*command)
 
 
 def _model_and_log(key: ModelKey) -> list[str]:

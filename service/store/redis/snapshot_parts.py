@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from service.errors import NewerVersionError
-from service.store.base import Snapshot
-from service.store.values import DamagedSnapshotError
+from service.store.values import DamagedSnapshotError, Snapshot
 
 SNAPSHOT_VERSION = 1
 """Version of a snapshot's hash."""

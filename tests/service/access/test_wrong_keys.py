@@ -14,7 +14,7 @@ from service.compute import Compute
 from service.environment import Environment
 from service.settings import Settings
 from service.store.access_tables import ApiKeyTable
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.workers import Clock, numbered, worker

@@ -13,8 +13,8 @@ from safetensors.numpy import load
 from service.lifecycle import copying
 from service.lifecycle.sessions import Sessions, current
 from service.models.model import Model
-from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Snapshot
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.sample_models import definition, some_contexts
 from tests.service.workers import Clock, worker

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.store.base import MOST_KEPT
+from service.store.values import MOST_KEPT
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.workers import Clock, worker
 

@@ -7,9 +7,9 @@ import httpx2
 import numpy as np
 import pytest
 
+from service.background.upkeep import StatisticsPublisher
 from service.models.reading import stored_model
 from service.replicas.replica import Replica
-from service.replicas.upkeep import StatisticsPublisher
 from service.store.redis.redis_store import RedisStore
 from service.store.values import PublishedStatistics
 from tests.service.sample_models import COMPUTE, RANKING, definition, some_contexts

@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from service.background.upkeep import PUBLISH_EVERY
 from service.replicas.statistics import SLOTS, STATISTICS_VERSION
-from service.replicas.upkeep import PUBLISH_EVERY
 from service.store.redis.redis_store import RedisStore
 from service.store.values import PublishedStatistics
 from tests.servers import wait_until

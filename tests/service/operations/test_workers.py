@@ -17,9 +17,9 @@ import pytest
 from learners.base import Contexts
 from learners.codec import encode_state
 from service.models.reading import stored_model
-from service.store.base import LogEntry
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import StoredModel
+from service.store.values import LogEntry
 from tests.servers import wait_until
 from tests.service.sample_models import (
     GAPTRON,

@@ -14,8 +14,8 @@ from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.rounds.sessions import ModelSession
 from service.store import keys
-from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Snapshot
 from tests.service.replicas.altering import alter, replace_change
 from tests.service.rounds.sessions import environment, judge, predict
 from tests.service.sample_models import COMPUTE, bits, make_model

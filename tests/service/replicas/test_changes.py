@@ -9,9 +9,9 @@ import pytest
 
 from learners.codec import encode_state
 from service.store import keys
-from service.store.base import Seen, Snapshot, Tail
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+from service.store.values import Seen, Snapshot, Tail
 from tests.service.damaging import played
 from tests.service.replicas.altering import write_history
 from tests.service.sample_models import definition, whole_log

@@ -11,10 +11,10 @@ from service.errors import StoreCorruptError
 from service.models.model import Limits, Model, new_model
 from service.schemas.models import ModelDefinition
 from service.store import keys
-from service.store.base import LogEntry, Snapshot
 from service.store.log_entries import read_entries
 from service.store.records.layout import ROUND
 from service.store.redis.redis_store import RedisStore
+from service.store.values import LogEntry, Snapshot
 from tests.service.damaging import (
     KINDS,
     NAN,

@@ -17,8 +17,8 @@ from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.rounds.sessions import ModelSession
 from service.store import keys
-from service.store.base import Keeping, KeptNote
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Keeping, KeptNote
 from tests.service.rounds.sessions import environment, judge, predict
 from tests.service.sample_models import COMPUTE, LABELS, bits, make_model, one_by_one, play, whole_log
 from tests.service.store.samples import digest_of

@@ -9,9 +9,8 @@ from service.errors import NewerVersionError, StoreCorruptError
 from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.store import keys
-from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Damage
+from service.store.values import Damage, Snapshot
 from tests.service.damaging import damaged_rounds, played, predicted, session_of, sound_fold
 from tests.service.sample_models import (
     COMPUTE,

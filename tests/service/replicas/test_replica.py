@@ -13,8 +13,9 @@ from service.models.model import Model
 from service.replicas.replica import Replica
 from service.replicas.tails import TAIL_LIMIT
 from service.store import keys
-from service.store.base import Snapshot, Store
+from service.store.capabilities import Store
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Snapshot
 from tests.servers import raw, wait_until
 from tests.service.sample_models import (
     COMPUTE,

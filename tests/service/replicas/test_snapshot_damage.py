@@ -11,8 +11,8 @@ from service.models.model import Model
 from service.replicas.replica import Replica
 from service.replicas.statistics import STATISTICS_VERSION
 from service.store import keys
-from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Snapshot
 from tests.servers import raw
 from tests.service.sample_models import COMPUTE, bits, make_model, play, sequential_fold, whole_log
 

@@ -7,13 +7,13 @@ import pytest
 
 from learners.codec import encode_state
 from service.app import end
+from service.background.upkeep import FOLD_EVERY, SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE
 from service.replicas.statistics import StatisticsAccumulator
-from service.replicas.upkeep import FOLD_EVERY, SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE
 from service.rounds.sessions import ModelSession
 from service.store import keys
-from service.store.base import Snapshot
 from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Snapshot
 from tests.service.replicas.altering import alter
 from tests.service.rounds.sessions import environment, judge, predict, session_cache, settled
 from tests.service.sample_models import (

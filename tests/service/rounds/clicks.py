@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import httpx2
 import numpy as np
 
-from service.background.due_models import Closer
+from service.background.due_models import expiry
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.sessions import environment, session_cache
@@ -43,7 +43,7 @@ class Outcome(NamedTuple):
 async def close_expired(store: RedisStore, clock: Clock) -> None:
     """Close what has expired by a clock, as a worker that has loaded no model does."""
     own = environment(store, clock, store_offset=lambda: clock.now - time.time())
-    await Closer(own, session_cache(store, clock)).run()
+    await expiry(own, session_cache(store, clock)).run()
 
 
 async def visit(client: httpx2.AsyncClient, name: str, rng: np.random.Generator, visitors: int = VISITORS) -> list[str]:

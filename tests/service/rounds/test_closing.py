@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from service.background.due_models import Closer
+from service.background.due_models import DueModels, expiry
 from service.errors import StoreError, StoreFullError, StoreUnavailableError
 from service.models.model import Model
 from service.models.policies import keep_seconds
 from service.models.reading import stored_model
 from service.rounds.sessions import SessionCache
 from service.store import keys
-from service.store.base import LogEntry
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Due, LogEntry
 from tests.servers import raw
 from tests.service.api.http_api import Api, body_of
 from tests.service.rounds.clicks import close_expired
@@ -38,11 +38,11 @@ async def with_predictions(store_url: str, name: str, clock: Clock) -> AsyncIter
         yield api
 
 
-def closer(store: RedisStore, clock: Clock) -> tuple[Closer, SessionCache]:
+def closer(store: RedisStore, clock: Clock) -> tuple[DueModels, SessionCache]:
     """Return the closer of another worker, and its sessions."""
     own = environment(store, clock, store_offset=lambda: clock.now - time.time())
     sessions = SessionCache(own, 1 << 30)
-    return Closer(own, sessions), sessions
+    return expiry(own, sessions), sessions
 
 
 async def entries(store: RedisStore, name: str) -> list[LogEntry]:
@@ -132,7 +132,7 @@ async def test_a_lost_list_is_restored_by_the_next_use(store_url: str, store: Re
     async with with_predictions(store_url, name, clock):
         pass
     key = await _model(store, name)
-    await store.unwatch_closing(key.key)
+    await store.unwatch(Due.CLOSING, key.key)
     other, sessions = closer(store, clock)
     await sessions.find(name, "model")
     assert sessions.closing() == [key.key]

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
+from service.background.upkeep import FOLD_EVERY, FOLD_EVERY_IF_LATE
 from service.choice.requests import PredictionRequest
 from service.errors import StoreUnavailableError
 from service.replicas.replica import Replica
-from service.replicas.upkeep import FOLD_EVERY, FOLD_EVERY_IF_LATE
 from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import PredictAnswer
-from service.store.base import KeptNote, Tail
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+from service.store.values import KeptNote, Tail
 from tests.service.rounds.sessions import LARGE, environment, judge, predict, settled
 from tests.service.sample_models import (
     COMPUTE,

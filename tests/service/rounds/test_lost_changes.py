@@ -12,9 +12,9 @@ from service.models.model import Model
 from service.rounds.importer import RoundImporter
 from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import FeedbackRequest, ImportRequest, PredictAnswer
-from service.store.base import Tail
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+from service.store.values import Tail
 from tests.service.replicas.altering import alter, lose_change, replace_change
 from tests.service.rounds.sessions import LARGE, environment
 from tests.service.sample_models import LABELS, UNIFORM, make_model, some_contexts

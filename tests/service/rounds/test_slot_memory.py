@@ -8,7 +8,7 @@ from service.choice.requests import Options, PredictionRequest
 from service.models.model import Limits, new_model
 from service.rounds.deciding import Basis, chance_of, decide
 from service.schemas.models import ModelDefinition
-from service.store.base import Seen
+from service.store.values import Seen
 from tests.service.sample_models import UNIFORM, definition
 
 FEATURES, LABELS, SLOTS = 20_000, 400, 200

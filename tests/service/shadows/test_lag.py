@@ -9,9 +9,9 @@ from service.errors import ShadowLagsError
 from service.lifecycle import promoting
 from service.replicas.replica import Replica
 from service.shadows.replica import ShadowReplica
-from service.store.base import Snapshot
 from service.store.redis import redis_store
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Snapshot
 from tests.service.sample_models import COMPUTE, make_model, play, whole_log
 from tests.service.shadows.test_shadow_folds import caught_up, give_shadow, stored_shadow
 from tests.service.workers import worker

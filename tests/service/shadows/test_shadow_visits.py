@@ -10,10 +10,12 @@ import pytest
 from learners.compiled_learner import CompiledLearner
 from learners.evaluation import progressive
 from learners.registry import LEARNERS
-from service.background.shadow_folds import Shadowing
+from service.background.due_models import DueModels
+from service.background.shadow_folds import shadow_folds
 from service.environment import Environment
 from service.errors import InvalidInputError, StoreError, StoreFullError, StoreUnavailableError
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Due
 from tests.service.sample_models import COMPUTE, make_model, play
 from tests.service.shadows.test_shadow_folds import SQUARECB, caught_up, give_shadow, plain_fold
 from tests.service.workers import Clock, numbered
@@ -22,20 +24,20 @@ _ALL = 1000
 """More models than other tests leave in the store."""
 
 
-def shadowing(store: RedisStore, clock: Clock) -> Shadowing:
+def shadowing(store: RedisStore, clock: Clock) -> DueModels:
     """Return the visits of one worker."""
     rng, new_id = np.random.default_rng(1), numbered("w")
-    return Shadowing(Environment(store, COMPUTE, clock, rng, new_id, store_offset=lambda: clock.now - time.time()))
+    return shadow_folds(Environment(store, COMPUTE, clock, rng, new_id, store_offset=lambda: clock.now - time.time()))
 
 
 async def test_a_claimed_model_is_left_to_one_worker(store: RedisStore, name: str) -> None:
     """Of two workers that ask at once, one gets the model; the other gets it when the lease is over."""
     model = await make_model(store, name)
     await give_shadow(store, model)
-    claims = await asyncio.gather(*(store.claim_shadows(0.0, _ALL, 10.0) for _ in range(8)))
+    claims = await asyncio.gather(*(store.claim(Due.SHADOWS, 0.0, _ALL, 10.0) for _ in range(8)))
     assert sum(each.count(model.key) for each in claims) == 1
-    assert model.key not in await store.claim_shadows(9.0, _ALL, 10.0)
-    assert model.key in await store.claim_shadows(11.0, _ALL, 10.0)
+    assert model.key not in await store.claim(Due.SHADOWS, 9.0, _ALL, 10.0)
+    assert model.key in await store.claim(Due.SHADOWS, 11.0, _ALL, 10.0)
 
 
 async def test_workers_that_overrun_their_leases_count_each_round_once(store: RedisStore, name: str) -> None:
@@ -59,7 +61,7 @@ async def test_a_visit_by_another_worker_continues(store: RedisStore, name: str)
     model, clock = await make_model(store, name), Clock()
     await give_shadow(store, model)
     await play(store, model, 300)
-    assert model.key in await store.claim_shadows(clock.now - time.time(), _ALL, 10.0)  # and its worker dies
+    assert model.key in await store.claim(Due.SHADOWS, clock.now - time.time(), _ALL, 10.0)  # and its worker dies
     await shadowing(store, clock).run()
     assert (await store.read_shadows(model.key))[0].rounds is None
     clock.now += 11.0

@@ -4,10 +4,22 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from service.store.base import Counts, ImportedSource, ImportPart, KeptNote, ModelCopy, Snapshot, Store, StoredShadow
+from service.store.capabilities import Store
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey, digests_of
-from service.store.values import Damage, Feedback, PublishedStatistics
+from service.store.values import (
+    Counts,
+    Damage,
+    Due,
+    Feedback,
+    ImportedSource,
+    ImportPart,
+    KeptNote,
+    ModelCopy,
+    PublishedStatistics,
+    Snapshot,
+    StoredShadow,
+)
 from tests.service.store.samples import NEW, NOW, STRICT, WINDOW, id_of, sample_predictions
 
 KEY = ModelKey("forest", "first")
@@ -32,16 +44,16 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "record_damage": lambda store: store.record_damage(KEY, [Damage(1, 1, 1, "noise")]),
     "mark_snapshot": lambda store: store.mark_snapshot(KEY, 0, "noise"),
     "activate": lambda store: store.activate(id_of("open")._replace(model=KEY.name), KEY.incarnation, NOW),
-    "watch_closing": lambda store: store.watch_closing([KEY]),
-    "put_off_closing": lambda store: store.put_off_closing(KEY, 0.0, 1.0),
+    "watch_closing": lambda store: store.watch(Due.CLOSING, [KEY]),
+    "put_off_closing": lambda store: store.put_off(Due.CLOSING, KEY, 0.0, 1.0),
     "import_rounds": lambda store: store.import_rounds(KEY, ImportPart("file", 0, 0, [], NEW), NOW),
     "keep_snapshot": lambda store: store.keep_snapshot(KEY, KeptNote("mine", 1, 0, NOW), Snapshot(1, b"state")),
     "create_copy": lambda store: store.create_copy(ModelKey("copy", "first"), COPY, NOW),
     "put_shadow": lambda store: store.put_shadow(KEY, "rival", "s1", "{}"),
     "save_shadow": lambda store: store.save_shadow(KEY, SHADOW, Snapshot(1, b"state")),
     "hold_rounds": lambda store: store.hold_rounds(KEY, 1, 1),
-    "watch_shadows": lambda store: store.watch_shadows([KEY]),
-    "put_off_shadows": lambda store: store.put_off_shadows(KEY, 0.0, 1.0),
+    "watch_shadows": lambda store: store.watch(Due.SHADOWS, [KEY]),
+    "put_off_shadows": lambda store: store.put_off(Due.SHADOWS, KEY, 0.0, 1.0),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 
@@ -77,9 +89,9 @@ OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "drop_kept": lambda store: store.drop_kept(KEY, "mine", NEW, 0),
     "restart_shadow": lambda store: store.restart_shadow(KEY, SHADOW),
     "drop_shadow": lambda store: store.drop_shadow(KEY, "rival"),
-    "claim_shadows": lambda store: store.claim_shadows(0.0, 8, 2.0),
-    "unwatch_shadows": lambda store: store.unwatch_shadows(KEY),
-    "claim_due": lambda store: store.claim_due(0.0, 8, 2.0),
+    "claim_shadows": lambda store: store.claim(Due.SHADOWS, 0.0, 8, 2.0),
+    "unwatch_shadows": lambda store: store.unwatch(Due.SHADOWS, KEY),
+    "claim_due": lambda store: store.claim(Due.CLOSING, 0.0, 8, 2.0),
     "close_expired": lambda store: store.close_expired(KEY, 0.0, 8),
     "check": lambda store: store.check(),
     "read_load": lambda store: store.read_load(),

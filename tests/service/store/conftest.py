@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.store.samples import NOW

@@ -5,9 +5,8 @@ import time
 import numpy as np
 
 from service.prediction_id import SINGLE, PredictionId
-from service.store.base import Block
 from service.store.stored_models import ModelKey, StoredPolicies
-from service.store.values import FeedbackStatus
+from service.store.values import Block, FeedbackStatus
 from tests.service.store.samples import FORMAT, NOW, WINDOW, sample_made
 from tests.service.store.scenario import Scenario
 

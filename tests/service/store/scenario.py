@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from service.store.base import Block, Store
+from service.store.capabilities import Store
 from service.store.stored_models import ModelKey
-from service.store.values import Feedback, FeedbackRules, FeedbackStatus
+from service.store.values import Block, Feedback, FeedbackRules, FeedbackStatus
 from tests.service.store.samples import FORMAT, NOW, STRICT, WINDOW, id_of, sample_predictions
 
 

@@ -13,11 +13,10 @@ from redis.retry import Retry
 
 from service.errors import StoreUnavailableError
 from service.store.access_tables import ApiKeyTable, RateLimits
-from service.store.base import Snapshot
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ListedModel, ModelKey, StoredPolicies
-from service.store.values import Damage, Feedback, FeedbackStatus, PublishedStatistics
+from service.store.values import Damage, Due, Feedback, FeedbackStatus, PublishedStatistics, Snapshot
 from tests.certificates import Certificates
 from tests.clusters import Cluster
 from tests.servers import REDIS_SERVER, free_port, wait_until
@@ -87,9 +86,9 @@ async def use_closing_operations(store: RedisStore) -> None:
     assert given.status is FeedbackStatus.RECORDED
     active = await store.activate(id_of("c")._replace(model=KEY.name), KEY.incarnation, NOW)
     assert active is FeedbackStatus.DUPLICATE
-    await store.watch_closing([KEY])
-    assert await store.claim_due(until(LATE), 8, 2.0) == [KEY]
-    await store.put_off_closing(KEY, until(LATE), 60.0)
+    await store.watch(Due.CLOSING, [KEY])
+    assert await store.claim(Due.CLOSING, until(LATE), 8, 2.0) == [KEY]
+    await store.put_off(Due.CLOSING, KEY, until(LATE), 60.0)
     assert (await store.close_expired(KEY, until(LATE), 8)).newest_round == 4
     model = await store.get_model(KEY.name)
     assert model is not None

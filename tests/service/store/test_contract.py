@@ -6,9 +6,9 @@ import pytest
 
 from service.errors import ModelNotFoundError
 from service.store import keys
-from service.store.base import Seen, Snapshot, Store
+from service.store.capabilities import Store
 from service.store.stored_models import ModelKey, StoredModel
-from service.store.values import Feedback, FeedbackStatus
+from service.store.values import Feedback, FeedbackStatus, Seen, Snapshot
 from tests.servers import keys_like, raw
 from tests.service.store.samples import (
     FORMAT,

@@ -7,12 +7,11 @@ import pytest
 
 from service.errors import StoreCorruptError
 from service.store import keys
-from service.store.base import Block, LogEntry
 from service.store.log_entries import read_entries
 from service.store.records.layout import HEAD, VERSION
 from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Feedback, FeedbackStatus
+from service.store.values import Block, Feedback, FeedbackStatus, LogEntry
 from tests.servers import raw
 from tests.service.store.record_kinds import KINDS, Kind, judged, new_model, record_of, with_each_byte_changed
 from tests.service.store.samples import NOW, WINDOW, BlockOffsets, as_round, block_offsets, ids_in

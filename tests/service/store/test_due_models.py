@@ -6,10 +6,10 @@ import pytest
 
 from service.errors import StoreCorruptError
 from service.store import keys
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.records.layout import VERSION
 from service.store.stored_models import ModelKey
-from service.store.values import Feedback
+from service.store.values import Due, Feedback
 from tests.servers import keys_like, raw
 from tests.service.store.expiries import INCORRECT, LATE, WAITING, close, closing, outcomes, until
 from tests.service.store.samples import NOW, WINDOW, id_of
@@ -18,13 +18,13 @@ from tests.service.store.scenario import Scenario
 
 async def due_at(store: Store, now: float) -> list[ModelKey]:
     """Claim every model that is due."""
-    return await store.claim_due(until(now), 10_000, 2.0)
+    return await store.claim(Due.CLOSING, until(now), 10_000, 2.0)
 
 
 def scores(url: str) -> dict[str, float]:
     """Return when each model is due."""
     with raw(url) as client:
-        found: Any = client.zrange(keys.CLOSING, 0, -1, withscores=True)
+        found: Any = client.zrange(Due.CLOSING, 0, -1, withscores=True)
         return {member.decode(): score for member, score in found}
 
 
@@ -71,7 +71,7 @@ async def test_only_models_that_close_predictions_are_listed(scenario: Scenario,
 async def test_a_model_that_is_gone_leaves_the_list(scenario: Scenario, any_store_url: str) -> None:
     """A worker that still uses a deleted model may list it again; closing its predictions removes it."""
     gone = ModelKey(scenario.key.name, "gone")
-    await scenario.store.watch_closing([gone])
+    await scenario.store.watch(Due.CLOSING, [gone])
     assert ":".join(gone) in scores(any_store_url)
     assert not (await scenario.store.close_expired(gone, 0.0, 8)).more
     assert ":".join(gone) not in scores(any_store_url)
@@ -82,7 +82,7 @@ async def test_listing_a_model_again_changes_nothing(scenario: Scenario, any_sto
     model = await closing(scenario, INCORRECT)
     await close(model, NOW)
     before = scores(any_store_url)[":".join(model.key)]
-    await model.store.watch_closing([model.key])
+    await model.store.watch(Due.CLOSING, [model.key])
     assert scores(any_store_url)[":".join(model.key)] == before
 
 

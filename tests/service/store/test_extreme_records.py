@@ -9,7 +9,6 @@ import pytest
 from learners.base import Contexts
 from service.prediction_id import tokens_of
 from service.store import keys
-from service.store.base import Block
 from service.store.log_entries import read_entries
 from service.store.records.codecs import (
     AnswerCodec,
@@ -24,7 +23,7 @@ from service.store.records.new_predictions import NewPredictions
 from service.store.records.optional_fields import NO_PARTS, Parts
 from service.store.records.records import RecordFormat
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Feedback
+from service.store.values import Block, Feedback
 from tests.service.store.record_kinds import new_model
 from tests.service.store.samples import NEW, NOW, STRICT, WINDOW, ids_in
 

@@ -8,12 +8,11 @@ import pytest
 
 from learners.base import Contexts
 from service.prediction_id import SINGLE
-from service.store.base import Block
 from service.store.records.codecs import AnswerCodec, DenseCodec, label_set_codec, ranking_codec
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.outcomes import Outcome
 from service.store.records.records import RecordFormat
-from service.store.values import Feedback, FeedbackResult, FeedbackStatus
+from service.store.values import Block, Feedback, FeedbackResult, FeedbackStatus
 from tests.service.store.samples import (
     FORMAT,
     NEW,

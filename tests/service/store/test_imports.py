@@ -6,8 +6,8 @@ import pytest
 
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.store import keys
-from service.store.base import MOST_SOURCES, ImportBlock, Imported, ImportPart
 from service.store.stored_models import ModelKey
+from service.store.values import MOST_SOURCES, ImportBlock, Imported, ImportPart
 from tests.servers import raw
 from tests.service.store.samples import FORMAT, NEW, NOW, as_bytes, digest_of, sample_block
 from tests.service.store.scenario import Scenario

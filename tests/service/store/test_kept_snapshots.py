@@ -6,9 +6,9 @@ import pytest
 
 from service.errors import ModelNotFoundError, NewerVersionError, SnapshotNotFoundError, StoreCorruptError
 from service.store import keys
-from service.store.base import MOST_KEPT, Keeping, KeptNote, Snapshot
 from service.store.log_entries import mark_of
 from service.store.stored_models import ModelKey
+from service.store.values import MOST_KEPT, Keeping, KeptNote, Snapshot
 from tests.service.store.samples import NEW, digest_of
 from tests.service.store.scenario import Scenario
 

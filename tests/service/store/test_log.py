@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.store.base import Block, LogEntry, Snapshot, Store, Tail
-from service.store.values import Feedback
+from service.store.capabilities import Store
+from service.store.values import Block, Feedback, LogEntry, Snapshot, Tail
 from tests.service.store.samples import (
     FORMAT,
     NEW,

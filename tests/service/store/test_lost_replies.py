@@ -11,11 +11,11 @@ import pytest
 
 from service.errors import StoreUnavailableError
 from service.store import keys
-from service.store.base import Snapshot, Store
+from service.store.capabilities import Store
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis import redis_store
 from service.store.stored_models import ModelKey
-from service.store.values import Feedback, FeedbackStatus
+from service.store.values import Feedback, FeedbackStatus, Snapshot
 from tests.servers import Proxy, raw
 from tests.service.store.calls import GIVEN, KEY, OTHERS, READS, WRITES, open_store
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions

@@ -6,11 +6,10 @@ import pytest
 
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.store import keys
-from service.store.base import ChangeEntry, Seen, Snapshot, Tail
 from service.store.log_entries import mark_of
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey, digests_of
-from service.store.values import Feedback
+from service.store.values import ChangeEntry, Feedback, Seen, Snapshot, Tail
 from tests.service.store.samples import NEW, WINDOW, digest_of, id_of, sample_predictions, sample_seen
 from tests.service.store.scenario import Scenario
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from service.errors import ModelNotFoundError
-from service.store.base import Snapshot, Store
+from service.store.capabilities import Store
 from service.store.stored_models import ModelKey
-from service.store.values import Feedback, FeedbackStatus, PublishedStatistics
+from service.store.values import Feedback, FeedbackStatus, PublishedStatistics, Snapshot
 from tests.servers import keys_like, raw
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
 

@@ -7,10 +7,9 @@ import pytest
 
 from service.errors import NewerVersionError
 from service.store import keys
-from service.store.base import Block
 from service.store.records.layout import CHECK, HEAD, OUTCOME, PREDICTION
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Feedback, FeedbackStatus
+from service.store.values import Block, Feedback, FeedbackStatus
 from tests.service.store.record_kinds import KINDS, Kind, new_model, record_of
 from tests.service.store.samples import NOW, WINDOW, block_offsets, check_bytes, ids_in
 

@@ -11,12 +11,11 @@ import pytest
 from service.errors import OpenPredictionsFullError
 from service.prediction_id import SINGLE
 from service.store import keys
-from service.store.base import Block, Head
 from service.store.records.layout import KEY_BYTES
 from service.store.records.new_predictions import released_at
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey, StoredPolicies
-from service.store.values import Feedback, FeedbackStatus, PublishedStatistics
+from service.store.values import Block, Feedback, FeedbackStatus, Head, PublishedStatistics
 from tests.servers import raw
 from tests.service.store.samples import FORMAT, NOW, STRICT, id_of, sample_made, sample_predictions
 

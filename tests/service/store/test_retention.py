@@ -3,12 +3,11 @@
 import pytest
 
 from service.store import keys
-from service.store.base import Snapshot
 from service.store.log_entries import mark_of
 from service.store.records.layout import VERSION
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey, StoredPolicies
-from service.store.values import Feedback
+from service.store.values import Due, Feedback, Snapshot
 from tests.service.store.expiries import until
 from tests.service.store.samples import NEW, NOW, STRICT, id_of
 from tests.service.store.scenario import Scenario
@@ -38,7 +37,7 @@ async def snapshot(model: Scenario, rounds: int) -> None:
 
 async def is_due(model: Scenario, now: float) -> bool:
     """Claim all models that are due; return whether the model is one of them."""
-    return model.key in await model.store.claim_old(until(now), 100_000, 5.0)
+    return model.key in await model.store.claim(Due.RETENTION, until(now), 100_000, 5.0)
 
 
 async def numbers(model: Scenario) -> list[int]:

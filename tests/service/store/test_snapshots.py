@@ -7,13 +7,12 @@ import pytest
 
 from service.errors import NewerVersionError
 from service.store import keys
-from service.store.base import Snapshot
 from service.store.records.layout import ROUND, VERSION
 from service.store.redis import redis_store, snapshot_parts
 from service.store.redis.redis_store import RedisStore
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
 from service.store.stored_models import ModelKey
-from service.store.values import DamagedSnapshotError, PublishedStatistics
+from service.store.values import DamagedSnapshotError, PublishedStatistics, Snapshot
 from tests.servers import raw
 from tests.service.store.samples import MOMENT, NOW
 

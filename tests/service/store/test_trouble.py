@@ -10,9 +10,9 @@ import pytest
 
 from service.errors import StoreFullError, StoreUnavailableError
 from service.store import keys
-from service.store.base import Snapshot, Store
+from service.store.capabilities import Store
 from service.store.embedded.server import EmbeddedServer
-from service.store.values import FeedbackStatus
+from service.store.values import FeedbackStatus, Snapshot
 from tests.clusters import Cluster
 from tests.servers import REDIS_SERVER, raw, redis_server
 from tests.service.store.calls import GIVEN, KEY, OTHERS, READS, REFUSED_WHEN_FULL, WRITES, open_store

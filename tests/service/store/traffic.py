@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from service.errors import StoreError
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.stored_models import ModelKey
 from service.store.values import Feedback, FeedbackStatus
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions

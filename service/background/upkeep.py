@@ -9,7 +9,7 @@ from collections.abc import Callable
 from service.errors import WagerError
 from service.replicas.replica import Replica
 from service.replicas.statistics import SLOTS, STATISTICS_VERSION
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.values import PublishedStatistics
 
 SNAPSHOT_EVERY = 1_000

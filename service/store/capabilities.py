@@ -1,0 +1,422 @@
+"""The store, by what its callers need. `service.store.redis.redis_store` implements it over the Redis protocol.
+
+Arguments and results are values: nothing returned changes later. Every method raises `StoreUnavailableError`
+if the store does not answer. Every writing method raises `StoreFullError` if the store is out of memory or
+cannot write to its disk. Each method documents its other errors. After a writing method raised
+`StoreUnavailableError`, its effect is unknown; every writing method may be repeated.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from service.prediction_id import PredictionId
+from service.store.stored_models import NO_POLICIES, ListedModel, ModelKey, ModelPage, StoredModel, StoredPolicies
+from service.store.values import (
+    Block,
+    BlockPage,
+    Closed,
+    Damage,
+    DamageRecord,
+    Due,
+    Feedback,
+    FeedbackResult,
+    FeedbackRules,
+    FeedbackStatus,
+    Head,
+    Imported,
+    ImportedSource,
+    ImportPart,
+    Keeping,
+    KeptNote,
+    ModelCopy,
+    ModelStats,
+    PublishedStatistics,
+    Seen,
+    Snapshot,
+    StoredShadow,
+    StoreLoad,
+    StoreReadiness,
+    Tail,
+)
+
+
+class ModelTable(Protocol):
+    """Creates, reads, changes and deletes models."""
+
+    async def create_model(
+        self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
+    ) -> bool:
+        """Store a new model; return False if the name is taken. Creating the same incarnation again returns True."""
+
+    async def create_copy(self, key: ModelKey, copy: ModelCopy, now: float) -> bool:
+        """Store a new model whose log begins after the rounds of a snapshot, with the last change of its history.
+
+        Nothing is visible until all of it is stored.
+
+        Returns:
+            False if the name is taken. Creating the same incarnation again returns True.
+        """
+
+    async def get_model(self, name: str) -> StoredModel | None:
+        """Return the model with this name, or None.
+
+        Raises:
+            StoreCorruptError: if the key does not hold a valid model.
+        """
+
+    async def list_models(self, after: str, limit: int) -> ModelPage:
+        """Return up to `limit` models with names after `after` ("" for the first page), unreadable ones as errors."""
+
+    async def list_model(self, name: str) -> ListedModel | None:
+        """Return the list entry of the model with this name, or None.
+
+        Raises:
+            StoreCorruptError: if the key does not hold a valid model.
+        """
+
+    async def list_names(self, limit: int) -> list[str]:
+        """Return the first names of models, sorted. Some of the models may be gone."""
+
+    async def keep_summary(self, key: ModelKey, summary: str) -> bool:
+        """Store the summary of a definition that has none; return False if this incarnation is gone."""
+
+    async def change_model(
+        self, key: ModelKey, digest: bytes, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
+    ) -> bool:
+        """Append a change to the log and to the history of a model; return False if it has another history.
+
+        Making the same change again, as after a lost reply, returns True.
+
+        Args:
+            key: the model.
+            digest: of its history before this change.
+            change: JSON without newlines.
+            summary: the summary of the changed definition.
+            policies: its policies that the store follows without a worker.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            SnapshotNotFoundError: if the change names a kept snapshot that the model does not have.
+            StoreCorruptError: if its counters or its log are damaged.
+        """
+
+    async def delete_model(self, name: str) -> bool:
+        """Delete a model, even a damaged one; its predictions expire later. Return False if it does not exist."""
+
+
+class Predictions(Protocol):
+    """Stores predictions until their feedback arrives or their window ends."""
+
+    async def add_predictions(
+        self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
+    ) -> list[Head] | Tail:
+        """Store blocks of predictions, except those with an id that is in use.
+
+        Args:
+            key: the model.
+            blocks: the blocks to store.
+            keep_seconds: how long to keep them.
+            seen: the rounds and changes that the predictions take into account. These must be the whole log or,
+                with `newer`, its beginning. None skips the check.
+
+        Returns:
+            If the log does not match `seen`, the tail after the rounds seen, preceded by the entry of the last of
+            them if the log has it; nothing is stored. Otherwise, for each block, None if it was stored, the record
+            already stored under its id, without bodies, or the error if the bytes of the model's open predictions
+            would exceed their maximum.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            NewerVersionError: if a newer version wrote an entry of the tail.
+        """
+
+    async def add_feedback(
+        self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
+    ) -> list[FeedbackResult]:
+        """Join feedback with its predictions, and append each new round to the log exactly once.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            OtherHistoryError: if its history does not begin with the one by which truths are encoded; nothing changes.
+        """
+
+    async def activate(self, prediction: PredictionId, incarnation: str, now: float) -> FeedbackStatus:
+        """Let a prediction take feedback.
+
+        Returns:
+            `recorded`, `duplicate` if it took feedback before, `expired`, `unknown`, `broken` or `newer-version`.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def close_expired(self, key: ModelKey, offset: float, most_blocks: int) -> Closed:
+        """Close expired predictions of one model: by the feedback that waits, or by the model's rule.
+
+        Each makes one round at most. The clock is that of the store, plus `offset` seconds.
+
+        Args:
+            key: the model. If it is gone, it is no longer listed.
+            offset: seconds to add to the clock of the store.
+            most_blocks: after this number of blocks, the call returns. The model is then still due.
+
+        Raises:
+            StoreCorruptError: if the model is damaged.
+        """
+
+    async def read_block(self, key: ModelKey, id_: str) -> bytes | None:
+        """Return the record of a block of predictions, with bodies; None if there is none with this id."""
+
+    async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
+        """Look at some keys of the store; return those that are a model's blocks of predictions, often none.
+
+        All pages together have every block that exists throughout the scan, some of them more than once.
+
+        Args:
+            key: the model.
+            cursor: the `next_cursor` of the previous page; "" for the first page.
+        """
+
+
+class Log(Protocol):
+    """Reads, extends and trims the logs of rounds."""
+
+    async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
+        """Return the entries that contain the first `limit` remaining rounds after round `after`.
+
+        Changes between these rounds are included. The first entry may begin earlier, and the last may end later.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            NewerVersionError: if an entry has a type, version or field that this version does not support.
+        """
+
+    async def import_rounds(self, key: ModelKey, part: ImportPart, now: float) -> Imported:
+        """Append rounds to the log if exactly the rounds before them have been imported from their source.
+
+        Otherwise, or if the model has changed, nothing is appended. Repeating a call appends nothing further.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            StoreCorruptError: if its counters, its log or the position are damaged.
+        """
+
+    async def read_imports(self, key: ModelKey) -> list[ImportedSource]:
+        """Return the sources of imported rounds, the last used one first.
+
+        Raises:
+            StoreCorruptError: if a position is damaged.
+        """
+
+    async def forget_old(self, key: ModelKey, offset: float) -> bool:
+        """Trim rounds older than the model's `retain_seconds`, except the last ones of the snapshot and of the log.
+
+        Returns:
+            Whether rounds that are too old remain because the snapshot does not include them.
+        """
+
+
+class Snapshots(Protocol):
+    """Stores the latest snapshot and the statistics of each model."""
+
+    async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
+        """Return the latest snapshot, or None.
+
+        Raises:
+            NewerVersionError: if a newer version wrote it.
+            DamagedSnapshotError: if it is damaged.
+        """
+
+    async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
+        """Store a snapshot of this log if it is newer than the stored one, and trim old rounds that it includes.
+
+        A stored snapshot of a newer version is never replaced, unless it is recorded as damaged.
+
+        Returns:
+            The number of rounds in the snapshot that is now stored.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
+        """Store the statistics if they count more rounds than the stored ones, and no newer version wrote those.
+
+        Returns:
+            The number of rounds in the statistics that are now stored.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+
+class KeptSnapshots(Protocol):
+    """Keeps snapshots. A kept snapshot never changes, and stays until it is dropped or its model is deleted."""
+
+    async def keep_snapshot(self, key: ModelKey, note: KeptNote, snapshot: Snapshot) -> Keeping:
+        """Keep a snapshot of this log under an id: `DONE`, `THERE`, `FULL` or `STALE`.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def list_kept(self, key: ModelKey) -> Sequence[KeptNote]:
+        """Return the notes of all kept snapshots, oldest first; none if the model is gone.
+
+        Raises:
+            NewerVersionError: if a newer version wrote one.
+            StoreCorruptError: if one cannot be read.
+        """
+
+    async def load_kept(self, key: ModelKey, id_: str) -> Snapshot | None:
+        """Return a kept snapshot; None if there is none with this id.
+
+        Raises:
+            NewerVersionError: if a newer version wrote it.
+            DamagedSnapshotError: if it is damaged.
+        """
+
+    async def drop_kept(self, key: ModelKey, id_: str, digest: bytes, needed_by: int) -> Keeping:
+        """Drop a kept snapshot: `DONE`, `ABSENT`, `NEEDED` or `STALE`.
+
+        Args:
+            key: the model.
+            id_: the snapshot.
+            digest: of the history that the caller has read.
+            needed_by: the number of the last change in it that names the snapshot; 0 if none does. It is needed while
+                the log has this change.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+
+class DamageRecords(Protocol):
+    """Records what cannot be read, so that every worker leaves out the same."""
+
+    async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:
+        """Record unreadable rounds, so that every worker leaves out the same ones.
+
+        Returns:
+            Whether they are on record. If not, the snapshot includes them: start from it.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def mark_snapshot(self, key: ModelKey, rounds: int, reason: str) -> None:
+        """Record that the snapshot of `rounds` rounds cannot be read, so that any other may replace it.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def read_damage(self, key: ModelKey) -> DamageRecord:
+        """Return the damage record of a model."""
+
+    async def list_damaged(self, limit: int) -> list[str]:
+        """Return the first names of models with recorded damage, sorted."""
+
+
+class ShadowTable(Protocol):
+    """Stores the shadows of models."""
+
+    async def put_shadow(self, key: ModelKey, name: str, id_: str, text: str) -> bool:
+        """Give a model a shadow, or an existing shadow another learner; return False if it has too many others.
+
+        Its fold begins with the oldest round of the log. Repeating the call with the same id changes nothing.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def read_shadows(self, key: ModelKey) -> list[StoredShadow]:
+        """Return the shadows of a model in the order of their names.
+
+        Raises:
+            StoreCorruptError: if they cannot be read.
+        """
+
+    async def drop_shadow(self, key: ModelKey, name: str) -> bool:
+        """Remove a shadow; return whether it existed.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def load_shadow(self, key: ModelKey, shadow: StoredShadow) -> Snapshot | None:
+        """Return the snapshot of a shadow, or None; raise as `Store.load_snapshot` does."""
+
+    async def read_comparison(self, key: ModelKey, shadow: StoredShadow) -> bytes:
+        """Return the comparison in the snapshot of a shadow, without its state; b"" without a snapshot."""
+
+    async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: Snapshot) -> int | None:
+        """Store a snapshot of a shadow if it is newer than the stored one; its statistics are the comparison.
+
+        Returns:
+            The number of rounds in the snapshot that is now stored; None if the shadow is gone or has another learner.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def hold_rounds(self, key: ModelKey, rounds: int, change_count: int) -> None:
+        """Keep the rounds after the first `rounds` in the log until a snapshot has seen `change_count` changes.
+
+        At most `KEPT_FOR_SHADOWS` rounds are kept. A later call replaces an earlier one.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def restart_shadow(self, key: ModelKey, shadow: StoredShadow) -> None:
+        """Let a shadow begin again with the oldest round of the log, unless its snapshot has changed since.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+
+class DueModels(Protocol):
+    """Lists the models that need background work, each for one worker at a time."""
+
+    async def watch(self, due: Due, models: Sequence[ModelKey]) -> None:
+        """Add models to a list, due at once. Adding them again changes nothing."""
+
+    async def unwatch(self, due: Due, key: ModelKey) -> None:
+        """Remove a model from a list."""
+
+    async def claim(self, due: Due, offset: float, limit: int, seconds: float) -> list[ModelKey]:
+        """Return up to `limit` models of a list that are due, and reserve them for some seconds.
+
+        The clock is that of the store, plus `offset` seconds.
+        """
+
+    async def put_off(self, due: Due, key: ModelKey, offset: float, seconds: float) -> None:
+        """Let a model of a list be due after some seconds."""
+
+
+class Monitoring(Protocol):
+    """Reads figures about models and servers."""
+
+    async def read_model_stats(self, name: str) -> ModelStats | None:
+        """Return a model's counters and statistics, or None, at a cost independent of its history."""
+
+    async def read_load(self) -> StoreLoad:
+        """Return the memory use of the store."""
+
+    async def check(self) -> StoreReadiness:
+        """Write to each server of the store; return the store's readiness.
+
+        Raises:
+            StoreUnavailableError: if a write is refused for any reason.
+        """
+
+
+class Store(
+    ModelTable, Predictions, Log, Snapshots, KeptSnapshots, DamageRecords, ShadowTable, DueModels, Monitoring, Protocol
+):
+    """All of the store. Each change is atomic."""
+
+    async def close(self) -> None:
+        """Close all connections."""
