@@ -9,7 +9,7 @@ from collections.abc import Callable
 from service.errors import WagerError
 from service.replicas.replica import Replica
 from service.replicas.statistics import SLOTS, STATISTICS_VERSION
-from service.store.capabilities import Store
+from service.store.capabilities import Snapshots
 from service.store.values import PublishedStatistics
 
 SNAPSHOT_EVERY = 1_000
@@ -77,7 +77,7 @@ class StatisticsPublisher:
         now: returns seconds since the epoch.
     """
 
-    def __init__(self, replica: Replica, store: Store, now: Callable[[], float]) -> None:
+    def __init__(self, replica: Replica, store: Snapshots, now: Callable[[], float]) -> None:
         self._replica = replica
         self._store = store
         self._now = now
@@ -139,7 +139,7 @@ class Upkeep:
         now: returns seconds since the epoch.
     """
 
-    def __init__(self, replica: Replica, store: Store, now: Callable[[], float]) -> None:
+    def __init__(self, replica: Replica, store: Snapshots, now: Callable[[], float]) -> None:
         self._replica = replica
         self._snapshots = SnapshotPolicy(replica, now)
         self._statistics = StatisticsPublisher(replica, store, now)

@@ -9,7 +9,7 @@ from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.registry.round_log import moment
 from service.schemas.rounds import PredictionLine
-from service.store.capabilities import Store
+from service.store.capabilities import Predictions
 from service.store.records.layout import HOLDOUT, INACTIVE, OPEN, PENDING
 from service.store.records.records import Waiting
 from service.store.values import Block, BlockPage
@@ -38,7 +38,7 @@ class OpenPredictions:
         compute: converts many of them off the event loop.
     """
 
-    def __init__(self, model: Model, store: Store, compute: Compute) -> None:
+    def __init__(self, model: Model, store: Predictions, compute: Compute) -> None:
         self._model = model
         self._store = store
         self._compute = compute

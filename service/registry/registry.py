@@ -36,7 +36,7 @@ from service.schemas.models import (
     policies_of,
 )
 from service.schemas.rounds import RoundLine
-from service.store.capabilities import Store
+from service.store.capabilities import ModelTable
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
 from service.store.values import Damage
 
@@ -44,7 +44,7 @@ _ATTEMPTS = 20
 """Attempts to make a change, while others change the model."""
 
 
-async def stored_under(store: Store, name: str) -> StoredModel:
+async def stored_under(store: ModelTable, name: str) -> StoredModel:
     """Return the model with a name.
 
     Raises:
@@ -56,7 +56,7 @@ async def stored_under(store: Store, name: str) -> StoredModel:
     return stored
 
 
-async def make_change(store: Store, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
+async def make_change(store: ModelTable, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
     """Make a change of a model.
 
     Args:

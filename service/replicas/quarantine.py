@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 
 from service.models.model import Model
-from service.store.capabilities import Store
+from service.store.capabilities import DamageRecords
 from service.store.log_entries import Stretch, read_entries
 from service.store.records.records import RecordFormat
 from service.store.values import Damage, LogEntry
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 class Quarantine:
     """The rounds that one replica leaves out."""
 
-    def __init__(self, model: Model, store: Store) -> None:
+    def __init__(self, model: Model, store: DamageRecords) -> None:
         self.version = 0  # of the damage record that was last read
         self._model = model
         self._store = store
