@@ -7,21 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import Contexts
 from service.choice.requests import PredictionRequest
 from service.contexts.sparse import SparseContext, SparseFeatures
 from service.environment import Environment
 from service.models.model import Model
-from service.prediction_id import PredictionId, tokens_of
-from service.rounds.feedback import feedback_rules
 from service.rounds.sessions import ModelSession
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
-from service.store.capabilities import Store
+from service.store.base import LogEntry, Store
 from service.store.records.layout import ROUND, VERSION
-from service.store.records.new_predictions import NewPredictions
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Block, Feedback, LogEntry
 from tests.service.sample_models import (
     COMPUTE,
     LABEL_SET,
@@ -33,7 +28,7 @@ from tests.service.sample_models import (
     play,
     some_contexts,
 )
-from tests.service.workers import START, Clock
+from tests.service.workers import Clock
 
 SPARSE = {"kind": "sparse", "size": 50, "norm": "unit", "intercept": False}
 KINDS: dict[str, dict[str, Any]] = {
@@ -48,31 +43,8 @@ NAN = struct.pack("<d", float("nan"))
 async def played(store: Store, name: str, kind: str, n: int, blocks: int | None) -> Model:
     """Create a model of a kind with n rounds in its log, stored in `blocks` blocks."""
     model = await make_model(store, name, **KINDS[kind])
-    await (play_sparse if kind == "sparse" else play)(store, model, n, blocks=blocks)
+    await play(store, model, n, blocks=blocks)
     return model
-
-
-async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:
-    """Add n rounds like `tests.service.sample_models.play`, with contexts of one to three numbers."""
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 4, n)
-    indices = np.concatenate([rng.permutation(50)[:length] for length in lengths])
-    contexts = Contexts.sparse(lengths, indices, rng.normal(size=len(indices)) / 10)
-    outputs, third = model.choice.answers.form.rows(rng.integers(0, 4, n)), np.full(n, 1 / 3)
-    evidence = model.learner.decide(model.learner.init(), contexts).evidence
-    made = NewPredictions(outputs, third, third, evidence, contexts, START, START + 60.0, 0)
-    made = made._replace(digest=model.digest)
-    bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
-    tokens, names = tokens_of(bounds, "s"), [f"sparse-{seed}-{i}" for i in range(len(bounds) - 1)]
-    records = model.choice.records.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
-    await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
-    ids = [
-        PredictionId(model.name, block, token)
-        for block, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
-        for token in tokens[start:stop]
-    ]
-    feedback = [Feedback(id_, bool(rng.random() < 0.7), None) for id_ in ids]
-    await store.add_feedback(model.key, feedback, feedback_rules(model), START)
 
 
 async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) -> None:

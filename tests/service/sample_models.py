@@ -15,6 +15,7 @@ from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
 from learners.mathematics.preparation import Preparation, prepare
 from learners.registry import ALL_LEARNERS
 from service.compute import Compute
+from service.contexts.sparse import SparseFeatures
 from service.models.model import Limits, Model, new_model
 from service.models.reading import stored_model
 from service.prediction_id import PredictionId, tokens_of
@@ -70,13 +71,12 @@ async def play(
     The rounds are stored in `blocks` blocks; in n blocks by default.
     """
     rng = np.random.default_rng(seed)
-    contexts = rng.normal(size=(n, SIZE))
-    contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
-    decisions = model.learner.decide(model.learner.init(), Contexts.dense(contexts))
+    contexts = _drawn_contexts(model, rng, n)
+    decisions = model.learner.decide(model.learner.init(), contexts)
     uniforms = rng.random((n, uniforms_per_answer(model.learner)))
     labels, propensities, residual_uniforms = draw_answers(model.learner, decisions, uniforms)
-    outputs, rows = model.choice.answers.form.rows(labels), Contexts.dense(contexts)
-    made = NewPredictions(outputs, propensities, residual_uniforms, decisions.evidence, rows, now, now + 60.0, 0)
+    outputs = model.choice.answers.form.rows(labels)
+    made = NewPredictions(outputs, propensities, residual_uniforms, decisions.evidence, contexts, now, now + 60.0, 0)
     made = made._replace(changes_seen=model.change_count, digest=model.digest)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
     names = [f"played-{seed}-{number}" for number in range(len(bounds) - 1)]
@@ -95,6 +95,15 @@ async def play(
     ]
     results = await store.add_feedback(model.key, feedback, feedback_rules(model), now)
     assert {result.status for result in results} <= {FeedbackStatus.RECORDED}
+
+
+def _drawn_contexts(model: Model, rng: np.random.Generator, n: int) -> Contexts:
+    if isinstance(model.definition.features, SparseFeatures):
+        lengths = rng.integers(1, 4, n)
+        indices = np.concatenate([rng.permutation(50)[:length] for length in lengths])
+        return Contexts.sparse(lengths, indices, rng.normal(size=len(indices)) / 10)
+    numbers = rng.normal(size=(n, SIZE))
+    return Contexts.dense(numbers / np.linalg.norm(numbers, axis=1, keepdims=True))
 
 
 async def whole_log(store: Store, key: ModelKey) -> list[LogEntry]:
@@ -133,6 +142,18 @@ async def true_state(store: Store, name: str) -> Any:
 def bits(state: Any) -> list[bytes]:
     """Return a state as bytes, for bit-exact comparison."""
     return [array.tobytes() for array in state]
+
+
+async def post(client: Any, path: str, status: Any = None, **body: Any) -> Any:
+    """Post a JSON object; check the status, or success, and return the answer's."""
+    response = await client.post(path, json=body)
+    assert response.status_code == status if status else response.is_success, response.text
+    return response.json()
+
+
+def slug_of(answer: dict[str, Any]) -> str:
+    """Return the name of a problem, or `ok` for an answer."""
+    return str(answer["type"]).removeprefix("urn:wager:problem:") if "type" in answer else "ok"
 
 
 def learner_of(model: dict[str, Any]) -> AnyLearner:

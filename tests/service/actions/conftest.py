@@ -8,5 +8,4 @@ from tests.service.api.http_api import Api
 
 @pytest.fixture
 def api(client: httpx2.AsyncClient, name: str) -> Api:
-    """Return the routes of a worker in this process."""
     return Api(client, "", name)

@@ -7,13 +7,11 @@ from tests.service.api.http_api import Api, body_of, problem_of
 
 
 async def choose(api: Api, actions: list[dict[str, Any]] = SHOES, **fields: Any) -> dict[str, Any]:
-    """Request a prediction among actions, with a distribution."""
     body = {"model": api.name, "context": {}, "actions": actions, "include_distribution": True} | fields
     return body_of(await api.post("/predict", **body), 200)
 
 
 async def test_an_answer_is_the_id_of_an_action_with_its_probability(api: Api) -> None:
-    """The distribution is over the ids; the log shows the context and the chosen action as sent."""
     body_of(await api.post("/models", **definition(api.name)), 201)
     answer = await choose(api, context={"user": {"age": 41}})
     assert answer["distribution"].keys() == {"red", "blue", "green"}
@@ -30,7 +28,6 @@ async def test_an_answer_is_the_id_of_an_action_with_its_probability(api: Api) -
 
 
 async def test_the_log_keeps_all_actions_if_it_shall(api: Api) -> None:
-    """With `log_actions: all`, the log shows each action with its probability."""
     actions = {"features": NAMED, "log_actions": "all"}
     body_of(await api.post("/models", **definition(api.name, actions=actions)), 201)
     answer = await choose(api)
@@ -41,7 +38,6 @@ async def test_the_log_keeps_all_actions_if_it_shall(api: Api) -> None:
 
 
 async def test_a_repeated_request_returns_the_stored_action(api: Api) -> None:
-    """The same id with the same actions has the same answer; with other actions it is a conflict."""
     body_of(await api.post("/models", **definition(api.name)), 201)
     many = [item(f"item-{i}", size=i) for i in range(500)]
     first = await choose(api, many, prediction_id="mine")
@@ -55,27 +51,17 @@ async def test_a_repeated_request_returns_the_stored_action(api: Api) -> None:
 async def test_a_new_item_with_good_features_is_chosen_at_once(api: Api) -> None:
     """After red items were right and others wrong, a red item that was never there gets most of the probability."""
     body_of(await api.post("/models", **definition(api.name)), 201)
-    for i in range(300):
-        answer = await choose(api, [item(f"{colour}-{i}", colour=colour) for colour in ("red", "blue", "green")])
-        await api.judge(answer["prediction_id"], correct=answer["label"].startswith("red"))
+    for batch in range(15):
+        ids = [[f"{colour}-{batch}-{i}" for colour in ("red", "blue", "green")] for i in range(20)]
+        items = [{"context": {}, "actions": [item(id_, colour=id_.split("-")[0]) for id_ in each]} for each in ids]
+        made = body_of(await api.post("/predict/batch", model=api.name, items=items), 200)["predictions"]
+        given = [{"prediction_id": each["prediction_id"], "correct": each["label"][:3] == "red"} for each in made]
+        body_of(await api.post("/feedback/batch", feedback=given), 200)
     chances = (await choose(api, [item("new", colour="red"), item("blue", colour="blue")]))["distribution"]
     assert chances["new"] > 0.9
 
 
-async def test_the_best_action_depends_on_the_context(api: Api) -> None:
-    """Products with the context make the same actions good for some contexts and bad for others."""
-    body_of(await api.post("/models", **definition(api.name)), 201)
-    for i in range(400):
-        likes = ("red", "blue")[i % 2]
-        answer = await choose(api, [item(c, colour=c) for c in ("red", "blue")], context={"likes": likes})
-        await api.judge(answer["prediction_id"], correct=answer["label"] == likes)
-    for likes in ("red", "blue"):
-        answer = await choose(api, [item(c, colour=c) for c in ("red", "blue")], context={"likes": likes})
-        assert answer["distribution"][likes] > 0.8
-
-
 async def test_numbers_of_any_kind_describe_contexts_and_actions(api: Api) -> None:
-    """Dense contexts and sparse actions are multiplied without a hash; the log shows them as sent."""
     features, actions = {"kind": "dense", "size": 2}, {"features": {"kind": "sparse", "size": 4}}
     model = body_of(
         await api.post("/models", name=api.name, features=features, actions=actions, learner="epsilon-greedy-ridge"),
@@ -92,7 +78,6 @@ async def test_numbers_of_any_kind_describe_contexts_and_actions(api: Api) -> No
 
 
 async def test_there_is_no_true_action(api: Api) -> None:
-    """Feedback with a truth is refused; the statistics count rounds without labels."""
     body_of(await api.post("/models", **definition(api.name)), 201)
     answer = await choose(api)
     refused = await api.judge(answer["prediction_id"], true_label="red")
@@ -106,7 +91,6 @@ async def test_there_is_no_true_action(api: Api) -> None:
 
 
 async def test_only_eligible_actions_are_answered(api: Api) -> None:
-    """The distribution is over the eligible ids; unknown ones are refused."""
     body_of(await api.post("/models", **definition(api.name)), 201)
     answer = await choose(api, eligible=["blue", "red"])
     assert answer["distribution"].keys() == {"red", "blue"}
@@ -115,7 +99,6 @@ async def test_only_eligible_actions_are_answered(api: Api) -> None:
 
 
 async def test_actions_come_in_batches_too(api: Api) -> None:
-    """Each item has its own actions, and its own success or failure."""
     body_of(await api.post("/models", **definition(api.name)), 201)
     items = [{"context": {}, "actions": SHOES[:2]}, {"context": {}, "actions": []}, {"actions": SHOES, "context": {}}]
     answer = body_of(await api.post("/predict/batch", model=api.name, items=items, include_distribution=True), 200)
@@ -125,7 +108,6 @@ async def test_actions_come_in_batches_too(api: Api) -> None:
 
 
 async def test_a_model_with_actions_logs_by_a_policy_of_ids(api: Api) -> None:
-    """In the mode `logging`, the policy of the request decides, and without one all actions are as probable."""
     body_of(await api.post("/models", **definition(api.name, mode="logging")), 201)
     assert (await choose(api, policy={"blue": 0.25, "red": 0.75}))["label"] in {"blue", "red"}
     assert (await choose(api))["propensity"] == 1 / 3
@@ -134,7 +116,6 @@ async def test_a_model_with_actions_logs_by_a_policy_of_ids(api: Api) -> None:
 
 
 async def test_labels_cannot_be_added_to_actions(api: Api) -> None:
-    """Policies change by PATCH, labels do not."""
     body_of(await api.post("/models", **definition(api.name)), 201)
     tag = await api.tag()
     problem_of(await api.change(tag, labels={"add": ["a"]}), 422, "labels-fixed", "labels")

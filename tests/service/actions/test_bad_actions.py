@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.service.actions.catalogue import NAMED, SHOES, definition, item
 from tests.service.api.http_api import Api, body_of, problem_of
 
@@ -32,10 +30,7 @@ CREATIONS: list[tuple[str, str, dict[str, Any]]] = [
     (
         "invalid-features",
         "actions.features.size",
-        {
-            "features": {"kind": "sparse", "size": 2**20},
-            "actions": {"features": {"kind": "sparse", "size": 2**20}},
-        },
+        {"features": {"kind": "sparse", "size": 2**20}, "actions": {"features": {"kind": "sparse", "size": 2**20}}},
     ),
     ("model-too-large", "learner.algorithm", {"learner": "epsilon-greedy-ridge"}),
 ]
@@ -74,25 +69,19 @@ REQUESTS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("slug", "field", "changes"), CREATIONS)
-async def test_a_bad_definition_is_refused(api: Api, slug: str, field: str, changes: dict[str, Any]) -> None:
-    """The problem names the field, and there is no model."""
-    body = {name: value for name, value in (definition(api.name) | changes).items() if value is not None}
-    problem_of(await api.post("/models", **body), 422, slug, field)
+async def test_bad_definitions_are_refused(api: Api) -> None:
+    for slug, field, changes in CREATIONS:
+        body = {name: value for name, value in (definition(api.name) | changes).items() if value is not None}
+        problem_of(await api.post("/models", **body), 422, slug, field)
     assert (await api.get(f"/models/{api.name}")).status_code == 404
-
-
-@pytest.mark.parametrize(("slug", "field", "changes"), REQUESTS)
-async def test_a_bad_request_is_refused(api: Api, slug: str, field: str, changes: dict[str, Any]) -> None:
-    """The problem names the field, and there is no prediction."""
-    body_of(await api.post("/models", **definition(api.name)), 201)
-    body = {"model": api.name, "context": {}, "actions": SHOES} | changes
-    given = {name: value for name, value in body.items() if value is not None}
-    problem_of(await api.post("/predict", **given), 422, slug, field)
-    assert (await api.model())["predictions"] == 0
-
-
-async def test_a_model_with_labels_refuses_actions(api: Api) -> None:
-    """The problem names the field."""
     body_of(await api.create(), 201)
     problem_of(await api.predict(actions=SHOES), 422, "actions-not-allowed", "actions")
+
+
+async def test_bad_requests_are_refused(api: Api) -> None:
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    for slug, field, changes in REQUESTS:
+        body = {"model": api.name, "context": {}, "actions": SHOES} | changes
+        given = {name: value for name, value in body.items() if value is not None}
+        problem_of(await api.post("/predict", **given), 422, slug, field)
+    assert (await api.model())["predictions"] == 0

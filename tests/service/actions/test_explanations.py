@@ -6,7 +6,8 @@ import httpx2
 import pytest
 
 from tests.service.actions.catalogue import NAMED, definition, item
-from tests.service.actions.test_workers import COLOURS, play, posted, request
+from tests.service.actions.test_workers import COLOURS, play, request
+from tests.service.sample_models import post, slug_of
 
 FEW = [item("red", colour="red", price=0.5), item("blue", colour="blue")]
 
@@ -24,12 +25,12 @@ async def test_an_explanation_adds_up(
 ) -> None:
     """Contributions sum to the scores, the distribution is that of a prediction, and nothing is stored."""
     features = NAMED | ({} if algorithm == "fastcb" else {"size": 64})
-    await posted(client, "/models", definition(name, learner=algorithm, features=features, actions=actions))
+    await post(client, "/models", **definition(name, learner=algorithm, features=features, actions=actions))
     for i in range(40):
         await play(client, name, i)
     before = (await client.get(f"/models/{name}")).json()
     asked = {key: value for key, value in request(name, 40).items() if key != "model"}
-    answer = await posted(client, f"/models/{name}/explain", asked)
+    answer = await post(client, f"/models/{name}/explain", **asked)
     assert (await client.get(f"/models/{name}")).json() == before
     assert (answer["rounds_seen"], answer["features"]) == (40, [])
     sums = {each["id"]: sum(one["contribution"] for one in each["features"]) for each in answer["actions"]}
@@ -40,62 +41,38 @@ async def test_an_explanation_adds_up(
         intercepts = [one["value"] for one in each["features"] if one["name"] == "intercept"]
         assert len(intercepts) == (actions["features"].get("intercept", True))
         assert any(one["contribution"] for one in each["features"] if one["name"] != "intercept")
-    predicted = await posted(client, "/predict", request(name, 40, include_distribution=True))
+    predicted = await post(client, "/predict", **request(name, 40, include_distribution=True))
     assert answer["distribution"] == predicted["distribution"]
     best = max(answer["scores"], key=answer["scores"].get)
     assert answer["distribution"][best] == max(answer["distribution"].values())
+    if "interactions" not in actions and algorithm == "fastcb":  # the product with the user's taste says why
+        asked = {"context": {"likes": "red"}, "actions": [item(colour, colour=colour) for colour in COLOURS]}
+        answer = await post(client, f"/models/{name}/explain", **asked)
+        parts = [one for each in answer["actions"] for one in each["features"] if "*" in one["name"]]
+        assert max(parts, key=lambda one: one["contribution"])["name"] == "likes=red*colour=red"
+        assert max(answer["scores"], key=answer["scores"].get) == "red"
 
 
-async def test_the_liked_colour_adds_most(client: httpx2.AsyncClient, name: str) -> None:
-    """After rounds in which users took the colour that they like, its product with the user's taste says so."""
-    await posted(client, "/models", definition(name))
-    for i in range(60):
-        await play(client, name, i)
-    asked = {"context": {"likes": "red"}, "actions": [item(colour, colour=colour) for colour in COLOURS]}
-    answer = await posted(client, f"/models/{name}/explain", asked)
-    added = {
-        one["name"]: one["contribution"] for each in answer["actions"] for one in each["features"] if "*" in one["name"]
-    }
-    assert max(added, key=added.__getitem__) == "likes=red*colour=red"
-    assert max(answer["scores"], key=answer["scores"].get) == "red"
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"context": {"x": 1}}, "missing-field", "actions"),
+    ({"context": {"x": 1}, "actions": []}, "no-actions", "actions"),
+    ({"context": {"x": 1}, "actions": [FEW[0], FEW[0]]}, "duplicate-actions", "actions.1.id"),
+    ({"context": {}, "actions": [{"id": "a", "features": [1.0]}]}, "wrong-context-length", "actions.0.features"),
+    ({"context": [1.0], "actions": FEW}, "wrong-context-length", "context"),
+    ({"context": {"x": 1}, "actions": FEW, "top": 2}, "unknown-field", "top"),
+]
 
 
-@pytest.mark.parametrize(
-    ("body", "slug", "field"),
-    [
-        ({"context": {"x": 1}}, "missing-field", "actions"),
-        ({"context": {"x": 1}, "actions": []}, "no-actions", "actions"),
-        ({"context": {"x": 1}, "actions": [FEW[0], FEW[0]]}, "duplicate-actions", "actions.1.id"),
-        ({"context": {}, "actions": [{"id": "a", "features": [1.0]}]}, "wrong-context-length", "actions.0.features"),
-        ({"context": [1.0], "actions": FEW}, "wrong-context-length", "context"),
-        ({"context": {"x": 1}, "actions": FEW, "top": 2}, "unknown-field", "top"),
-    ],
-)  # fmt: skip
-async def test_a_bad_request_is_refused(
-    client: httpx2.AsyncClient, name: str, body: dict[str, Any], slug: str, field: str
-) -> None:
-    """The problem names the field."""
-    await posted(client, "/models", definition(name))
-    response = await client.post(f"/models/{name}/explain", json=body)
-    problem = response.json()
-    assert (response.status_code, problem["type"], problem["field"]) == (422, f"urn:wager:problem:{slug}", field)
-
-
-async def test_labels_are_explained_without_actions(client: httpx2.AsyncClient, name: str) -> None:
-    """A model with labels refuses actions."""
-    await posted(client, "/models", {"name": name, "labels": ["a", "b"], "features": NAMED})
-    response = await client.post(f"/models/{name}/explain", json={"context": {"x": 1}, "actions": FEW})
-    assert (response.json()["type"], response.json()["field"]) == ("urn:wager:problem:actions-not-allowed", "actions")
-    answer = await posted(client, f"/models/{name}/explain", {"context": {"x": 1}})
-    assert answer["actions"] is None
-
-
-async def test_an_explanation_that_is_too_large_is_refused(client: httpx2.AsyncClient, name: str) -> None:
-    """An answer lists at most 50,000 features."""
-    await posted(client, "/models", definition(name))
-    context = {f"c{i}": i for i in range(10)}
-    many = [item(f"i{i}", size=i) for i in range(5000)]
-    problem = (await client.post(f"/models/{name}/explain", json={"context": context, "actions": many})).json()
-    assert (problem["type"], problem["field"]) == ("urn:wager:problem:batch-too-large", "actions")
-    answer = await posted(client, f"/models/{name}/explain", {"context": context, "actions": many[:4000]})
-    assert len(answer["actions"]) == 4000
+async def test_bad_and_too_large_requests_are_refused(client: httpx2.AsyncClient, name: str) -> None:
+    """An answer lists at most 50,000 features; a model with labels refuses actions."""
+    await post(client, "/models", **definition(name))
+    context, many = {f"c{i}": i for i in range(10)}, [item(f"i{i}", size=i) for i in range(5000)]
+    for body, slug, field in (*BAD, ({"context": context, "actions": many}, "batch-too-large", "actions")):
+        problem = await post(client, f"/models/{name}/explain", 422, **body)
+        assert (slug_of(problem), problem["field"]) == (slug, field)
+    answer = await post(client, f"/models/{name}/explain", context=context, actions=many[:400])
+    assert len(answer["actions"]) == 400
+    await post(client, "/models", name=f"{name}.labels", labels=["a", "b"], features=NAMED)
+    problem = await post(client, f"/models/{name}.labels/explain", 422, context={"x": 1}, actions=FEW)
+    assert (slug_of(problem), problem["field"]) == ("actions-not-allowed", "actions")
+    assert (await post(client, f"/models/{name}.labels/explain", context={"x": 1}))["actions"] is None

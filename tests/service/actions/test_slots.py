@@ -12,21 +12,18 @@ from tests.service.api.http_api import Api, body_of, problem_of
 
 
 async def ranked(api: Api, top: int, actions: list[dict[str, Any]] = SHOES, **fields: Any) -> dict[str, Any]:
-    """Request an answer with slots."""
     body = {"model": api.name, "context": {}, "actions": actions, "top": top} | fields
     answer: dict[str, Any] = body_of(await api.post("/predict", **body), 200)
     return answer
 
 
 async def chances(api: Api, left: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the distribution among some actions."""
     body = {"model": api.name, "context": {}, "actions": left, "include_distribution": True}
     distribution: dict[str, float] = body_of(await api.post("/predict", **body), 200)["distribution"]
     return distribution
 
 
 async def test_an_ordered_answer_has_the_product_of_its_propensities(api: Api) -> None:
-    """Each slot follows the learner's rule among the actions that are left."""
     body_of(await api.post("/models", **definition(api.name)), 201)
     for _ in range(30):
         for slot in (await ranked(api, 2))["slots"]:
@@ -50,7 +47,6 @@ async def test_an_ordered_answer_has_the_product_of_its_propensities(api: Api) -
 
 @pytest.mark.parametrize("log_actions", ["chosen", "all"])
 async def test_each_slot_keeps_its_own_action(api: Api, log_actions: str) -> None:
-    """The log has the action of each slot, among those that were left; a repeated request has the same slots."""
     actions = {"features": NAMED, "log_actions": log_actions}
     body_of(await api.post("/models", **definition(api.name, actions=actions)), 201)
     first = await ranked(api, 3, prediction_id="mine", context={"user": {"age": 41}})
@@ -71,7 +67,6 @@ async def test_each_slot_keeps_its_own_action(api: Api, log_actions: str) -> Non
 
 
 async def test_more_slots_than_actions_are_refused(api: Api) -> None:
-    """The eligible actions count, and the records of all slots fit a limit."""
     body_of(await api.post("/models", **definition(api.name, actions={"features": NAMED, "log_actions": "all"})), 201)
     body: dict[str, Any] = {"model": api.name, "context": {}, "actions": SHOES}
     problem_of(await api.post("/predict", **body, top=4), 422, "too-few-choices", "top")
@@ -82,7 +77,6 @@ async def test_more_slots_than_actions_are_refused(api: Api) -> None:
 
 
 async def test_the_arms_of_slots_are_renormalized(api: Api) -> None:
-    """In logging mode the policy given the earlier slots, in a holdout uniform among the rest."""
     body_of(await api.post("/models", **definition(api.name, mode="logging")), 201)
     policy = {"red": 0.75, "blue": 0.25}
     for _ in range(20):

@@ -1,15 +1,19 @@
 """The laws of the vectors of candidates; docs/actions.md has the fixed values."""
 
+import json
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from service.actions.definition import ActionsDefinition
+from service.actions import definition, factors
+from service.actions.definition import ActionsDefinition, GivenAction, SourceAction, SourceReader
 from service.actions.encoder import ActionVectors, NamedFactors
+from service.actions.factors import FactorReader, Factors
 from service.contexts.hashing import combined, hashes_of, indices_of, signs_of
 from service.contexts.registry import context_kind
+from service.errors import InvalidInputError
 from service.schemas.models import ModelDefinition
 
 NAMED: dict[str, Any] = {"kind": "named", "size": 1000}
@@ -18,14 +22,12 @@ INTERACTING = NAMED | {"interactions": [["u", "v"], ["u", "u"]]}
 
 
 def vectors_of(context: dict[str, Any], **actions: Any) -> ActionVectors:
-    """Return the vectors of a model."""
     defined = ModelDefinition.model_validate({"name": "m", "features": context, "actions": actions})
     assert isinstance(defined.actions, ActionsDefinition)
     return ActionVectors(defined.actions, defined.features)
 
 
 def joined(vectors: ActionVectors, context: Any, *actions: Any) -> list[dict[int, float]]:
-    """Return the vector of each action, by index."""
     factors = [vectors.actions.read(action, "actions.0.features") for action in actions]
     made = vectors.join([vectors.contexts.read(context, "context")], factors, np.array([0, len(actions)]))
     rows = [slice(*made.starts[i : i + 2]) for i in range(len(actions))]
@@ -35,14 +37,12 @@ def joined(vectors: ActionVectors, context: Any, *actions: Any) -> list[dict[int
 
 
 def named_factors(vectors: ActionVectors, context: Any, action: Any) -> tuple[NamedFactors, NamedFactors]:
-    """Return the features of a context and an action, with their names."""
     readers = (vectors.contexts, context, "context"), (vectors.actions, action, "actions.0.features")
     first, second = [NamedFactors(reader.names(given), reader.read(given, path)) for reader, given, path in readers]
     return first, second
 
 
 def reference(context: dict[str, float], action: dict[str, float], size: int) -> dict[int, float]:
-    """Return the vector of an action by the specification, one product at a time."""
     vector: dict[int, float] = {}
     pairs = [(hashes_of([name]), x) for name, x in action.items()]
     for (other, y), (name, x) in product(context.items(), action.items()):
@@ -54,7 +54,6 @@ def reference(context: dict[str, float], action: dict[str, float], size: int) ->
 
 
 def test_the_vector_never_changes() -> None:
-    """The indices and values of the page's example, which stored weights depend on."""
     vectors = vectors_of({"kind": "named"}, features={"kind": "named"})
     (vector,) = joined(vectors, {"age": 40}, {"colour": "red", "price": 2.5})
     assert vectors.size == 2**18
@@ -66,7 +65,6 @@ FIXED = {2060: -1.0, 3453: 40.0, 91599: 100.0, 170203: 2.5}
 
 @pytest.mark.parametrize("size", [2, 17, 1000, 2**31 - 1])
 def test_compiled_vectors_follow_the_specification(size: int) -> None:
-    """Own features and all products are there; entries with the same index add up."""
     vectors = vectors_of({"kind": "named", "size": 5}, features={"kind": "named", "size": size})
     context, action = {f"c{i}": 0.5 * i + 1 for i in range(12)}, {f"a{i}": 0.1 - i for i in range(9)}
     made, single = joined(vectors, context, action, {"a": 1.0})
@@ -77,7 +75,6 @@ def test_compiled_vectors_follow_the_specification(size: int) -> None:
 
 
 def test_a_pair_of_namespaces_restricts_the_products() -> None:
-    """Only the features of these namespaces are multiplied; an empty list is for no products."""
     context, action = {"user": {"age": 2.0}, "hour": 3.0}, {"item": {"price": 5.0}, "shop": 7.0}
     only = vectors_of(NAMED, features=NAMED, interactions=[["user", "item"]])
     (made,) = joined(only, context, action)
@@ -88,7 +85,6 @@ def test_a_pair_of_namespaces_restricts_the_products() -> None:
 
 
 def test_numbers_are_multiplied_without_a_hash() -> None:
-    """Feature a of an action has index a, and its product with feature c of the context (c + 1) d + a."""
     vectors = vectors_of({"kind": "dense", "size": 2}, features={"kind": "dense", "size": 3})
     (made,) = joined(vectors, [10.0, 100.0], [1.0, 0.0, 2.0])
     assert vectors.size == 9
@@ -110,7 +106,6 @@ def test_numbers_are_multiplied_without_a_hash() -> None:
     ],
 )  # fmt: skip
 def test_parts_name_what_is_joined(vectors: ActionVectors, context: Any, action: Any) -> None:
-    """The parts of a vector are its entries; each product of own features or with the context has both names."""
     (made,) = joined(vectors, context, action)
     parts, found = vectors.parts(*named_factors(vectors, context, action)), dict[int, float]()
     for part in parts:
@@ -119,22 +114,7 @@ def test_parts_name_what_is_joined(vectors: ActionVectors, context: Any, action:
     assert len({part.name for part in parts}) == len(parts)
 
 
-def test_parts_of_the_example_have_their_names() -> None:
-    """Each entry of the page's example has the name of its feature, or of both factors."""
-    vectors = vectors_of({"kind": "named"}, features={"kind": "named"})
-    parts = vectors.parts(*named_factors(vectors, {"age": 40}, {"colour": "red", "price": 2.5}))
-    assert {part.name: part.at for part in parts} == {
-        "colour=red": 2060,
-        "age*colour=red": 3453,
-        "price": 170203,
-        "age*price": 91599,
-    }
-    assert {part.at: part.value for part in parts} == FIXED
-    assert [part.sign for part in parts] == [-1, 1, 1, 1]
-
-
 def test_equal_objects_share_their_features_and_others_do_not() -> None:
-    """The cache distinguishes true from 1, and forgets nothing that matters."""
     vectors = vectors_of(NAMED, features=NAMED)
     read = vectors.actions.read
     assert read({"a": 1, "b": ["x"]}, "") is read({"a": 1, "b": ["x"]}, "")
@@ -142,11 +122,88 @@ def test_equal_objects_share_their_features_and_others_do_not() -> None:
     assert read({"a": 1}, "").hashes.tolist() != read({"a": True}, "").hashes.tolist()
 
 
-def test_a_named_vector_without_a_context_is_that_of_a_context() -> None:
-    """Actions without products are hashed as contexts of the same features are."""
-    features = {"kind": "named", "size": 1000, "interactions": [["a", "b"]]}
-    (made,) = joined(vectors_of({"kind": "none"}, features=features), None, {"a": 2.0, "b": "x", "c": True})
-    definition = ModelDefinition.model_validate({"name": "m", "labels": ["x", "y"], "features": features})
-    kind = context_kind(definition.features)
-    contexts = kind.gather([kind.check({"a": 2.0, "b": "x", "c": True})])
-    assert made == dict(zip(contexts.indices.tolist(), contexts.values.tolist(), strict=True))
+# --- actions with a source: their features are those of the parsed action, from the cache or not
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "named": {"kind": "named"},
+    "dense": {"kind": "dense", "size": 2},
+    "sparse": {"kind": "sparse", "size": 9},
+}
+FEATURES: list[tuple[str, Any]] = [
+    ("named", {"price": 1.5, "new": True, "words": ["x", "y"]}),
+    ("named", {"item": {"price": 2, "name": "é"}}),
+    ("named", {"a": 1}),
+    ("named", {"a": True}),
+    ("dense", [1, 2.5]),
+    ("sparse", {"indices": [8, 3], "values": [1, -1]}),
+    ("named", {}),
+    ("named", {"a": {"b": {"c": 1}}}),
+    ("dense", [1]),
+    ("sparse", {"indices": [9], "values": [1]}),
+    ("dense", {"a": 1}),
+    ("named", [1.5]),
+]
+
+
+def reader_of(kind: str) -> FactorReader:
+    body = {"name": "m", "features": {"kind": "named"}, "actions": {"features": KINDS[kind]}}
+    definition = ModelDefinition.model_validate(body)
+    assert definition.actions is not None
+    return FactorReader(context_kind(definition.actions.features), {}, hashed=True)
+
+
+def read(reader: FactorReader, action: GivenAction | SourceAction) -> Factors | tuple[str, str | None]:
+    try:
+        return reader.read_action(action, "actions.3.features")
+    except InvalidInputError as error:
+        return error.detail, error.field
+
+
+def assert_alike(one: Any, other: Any) -> None:
+    if isinstance(one, Factors):
+        for ours, theirs in zip(one, other, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    else:
+        assert one == other
+
+
+@pytest.mark.parametrize(("kind", "features"), FEATURES)
+def test_features_with_a_source_are_those_of_the_parsed_action(kind: str, features: Any) -> None:
+    """Both have the same features or the same error, also when they are read again."""
+    body = json.dumps({"id": "a", "features": features})
+    parsed, reader = GivenAction.model_validate_json(body), reader_of(kind)
+    action = SourceAction("a", json.dumps(features).encode())
+    assert action.features == parsed.features
+    for _ in range(2):
+        assert_alike(read(reader, action), read(reader_of(kind), parsed))
+
+
+def test_equal_numbers_of_different_types_have_different_features() -> None:
+    reader, found = reader_of("named"), []
+    for source in (b'{"a": 1}', b'{"a": true}'):
+        made = read(reader, SourceAction("a", source))
+        assert isinstance(made, Factors)
+        found.append(made.hashes.tolist())
+    assert found[0] != found[1]
+
+
+def test_caches_stay_small_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factors, "_MOST_CACHED", 40)
+    monkeypatch.setattr(definition, "_MOST_BYTES", 100)
+    reader, known = reader_of("named"), SourceReader()
+    wanted = {k: read(reader_of("named"), SourceAction("a", b'{"a": %d}' % k)) for k in range(50)}
+    for k in [*range(50), *range(50), 48, 49]:
+        actions = known.read([("a", b'{"a": %d}' % k)])
+        assert actions is not None
+        assert_alike(read(reader, actions[0]), wanted[k])
+    assert len(reader._recent) + len(reader._older) < 20
+    assert len(known._recent) + len(known._older) < 40
+
+
+def test_invalid_features_are_never_known() -> None:
+    known = SourceReader()
+    valid, invalid = (("a", source) for source in (b'{"a": 1}', b'{"indices": 1}'))
+    for _ in range(2):
+        assert known.read([valid]) is not None
+        assert known.read([valid, invalid]) is None

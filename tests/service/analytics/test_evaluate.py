@@ -1,6 +1,5 @@
 """`wager evaluate` on files: the values, the splits, and the errors that name part and row."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from service.__main__ import app
 from service.schemas.reports import EvaluationAnswer
 from tests.service.analytics.exports import LABELS, MODEL, log_columns, write_folder, write_part
 from toolkit.evaluation.columns import LoggedModel
-from toolkit.evaluation.engines import Dask, Engine, Joblib
 from toolkit.evaluation.parquet import described_model, parts_of
 from toolkit.evaluation.passes import Log, survey
 
@@ -22,31 +20,26 @@ FEW = ("--replicates", "20")
 
 
 def run(source: Path, *options: str, code: int = 0) -> str:
-    """Run the command on a file or folder; return what it prints, or its error."""
     found = CliRunner().invoke(app, ["evaluate", str(source), *FEW, *options])
     assert found.exit_code == code, found.output
     return found.stdout if code == 0 else found.stderr
 
 
 def report(source: Path, *options: str) -> EvaluationAnswer:
-    """Return the report of the command."""
     return EvaluationAnswer.model_validate_json(run(source, "--json", *options))
 
 
 def refused(source: Path, *options: str) -> str:
-    """Return the one line of the refused command."""
     (line,) = run(source, *options, code=1).strip().splitlines()
     return line
 
 
 def value(answer: EvaluationAnswer, policy: str, estimator: str = "ips") -> float:
-    """Return the value of a policy."""
     (found,) = [each for each in answer.policies if each.policy == policy]
     return {each.estimator: each.value for each in found.estimates}[estimator]
 
 
 def numbers_of(answer: EvaluationAnswer) -> list[float]:
-    """Return all numbers of a report."""
     found = list[float]()
     for policy in answer.policies:
         found += [policy.low, policy.high, policy.effective_rounds, policy.largest_weight, policy.mean_weight]
@@ -55,7 +48,6 @@ def numbers_of(answer: EvaluationAnswer) -> list[float]:
 
 
 def test_values_are_those_of_the_log(tmp_path: Path) -> None:
-    """Constant labels have 0.2, 0.5 and 0.8; the best one is found; the table and the figure have all policies."""
     columns = log_columns(4000)
     part = write_part(tmp_path / "log.parquet", columns)
     answer = report(part, "--policy", "constant:green", "--policy", "best-constant", "--plot", str(tmp_path / "p.svg"))
@@ -68,17 +60,15 @@ def test_values_are_those_of_the_log(tmp_path: Path) -> None:
 
 
 def test_every_split_and_engine_gives_the_same(tmp_path: Path) -> None:
-    """A file, parts of odd sizes, and several processes agree to 1e-12."""
-    columns = log_columns(1200)
+    columns = log_columns(600)
     whole = numbers_of(report(write_part(tmp_path / "log.parquet", columns), "--learner", "banditron"))
-    for i, bounds in enumerate(([0, 1, 700], [0, 256, 257, 600, 601])):
+    for i, bounds in enumerate(([0, 1, 300], [0, 256, 257, 500, 501])):
         folder = write_folder(tmp_path / str(i), columns, bounds)
         options = ("--jobs", "2") if i == 1 else ()
         np.testing.assert_allclose(numbers_of(report(folder, "--learner", "banditron", *options)), whole, rtol=1e-12)
 
 
 def test_a_hole_between_parts_is_a_warning(tmp_path: Path) -> None:
-    """The report and its JSON name the missing rounds; a log that begins late or has no hole has no warning."""
     folder = write_folder(tmp_path / "log", log_columns(300), [0, 10, 20, 30, 100])
     assert "missing" not in run(folder)
     (folder / "part-000000000001.parquet").unlink()
@@ -92,7 +82,6 @@ def test_a_hole_between_parts_is_a_warning(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_dask_cluster_gives_the_same(tmp_path: Path) -> None:
-    """Two processes of a cluster agree with this one to 1e-12."""
     LocalCluster = pytest.importorskip("distributed").LocalCluster
     folder = write_folder(tmp_path / "log", log_columns(3000), [0, 500, 1700])
     with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
@@ -101,7 +90,6 @@ def test_a_dask_cluster_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_the_holdout_is_compared(tmp_path: Path) -> None:
-    """Its rounds are a policy of their own, and are not those of the served policy."""
     columns = log_columns(600)
     columns["holdout"] = [i % 3 == 0 for i in range(600)]
     answer = report(write_part(tmp_path / "log.parquet", columns))
@@ -110,7 +98,6 @@ def test_the_holdout_is_compared(tmp_path: Path) -> None:
 
 
 def test_choices_of_a_file_are_a_policy(tmp_path: Path) -> None:
-    """One label per round, or a distribution; the constant policy and its file agree."""
     part = write_part(tmp_path / "log.parquet", log_columns(300))
     single, spread = tmp_path / "single.csv", tmp_path / "spread.csv"
     single.write_text("round,label\n" + "".join(f"{t},blue\n" for t in range(1, 301)))
@@ -124,52 +111,47 @@ def test_choices_of_a_file_are_a_policy(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("round,label\n1,blue\n", "round 2 of the log has no choice"),
-        ("round,label\n1,pink\n", "line 2: label: got 'pink'; the labels of the model are red"),
-        ("number,label\n1,blue\n", "has no column 'round'; its columns are number, label"),
-        ("round,label,probability\n1,blue,0.5\n", "round 1 sum to 0.5"),
-        ("round,label,probability\n1,blue,1.5\n", "line 2: probability: got 1.5"),
-        ("round,label\none,blue\n", "line 2: round: got 'one'; must be a number"),
-        ("round,label\n,blue\n", "line 2: round: got ''"),
-        ("", "is empty"),
-    ],
-)
-def test_wrong_choices_are_refused(tmp_path: Path, text: str, said: str) -> None:
+CHOICES = {
+    "round,label\n1,blue\n": "round 2 of the log has no choice",
+    "round,label\n1,pink\n": "line 2: label: got 'pink'; the labels of the model are red",
+    "number,label\n1,blue\n": "has no column 'round'; its columns are number, label",
+    "round,label,probability\n1,blue,0.5\n": "round 1 sum to 0.5",
+    "round,label,probability\n1,blue,1.5\n": "line 2: probability: got 1.5",
+    "round,label\none,blue\n": "line 2: round: got 'one'; must be a number",
+    "round,label\n,blue\n": "line 2: round: got ''",
+    "": "is empty",
+}
+
+
+def test_wrong_choices_are_refused(tmp_path: Path) -> None:
     """The message names the file, and the row or round."""
     part = write_part(tmp_path / "log.parquet", log_columns(3))
-    (tmp_path / "wrong.csv").write_text(text)
-    assert said in refused(part, "--choices", str(tmp_path / "wrong.csv"))
+    for text, said in CHOICES.items():
+        (tmp_path / "wrong.csv").write_text(text)
+        assert said in refused(part, "--choices", str(tmp_path / "wrong.csv"))
 
 
-def _with(columns: dict[str, list[Any]], name: str, row: int, wrong: Any) -> dict[str, list[Any]]:
-    columns[name][row] = wrong
-    return columns
+ROWS: list[tuple[str, Any, str]] = [
+    ("propensity", 0.0, "propensity: got 0.0; must be in [1e-12, 1]"),
+    ("propensity", 9e-13, "propensity: got 9e-13; must be in [1e-12, 1]"),
+    ("propensity", None, "propensity: got nan"),
+    ("reward", 2.0, "reward: got 2.0"),
+    ("label", "pink", "label: got 'pink'"),
+    ("true_label", "pink", "true_label: got 'pink'"),
+    ("eligible", ["red", "pink"], "eligible: got 'pink'"),
+    ("context", "[1.0]", "context"),
+    ("context", "[1.0", "context: is not JSON"),
+    ("round", 3, "round: got 3; must increase"),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong", "said"),
-    [
-        ("propensity", 0.0, "row 8: propensity: got 0.0; must be in [1e-12, 1]"),
-        ("propensity", 9e-13, "row 8: propensity: got 9e-13; must be in [1e-12, 1]"),
-        ("propensity", None, "row 8: propensity: got nan"),
-        ("reward", 2.0, "row 8: reward: got 2.0"),
-        ("label", "pink", "row 8: label: got 'pink'"),
-        ("true_label", "pink", "row 8: true_label: got 'pink'"),
-        ("eligible", ["red", "pink"], "row 8: eligible: got 'pink'"),
-        ("context", "[1.0]", "row 8: context"),
-        ("context", "[1.0", "row 8: context: is not JSON"),
-        ("round", 3, "row 8: round: got 3; must increase"),
-    ],
-)
-def test_wrong_rows_are_named(tmp_path: Path, name: str, wrong: Any, said: str) -> None:
-    """With the part and the row."""
-    folder = write_folder(tmp_path / "log", _with(log_columns(30), name, 17, wrong), [0, 10])
-    line = refused(folder)
-    assert said in line
-    assert "part-000000000011.parquet" in line
+def test_wrong_rows_are_named_with_their_part(tmp_path: Path) -> None:
+    for i, (name, wrong, said) in enumerate(ROWS):
+        columns = log_columns(30)
+        columns[name][17] = wrong
+        line = refused(write_folder(tmp_path / str(i), columns, [0, 10]))
+        assert f"row 8: {said}" in line
+        assert "part-000000000011.parquet" in line
 
 
 def test_wrong_files_are_named(tmp_path: Path) -> None:
@@ -177,52 +159,53 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
     good = write_part(tmp_path / "good.parquet", log_columns(300))
     (tmp_path / "text.parquet").write_text("no Parquet")
     (tmp_path / "cut.parquet").write_bytes(good.read_bytes()[:3000])
-    assert "is not Parquet, or damaged" in refused(tmp_path / "text.parquet")
-    assert "is not Parquet, or damaged" in refused(tmp_path / "cut.parquet")
-    assert "cannot be read: No such file" in refused(tmp_path / "none.parquet")
     (tmp_path / "empty").mkdir()
-    assert "has no file *.parquet" in refused(tmp_path / "empty")
-    assert "reads version 1" in refused(write_part(tmp_path / "new.parquet", log_columns(3), version=2))
+    write_part(tmp_path / "new.parquet", log_columns(3), version=2)
     pq.write_table(pa.table({"round": [1]}), tmp_path / "bare.parquet")
-    assert "metadata `wager`" in refused(tmp_path / "bare.parquet")
     columns = log_columns(3)
     del columns["propensity"]
-    assert "has no column 'propensity'" in refused(write_part(tmp_path / "less.parquet", columns))
-    twice = tmp_path / "twice"
-    write_folder(twice, log_columns(30), [0, 10])
-    write_part(twice / "part-z.parquet", log_columns(30))
-    assert "begins with round 1, but an earlier part ends with round 30" in refused(twice)
+    write_part(tmp_path / "less.parquet", columns)
+    write_part(write_folder(tmp_path / "twice", log_columns(30), [0, 10]) / "part-z.parquet", log_columns(30))
+    for name, said in {
+        "text.parquet": "is not Parquet, or damaged",
+        "cut.parquet": "is not Parquet, or damaged",
+        "none.parquet": "cannot be read: No such file",
+        "empty": "has no file *.parquet",
+        "new.parquet": "reads version 1",
+        "bare.parquet": "metadata `wager`",
+        "less.parquet": "has no column 'propensity'",
+        "twice": "begins with round 1, but an earlier part ends with round 30",
+    }.items():
+        assert said in refused(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--policy", "constant:pink"), "--policy constant: got 'pink'"),
-        (("--policy", "best"), "must be served, uniform, best-constant or constant:LABEL"),
-        (("--learner", "nothing"), "known algorithms"),
-        (("--learner", '{"algorithm": "fastcb", "wrong": 1}'), "learner.wrong"),
-        (("--learner", '{"algorithm"'), "is not JSON"),
-        (("--learner", "fenchel-young-ranking"), "sets or rankings"),
-        (("--engine", "dask"), "needs --scheduler"),
-        (("--scheduler", "tcp://127.0.0.1:1"), "is for --engine dask"),
-        (("--model", "colours"), "not both"),
-        (("--plot", "/nowhere/p.png"), "--plot"),
-    ],
-)
-def test_wrong_options_are_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
-    """With one line that says what is allowed."""
-    assert said in refused(write_part(tmp_path / "log.parquet", log_columns(20)), *options)
+OPTIONS: list[tuple[tuple[str, ...], str]] = [
+    (("--policy", "constant:pink"), "--policy constant: got 'pink'"),
+    (("--policy", "best"), "must be served, uniform, best-constant or constant:LABEL"),
+    (("--learner", "nothing"), "known algorithms"),
+    (("--learner", '{"algorithm": "fastcb", "wrong": 1}'), "learner.wrong"),
+    (("--learner", '{"algorithm"'), "is not JSON"),
+    (("--learner", "fenchel-young-ranking"), "sets or rankings"),
+    (("--engine", "dask"), "needs --scheduler"),
+    (("--scheduler", "tcp://127.0.0.1:1"), "is for --engine dask"),
+    (("--model", "colours"), "not both"),
+    (("--plot", "/nowhere/p.png"), "--plot"),
+]
+
+
+def test_wrong_options_are_refused_with_what_is_allowed(tmp_path: Path) -> None:
+    part = write_part(tmp_path / "log.parquet", log_columns(20))
+    for options, said in OPTIONS:
+        assert said in refused(part, *options)
 
 
 def test_rankings_and_empty_logs_are_refused(tmp_path: Path) -> None:
-    """There is nothing to estimate."""
     ranking = MODEL | {"learner": {"algorithm": "fenchel-young-ranking"}}
     assert "sets or rankings" in refused(write_part(tmp_path / "r.parquet", log_columns(3), ranking))
     assert "has no rounds" in refused(write_part(tmp_path / "e.parquet", log_columns(0)))
 
 
 def test_actions_have_the_uniform_policy_if_the_log_has_their_number(tmp_path: Path) -> None:
-    """Not the constant one, and no learner."""
     actions = {"features": {"kind": "named"}, "actions": {"features": {"kind": "named"}}, "labels": []}
     columns = log_columns(200)
     part = write_part(tmp_path / "a.parquet", columns, MODEL | actions)
@@ -236,7 +219,6 @@ def test_actions_have_the_uniform_policy_if_the_log_has_their_number(tmp_path: P
 
 
 def test_labels_that_were_added_later_are_not_expected_of_earlier_rounds(tmp_path: Path) -> None:
-    """A distribution over two labels means that the third did not exist, and the uniform policy is over two."""
     columns = log_columns(200)
     columns["distribution"] = [[0.5, 0.5] if label != "blue" else [0.3, 0.3, 0.4] for label in columns["label"]]
     part = write_part(tmp_path / "log.parquet", columns)
@@ -245,17 +227,3 @@ def test_labels_that_were_added_later_are_not_expected_of_earlier_rounds(tmp_pat
     rounds = model.rounds_of(batch, "log", 0, with_contexts=False)
     assert set(rounds.counts.tolist()) == {2, 3}
     assert survey(parts_of(part)[0], Log(model, 1, 1)).n == 200
-
-
-def test_engines_yield_results_in_the_order_of_the_parts() -> None:
-    """In this process and in several."""
-    assert list(Engine().map(divmod, [7, 8, 9], 4)) == [(1, 3), (2, 0), (2, 1)]
-    with Joblib(2) as engine:
-        assert list(engine.map(divmod, [7, 8, 9], 4)) == [(1, 3), (2, 0), (2, 1)]
-    assert issubclass(Dask, Engine)
-
-
-def test_the_report_is_json(tmp_path: Path) -> None:
-    """Nothing else is on standard output."""
-    printed = run(write_part(tmp_path / "log.parquet", log_columns(50)), "--json")
-    assert json.loads(printed)["model"] == "colours"

@@ -16,14 +16,12 @@ LABELS = ("a", "b", "c")
 
 
 def subject(*, has_contexts: bool = True, full: bool = False) -> Subject:
-    """Return a model's subject."""
     settings = {"information": "full"} if full else {}
     learner = ALL_LEARNERS["gaptron"](problem=Problem(3, 2), **settings)
     return Subject(learner, LABELS, has_actions=False, has_contexts=has_contexts)
 
 
 def story(distributions: np.ndarray, worth: np.ndarray, seed: int = 1) -> Table:
-    """Draw a label of each round from its distribution (n, 3), with a reward of 0 or 1 of the mean worth (n, 3)."""
     rng, n = np.random.default_rng(seed), len(distributions)
     rows = np.zeros(n, row_dtype(label_codec(3), 0))
     labels = (rng.random((n, 1)) > distributions.cumsum(axis=1)[:, :-1]).sum(axis=1)
@@ -35,7 +33,6 @@ def story(distributions: np.ndarray, worth: np.ndarray, seed: int = 1) -> Table:
 
 
 def counted(*parts: Table, retired: tuple[int, ...] = ()) -> RoundStatistics:
-    """Return the statistics of consecutive parts of a log."""
     counting = StatisticsAccumulator(3, 3200.0)
     for rows in parts:
         counting.take(rows)
@@ -44,7 +41,6 @@ def counted(*parts: Table, retired: tuple[int, ...] = ()) -> RoundStatistics:
 
 
 def rows(distribution: list[float], worth: list[float], n: int = 3000, seed: int = 1) -> Table:
-    """Return a story with the same distribution and worth in each round."""
     return story(np.tile(distribution, (n, 1)), np.tile(worth, (n, 1)), seed)
 
 
@@ -75,7 +71,6 @@ VERDICTS = {
 @pytest.mark.parametrize("case", VERDICTS)
 @pytest.mark.parametrize("has_contexts", [True, False])
 def test_each_story_has_its_verdict(case: str, has_contexts: bool) -> None:
-    """With or without contexts, the verdict is that of the definition, and its reason is a sentence."""
     expected, statistics = VERDICTS[case]
     verdict = verdict_of(subject(has_contexts=has_contexts), statistics)
     assert verdict.verdict == expected, verdict.reason
@@ -83,20 +78,17 @@ def test_each_story_has_its_verdict(case: str, has_contexts: bool) -> None:
 
 
 def contextual(best: list[float], n: int = 4000) -> Table:
-    """Return a log of nearly certain decisions that depend on the context: half for `a`, half for `b`."""
     half = np.arange(n)[:, None] % 2 == 0
     distribution = np.where(half, [0.99, 0.005, 0.005], [0.005, 0.99, 0.005])
     return story(distribution, np.where(half, best, best[::-1]))
 
 
 def test_a_contextual_model_may_use_many_labels() -> None:
-    """Concentration is that of each decision: two labels in halves are no sign of exploration."""
     good = counted(rows(UNIFORM, [0.45, 0.45, 0.1]), contextual([0.8, 0.1, 0.1]))
     assert verdict_of(subject(), good).verdict == "converged"
 
 
 def test_certain_decisions_that_a_constant_label_beats_have_collapsed() -> None:
-    """Nearly certain decisions for `a` and `b`, although always `c` is better."""
     worth = [0.2, 0.2, 0.8]
     bad = counted(rows(UNIFORM, worth), contextual([0.2, 0.2, 0.8]))
     found = verdict_of(subject(), bad)
@@ -104,21 +96,18 @@ def test_certain_decisions_that_a_constant_label_beats_have_collapsed() -> None:
 
 
 def test_full_information_needs_no_exploration() -> None:
-    """A learner that gets the true label does not collapse for want of exploration."""
     statistics = counted(rows(FIXED, PLAIN))
     assert verdict_of(subject(full=True), statistics).verdict == "leaning"
     assert verdict_of(subject(full=False), statistics).verdict == "collapsed"
 
 
 def test_a_retired_label_is_no_rival() -> None:
-    """A better label that is retired does not count."""
     parts = rows(UNIFORM, [0.5, 0.9, 0.1]), rows(SURE, [0.5, 0.9, 0.1])
     assert verdict_of(subject(), counted(*parts)).verdict == "collapsed"
     assert verdict_of(subject(), counted(*parts, retired=(1,))).verdict == "converged"
 
 
 def test_values_are_those_of_the_policies() -> None:
-    """The intervals of the values of labels and of uniform draws have the true values, though `a` was preferred."""
     worth = np.array([0.5, 0.3, 0.1])
     hits, runs = 0, 60
     for seed in range(runs):
@@ -129,7 +118,6 @@ def test_values_are_those_of_the_policies() -> None:
 
 
 def test_intervals_of_rewards() -> None:
-    """Bits have Wilson's interval, other rewards the wider one of Bernstein; without rounds nothing is known."""
     assert observed(0, 0.0, 0.0) == UNKNOWN
     bits, graded = observed(100, 30.0, 30.0), observed(100, 30.0, 12.0)
     assert (bits.low, bits.high) == pytest.approx((0.2189, 0.3958), abs=1e-4)

@@ -10,11 +10,10 @@ import pytest
 from service.contexts.kind import ContextKind
 from service.contexts.registry import context_kind
 from service.errors import NotFiniteError
-from service.store import keys
 from service.store.redis.redis_store import RedisStore
-from tests.service.contexts.test_as_sent import logged, post
+from tests.service.contexts.test_as_sent import logged
 from tests.service.contexts.test_kinds import READ_CONTEXT, READ_FEATURES
-from tests.service.sample_models import bits, true_state
+from tests.service.sample_models import bits, post, true_state
 from tests.service.workers import worker
 
 NUMBERS = [1 / 3, -0.0, 1e-60, 5e-324, 3.4e38, -1e-45, 0.1, 2.0**24 + 1, 7.0]
@@ -24,18 +23,15 @@ every_kind = pytest.mark.parametrize("name", KINDS)
 
 
 def kind_of(name: str, precision: str) -> ContextKind[Any]:
-    """Return a kind of nine numbers in this precision."""
     return context_kind(READ_FEATURES.validate_python({"kind": name, "size": 9, "precision": precision}))
 
 
 def checked(kind: ContextKind[Any], values: list[float]) -> Any:
-    """Return a checked context with these numbers."""
     return kind.check(READ_CONTEXT.validate_json(json.dumps(KINDS[kind.name](values))))
 
 
 @every_kind
 def test_numbers_are_rounded_once(name: str) -> None:
-    """A checked context has the nearest numbers of its precision, and the store keeps every bit in half the bytes."""
     sizes = []
     for precision, expected in (("float64", NUMBERS), ("float32", SINGLE)):
         kind = kind_of(name, precision)
@@ -54,7 +50,6 @@ def test_numbers_are_rounded_once(name: str) -> None:
 @every_kind
 @pytest.mark.parametrize("number", [3.5e38, -1e300])
 def test_a_number_beyond_single_precision_is_named(name: str, number: float) -> None:
-    """A number that single precision cannot hold is refused by feature and field; double precision has it."""
     values = [*NUMBERS[:4], number, *NUMBERS[5:]]
     checked(kind_of(name, "float64"), values)
     with pytest.raises(NotFiniteError, match="as the model's features have the precision float32") as refused:
@@ -66,7 +61,6 @@ def test_a_number_beyond_single_precision_is_named(name: str, number: float) -> 
 async def test_every_worker_learns_from_the_rounded_numbers(
     client: httpx2.AsyncClient, store: RedisStore, store_url: str, name: str
 ) -> None:
-    """The log shows them, another worker folds them to the same bits, and a retry with rounded numbers is the same."""
     model = f"single-{name}"
     features = {"kind": name, "size": 9, "precision": "float32"}
     created = await post(client, "/models", name=model, labels=["a", "b"], features=features)
@@ -92,24 +86,8 @@ async def test_every_worker_learns_from_the_rounded_numbers(
 
 @pytest.mark.parametrize("where", ["features", "actions.features"])
 async def test_models_with_actions_have_double_precision(client: httpx2.AsyncClient, name: str, where: str) -> None:
-    """Their vectors are products, so the field is refused by name."""
     plain, single = {"kind": "dense", "size": 2}, {"kind": "dense", "size": 2, "precision": "float32"}
     features, own = (single, plain) if where == "features" else (plain, single)
     response = await client.post("/models", json={"name": name, "features": features, "actions": {"features": own}})
     assert response.status_code == 422
     assert response.json()["field"] == f"{where}.precision"
-
-
-async def test_the_store_keeps_half_the_bytes(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
-    """A prediction of d numbers takes 4 d bytes less."""
-    sizes, d = [], 500
-    for precision in ("float64", "float32"):
-        features = {"kind": "dense", "size": d, "precision": precision}
-        model = f"{name}-{precision}"
-        await post(client, "/models", name=model, labels=["a", "b"], features=features)
-        made = await post(client, "/predict", model=model, context=[1 / 3] * d)
-        stored = await store.get_model(model)
-        assert stored is not None
-        block = made["prediction_id"].partition(":")[2]
-        sizes.append(len(await store.command("GET", keys.block(*stored.key, block))))
-    assert sizes[0] - sizes[1] == 4 * d

@@ -1,13 +1,19 @@
-"""Changes of models, made in the store without a worker."""
+"""Changes of models, made in the store without a worker, and what workers then fold."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from service.compute import Compute
 from service.models.changes import Change
 from service.models.model import Model
+from service.models.reading import stored_model
+from service.replicas.replica import Replica
 from service.store import keys
+from service.store.base import Store
 from service.store.redis.redis_store import RedisStore
-from service.store.stored_models import DIGEST_BYTES, digests_of
+from service.store.stored_models import DIGEST_BYTES, StoredModel, digests_of
+from tests.service.sample_models import COMPUTE
 from tests.service.store.samples import digest_of
 
 
@@ -42,3 +48,23 @@ async def lose_change(store: RedisStore, model: Model) -> None:
     """Remove the only change of a model, which has no rounds, as if the store had lost it."""
     await store.command("DEL", keys.log(*model.key))
     await write_history(store, model.name, [])
+
+
+async def fresh(store: Store, model: Model, compute: Compute = COMPUTE) -> Replica:
+    """Return a new replica that has folded the log."""
+    replica = Replica(model, store, compute)
+    async with asyncio.timeout(60.0):
+        await replica.catch_up()
+    return replica
+
+
+async def stored(store: Store, name: str) -> StoredModel:
+    """Return a model as it is stored."""
+    found = await store.get_model(name)
+    assert found is not None
+    return found
+
+
+async def current(store: Store, name: str) -> Model:
+    """Return a model after its last change."""
+    return stored_model(await stored(store, name))

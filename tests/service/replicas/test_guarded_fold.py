@@ -16,7 +16,6 @@ N, BAD = 6, 3
 
 
 def rounds_with(learner: AnyLearner, **damage: float) -> Rounds:
-    """Return rounds in which all answers are right; one of them has an extreme context or propensity."""
     x, p, labels = np.full((N, 2), 0.5), np.full(N, 0.5), np.arange(N) % 3
     evidence = learner.decide(learner.init(), Contexts.dense(x)).evidence
     x[BAD], p[BAD] = damage.get("context", 0.5), damage.get("propensity", 0.5)
@@ -26,7 +25,6 @@ def rounds_with(learner: AnyLearner, **damage: float) -> Rounds:
 @pytest.mark.parametrize("damage", [{"context": 1e308, "propensity": 1e-300}, {"context": np.inf}])
 @pytest.mark.parametrize("cls", [Banditron, Gaptron])
 def test_a_fold_ends_before_the_first_extreme_round(cls: type[Any], damage: dict[str, float]) -> None:
-    """The state is that of the rounds before, bit for bit, and their number is returned."""
     learner = cls(problem=PROBLEM)
     rounds = rounds_with(learner)
     damaged = rounds._replace(

@@ -1,68 +1,132 @@
-"""The laws of snapshots, definitions and damage records that are damaged or come from a newer version."""
+"""The laws of logs, snapshots and definitions of a later version: nothing of them is skipped, and feedback goes on."""
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
+import httpx2
 import pytest
 
 from learners.codec import encode_state
-from service.errors import NewerVersionError, StoreCorruptError
-from service.models.reading import stored_model
-from service.replicas.replica import Replica
+from service.errors import NewerVersionError
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Damage, Snapshot
-from tests.service.damaging import damaged_rounds, played, predicted, session_of, sound_fold
-from tests.service.sample_models import (
-    COMPUTE,
-    bits,
-    make_model,
-    whole_log,
-)
+from service.store.stored_models import ModelKey
+from service.store.values import Damage
+from tests.service.damaging import played, predicted, session_of
+from tests.service.replicas.altering import stored, write_history
+from tests.service.sample_models import definition
+from tests.service.store.samples import digest_of
+from tests.service.workers import Clock, worker
 
-N = 9
-
-
-# --- snapshots
-
-
-@pytest.mark.parametrize("cut", [0, 5, 40, -1, -8])
-async def test_a_damaged_snapshot_is_replaced(store: RedisStore, name: str, cut: int) -> None:
-    """If the log has every round, a worker folds it, reports the snapshot as damaged, and replaces it."""
-    model = await played(store, name, "dense", N, None)
-    whole = await whole_log(store, model.key)
-    state = bytes(encode_state(model.learner, model.learner.init()))
-    await store.save_snapshot(model.key, Snapshot(6, state[:cut], digest=model.digest), 100)
-    session = session_of(store, model)
-    await predicted(session)
-    assert bits(session.replica.state) == sound_fold(model, whole, set())
-    (found,) = (await store.read_damage(model.key)).found
-    assert (found.snapshot, found.last) == (True, 6)
-    assert name in await store.list_damaged(10_000)
-    await session.replica.snapshot()
-    other = Replica(model, store, COMPUTE)
-    await other.catch_up()
-    assert other.snapshot_rounds == N
+X = [0.6, 0.8, 0.0]
+NEWER: dict[str, list[Any]] = {
+    "a change": ["t", "c", "v", 4, "k", "labels", "d", "x"],
+    "a change like a round": ["t", "c", "v", 4, "p", "b", "d", "x"],
+    "an unknown type": ["t", "z", "v", 4, "p", "b", "d", "x"],
+    "a later version": ["t", "r", "v", 6, "p", "b", "d", "x"],
+    "a further field": ["t", "r", "v", 4, "p", "b", "d", "x", "e", "y"],
+    "an old entry with a further field": ["p", "b", "r", "x", "s", "z"],
+    "another field": ["t", "r", "v", 4, "p", "b", "x", "x"],
+}
 
 
-# --- content of a newer version
+class Two:
+    """Two workers with one store and one model."""
+
+    def __init__(self, clients: list[httpx2.AsyncClient], name: str) -> None:
+        self.clients = clients
+        self.name = name
+
+    async def create(self, name: str = "") -> None:
+        assert (await self.clients[0].post("/models", json=definition(name or self.name))).status_code == 201
+
+    async def predict(self, at: int = 0, name: str = "") -> httpx2.Response:
+        return await self.clients[at].post("/predict", json={"model": name or self.name, "context": X})
+
+    async def judge(self, prediction: httpx2.Response, at: int = 0) -> httpx2.Response:
+        feedback = {"prediction_id": prediction.json()["prediction_id"], "correct": True}
+        return await self.clients[at].post("/feedback", json=feedback)
+
+    async def refuse(self, status: int = 503, slug: str = "newer-version") -> None:
+        for at in (0, 1):
+            refused = await self.predict(at)
+            assert (refused.status_code, refused.json()["type"]) == (status, f"urn:wager:problem:{slug}")
 
 
-async def test_an_entry_of_a_newer_version_is_not_skipped(store: RedisStore, name: str) -> None:
-    """An entry of a newer version stops the model in this worker and is not recorded as damage."""
-    model = await played(store, name, "dense", 3, None)
-    session = session_of(store, model)
-    await predicted(session)
-    await store.command("XADD", keys.log(*model.key), "4-0", "p", "x", "r", "y", "s", "z")
+@pytest.fixture
+def two(store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Two]:
+    """Start two workers on one store."""
+    clock = Clock()
+    contexts = [worker(store_url, clock), worker(store_url, clock)]
+    yield Two([runner.run(context.__aenter__()) for context in contexts], name)
+    for context in contexts:
+        runner.run(context.__aexit__(None, None, None))
+
+
+async def add_newer_change(store: RedisStore, key: ModelKey, entry: str) -> None:
+    """Add a change of a newer version to the log and to the history of a model."""
+    await store.command("XADD", keys.log(*key), entry, *NEWER["a change"])
+    await write_history(store, key.name, ['{"at":1.0,"later":1}'])
+
+
+@pytest.mark.parametrize("before", [0, 2])
+async def test_a_change_stops_predictions_but_no_feedback(two: Two, store: RedisStore, name: str, before: int) -> None:
+    await two.create()
+    await two.create(f"{name}-other")
+    for _ in range(before):
+        assert (await two.judge(await two.predict())).status_code == 200
+    opened = [await two.predict(at) for at in (0, 1)]
+    key = (await stored(store, name)).key
+    await add_newer_change(store, key, f"{before}-1")
+    await two.refuse()
+    for at, prediction in enumerate(opened):
+        answer = await two.judge(prediction, at)
+        assert (answer.status_code, answer.json()["status"]) == (200, "recorded")
+        assert answer.json()["round"] == before + 1 + at
+        assert (await two.judge(prediction, at)).json()["status"] == "duplicate"
+    await two.refuse()
+    assert (await two.predict(0, f"{name}-other")).status_code == 200
+    after = await stored(store, name)
+    assert (after.predictions, after.round_count) == (before + 2, before + 2)
+    ids = [id_.decode() for id_, _ in await store.command("XRANGE", keys.log(*key), "-", "+")]
+    assert ids == [*(f"{n}-0" for n in range(1, before + 1)), f"{before}-1", f"{before + 1}-1", f"{before + 2}-1"]
+    assert (await store.read_damage(key)).found == []
+
+
+@pytest.mark.parametrize("what", NEWER)
+async def test_an_entry_of_a_newer_version_stops_the_model(two: Two, store: RedisStore, name: str, what: str) -> None:
+    """It is not recorded as damage; the earlier rounds can be read."""
+    await two.create()
+    assert (await two.judge(await two.predict())).status_code == 200
+    key = (await stored(store, name)).key
+    await store.command("XADD", keys.log(*key), "2-0", *NEWER[what])
     await store.command("HINCRBY", keys.model(name), "rounds", 1)
-    for each in (session, session_of(store, model)):
-        with pytest.raises(NewerVersionError):
-            await predicted(each)
-    assert await damaged_rounds(store, model) == set()
+    await two.refuse()
+    assert (await store.read_damage(key)).found == []
+    lines = await two.clients[0].get(f"/models/{name}/rounds", params={"limit": 1})
+    assert (lines.status_code, len(lines.text.splitlines())) == (200, 1)
+
+
+@pytest.mark.parametrize("lost", ["entry", "log"])
+async def test_a_change_that_the_log_has_lost_is_neither_skipped_nor_awaited(
+    two: Two, store: RedisStore, name: str, lost: str
+) -> None:
+    """A snapshot with such a change is of no use either, as this version cannot know its effect."""
+    model = await played(store, name, "dense", 3, None)
+    if lost == "entry":
+        await store.command("HSET", keys.model(name), "changes", 1)
+        await two.refuse(500, "store-corrupt")
+        return
+    await add_newer_change(store, model.key, "3-1")
+    state, digest = bytes(encode_state(model.learner, model.learner.init())), await digest_of(store, name)
+    assert await store.save_snapshot(model.key, Snapshot(3, state, change_count=1, digest=digest), 0) == 3
+    await store.command("DEL", keys.log(*model.key))
+    await two.refuse()
 
 
 @pytest.mark.parametrize("what", ["field", "array", "hyperparameter"])
 async def test_a_snapshot_of_a_newer_version_is_not_ignored(store: RedisStore, name: str, what: str) -> None:
-    """A snapshot with an unknown field, array or hyperparameter stops the model in this worker."""
     model = await played(store, name, "dense", 3, None)
     state = bytes(encode_state(model.learner, model.learner.init()))
     length = int.from_bytes(state[:8], "little")
@@ -73,41 +137,13 @@ async def test_a_snapshot_of_a_newer_version_is_not_ignored(store: RedisStore, n
     if what == "hyperparameter":
         header = header.replace('\\"algorithm\\":', '\\"aaa\\":1,\\"algorithm\\":')
     padded = header.ljust(-(-len(header) // 8) * 8).encode()
-    await store.save_snapshot(
-        model.key, Snapshot(2, len(padded).to_bytes(8, "little") + padded + state[8 + length :], digest=model.digest), 9
-    )
+    newer = len(padded).to_bytes(8, "little") + padded + state[8 + length :]
+    await store.save_snapshot(model.key, Snapshot(2, newer, digest=model.digest), 9)
     if what == "field":
         await store.command("HSET", keys.snapshot(*model.key), "form", "4")
     with pytest.raises(NewerVersionError):
         await predicted(session_of(store, model))
     assert (await store.read_damage(model.key)).found == []
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "error"),
-    [
-        ('"labels":', '"later":1,"labels":', NewerVersionError),
-        ('"soba-diagonal"', '"soba-diagonel"', NewerVersionError),
-        ('"algorithm"', '"later":1,"algorithm"', NewerVersionError),
-        ('"kind":"dense"', '"kind":"later"', NewerVersionError),
-        ('"labels":', '"lobels":', NewerVersionError),
-        ('"labels":["red","green"', '"labels":["red","red"', StoreCorruptError),
-        ("{", "", StoreCorruptError),
-    ],
-)
-async def test_a_definition_is_damaged_or_newer(store: RedisStore, name: str, old: str, new: str, error: Any) -> None:
-    """Unknown content is a newer version's; missing content or invalid JSON is damage."""
-    model = await make_model(store, name)
-    text = model.definition.model_dump_json()
-    assert old in text
-    await store.command("HSET", keys.model(name), "definition", text.replace(old, new, 1))
-    stored = await store.get_model(name)
-    assert stored is not None
-    with pytest.raises(error):
-        stored_model(stored)
-
-
-# --- the damage record
 
 
 async def test_a_damaged_damage_record_is_tolerated(store: RedisStore, name: str) -> None:

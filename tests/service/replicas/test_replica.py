@@ -1,7 +1,7 @@
 """The laws of a replica: however it reaches a round, its state is the sequential fold, to the bit."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pytest
@@ -11,12 +11,13 @@ from service.compute import Compute
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.replica import Replica
-from service.replicas.tails import TAIL_LIMIT
 from service.store import keys
 from service.store.capabilities import Store
 from service.store.redis.redis_store import RedisStore
 from service.store.values import Snapshot
 from tests.servers import raw, wait_until
+from tests.service.damaging import KINDS, sound_fold
+from tests.service.replicas.altering import fresh
 from tests.service.sample_models import (
     COMPUTE,
     GAPTRON,
@@ -37,7 +38,6 @@ _T = TypeVar("_T")
 
 
 async def caught_up(replica: Replica) -> list[bytes]:
-    """Return the replica's state after it has caught up."""
     await replica.catch_up()
     return bits(replica.state)
 
@@ -47,18 +47,27 @@ async def truth(store: Store, model: Model) -> list[bytes]:
     return bits(sequential_fold(model, await whole_log(store, model.key)))
 
 
+def costly(model: Model) -> tuple[Model, CutShort]:
+    """Return the model with a learner whose folds run in a thread."""
+    learner = CutShort(model.learner, fold_cost=10**9)
+    learner.broken = False
+    return taught_by(model, learner), learner
+
+
 @pytest.mark.parametrize("choice", [*LEARNER_CHOICES, LABEL_SET, RANKING], ids=lambda choice: str(choice["algorithm"]))
 async def test_a_replica_catches_up_from_nothing(store: RedisStore, name: str, choice: dict[str, Any]) -> None:
-    """From the initial state, over several pages of the log, the state is the sequential fold."""
+    """Over several pages of the log, in the event loop and in a thread."""
     model = await make_model(store, name, learner=choice)
-    await play(store, model, TAIL_LIMIT * 2 + 70)
-    replica = Replica(model, store, COMPUTE)
-    assert await caught_up(replica) == await truth(store, model)
-    assert replica.round_count == TAIL_LIMIT * 2 + 70
+    await play(store, model, 270)
+    expected = await truth(store, model)
+    for each in (model, costly(model)[0]):
+        replica = Replica(each, store, COMPUTE)
+        replica._limit = 100
+        assert await caught_up(replica) == expected
+        assert replica.round_count == 270
 
 
 async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
-    """Each catch-up folds the new rounds, and no round twice."""
     model = await make_model(store, name, learner=GAPTRON)
     replica = Replica(model, store, COMPUTE)
     for seed, n in enumerate((1, 3, 40, 1, 2)):
@@ -68,34 +77,50 @@ async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
     assert await caught_up(replica) == await truth(store, model)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("limit", [1, 2, 5, None])
+async def test_a_log_folds_to_the_same_bits_however_it_is_read(
+    store: RedisStore, name: str, kind: str, limit: int | None
+) -> None:
+    model, rounds = await make_model(store, name, **KINDS[kind]), [4, 3, 2, 3, 5, 1, 1]
+    for seed, n in enumerate(rounds):
+        await play(store, model, n, seed, blocks=min(n, 2))
+    replica = Replica(model, store, COMPUTE)
+    replica._limit = limit or replica._limit
+    assert await caught_up(replica) == sound_fold(model, await whole_log(store, model.key), set())
+    assert replica.round_count == replica.statistics.counts().rounds == sum(rounds)
+
+
 class Yielding(Compute):
     """Runs every other ready task before each computation."""
 
     async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
-        """See `Compute.run_costly`."""
         await asyncio.sleep(0)
         return await super().run_costly(cost, owner, function, *args)
 
 
 async def test_concurrent_catch_ups_fold_each_round_once(store: RedisStore, name: str) -> None:
-    """A concurrent caller waits for its turn and finds nothing left to fold."""
     model = await make_model(store, name, learner=GAPTRON)
     replica = Replica(model, store, Yielding(2))
     for seed in range(3):
         await play(store, model, 20, seed)
-        await asyncio.gather(*(replica.catch_up() for _ in range(4)))
-        assert bits(replica.state) == await truth(store, model)
+        states = await asyncio.gather(*(caught_up(replica) for _ in range(4)))
+        assert list(states) == [await truth(store, model)] * 4
         assert replica.statistics.counts().rounds == replica.round_count == 20 * (seed + 1)
 
 
 async def test_a_replica_starts_from_a_snapshot(store: RedisStore, name: str) -> None:
-    """The snapshot and the rounds after it give the state of the whole log."""
     model = await make_model(store, name, learner=GAPTRON)
+    await Replica(model, store, COMPUTE).snapshot()  # has loaded nothing
+    await (await fresh(store, model)).snapshot()  # has no rounds
+    assert await store.load_snapshot(model.key) is None
     await play(store, model, 30)
-    writer = Replica(model, store, COMPUTE)
-    await caught_up(writer)
+    writer = await fresh(store, model)
     await writer.snapshot()
     assert writer.snapshot_rounds == 30
+    state = encode_state(model.learner, sequential_fold(model, await whole_log(store, model.key)))
+    counts = writer.statistics.counts().encode()
+    assert await store.load_snapshot(model.key) == Snapshot(30, state, statistics=counts, digest=model.digest)
     await play(store, model, 12, seed=2)
     reader = Replica(model, store, COMPUTE)
     assert await caught_up(reader) == await truth(store, model)
@@ -103,89 +128,33 @@ async def test_a_replica_starts_from_a_snapshot(store: RedisStore, name: str) ->
 
 
 async def test_a_replica_that_lags_a_trimmed_log_loads_the_snapshot(store: RedisStore, name: str) -> None:
-    """If the rounds it needs are gone, a replica continues from the snapshot with the same state."""
     model = await make_model(store, name, learner=GAPTRON, retain_rounds=0)
     slow, quick = Replica(model, store, COMPUTE), Replica(model, store, COMPUTE)
     await play(store, model, 10)
     await caught_up(slow)
-    await play(store, model, 1000, seed=2)
+    await play(store, model, 300, seed=2)
     expected = await truth(store, model)
     await caught_up(quick)
     await quick.snapshot()
     assert (await whole_log(store, model.key))[0].last_round > 11
     assert await caught_up(slow) == await caught_up(Replica(model, store, COMPUTE)) == expected
-    assert slow.round_count == 1010
+    assert slow.round_count == 310
 
 
-async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str) -> None:
-    """The stored bytes are the encoded sequential fold."""
-    model = await make_model(store, name)
-    await play(store, model, 25)
-    replica = Replica(model, store, COMPUTE)
-    await caught_up(replica)
-    await replica.snapshot()
-    state = sequential_fold(model, await whole_log(store, model.key))
-    statistics = replica.statistics.counts().encode()
-    assert await store.load_snapshot(model.key) == Snapshot(
-        25, encode_state(model.learner, state), statistics=statistics, digest=model.digest
-    )
-
-
-async def test_a_replica_without_new_rounds_writes_no_snapshot(store: RedisStore, name: str) -> None:
-    """A replica that has loaded nothing, or has no more rounds than the stored snapshot, does not write."""
-    model = await make_model(store, name)
-    await Replica(model, store, COMPUTE).snapshot()
-    replica = Replica(model, store, COMPUTE)
-    await caught_up(replica)
-    await replica.snapshot()
-    assert await store.load_snapshot(model.key) is None
-
-
-async def test_a_log_that_lacks_rounds_is_corrupt(store: RedisStore, store_url: str, name: str) -> None:
-    """If rounds are gone and no snapshot has seen them, catching up is an error."""
+async def test_a_log_that_lacks_rounds_is_corrupt(store: RedisStore, name: str) -> None:
     model = await make_model(store, name)
     await play(store, model, 5)
-    with raw(store_url) as client:
-        client.xtrim(keys.log(*model.key), minid="3-0", approximate=False)
+    await store.command("XTRIM", keys.log(*model.key), "MINID", "3-0")
     with pytest.raises(StoreCorruptError, match="lacks round 1"):
-        await caught_up(Replica(model, store, COMPUTE))
+        await fresh(store, model)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda _: b"",
-        lambda state: state[:-1],
-        lambda state: b"\xff" * len(state),
-        lambda state: state.replace(b"soba-diagonal", b"soba-diagonel"),
-        lambda state: state[:-8] + b"\0\0\0\0\0\0\xf8\x7f",  # a NaN
-    ],
-    ids=["empty", "truncated", "noise", "another-learner", "not-a-number"],
-)
-async def test_a_snapshot_that_cannot_be_read_is_corrupt(
-    store: RedisStore, store_url: str, name: str, damage: Any
-) -> None:
-    """A damaged snapshot is refused if the log has lost the rounds before it."""
-    model = await make_model(store, name)
-    await play(store, model, 3)
-    state = damage(bytes(encode_state(model.learner, model.learner.init())))
-    await store.save_snapshot(model.key, Snapshot(2, state, digest=model.digest), 100)
-    with raw(store_url) as client:
-        client.xtrim(keys.log(*model.key), minid="2-0", approximate=False)
-    replica = Replica(model, store, COMPUTE)
-    with pytest.raises(StoreCorruptError, match="cannot be read"):
-        await caught_up(replica)
-    assert replica.state is None
-
-
-async def test_a_log_with_a_hole_is_corrupt(store: RedisStore, store_url: str, name: str) -> None:
-    """A missing round between others is an error."""
+async def test_a_log_with_a_hole_is_corrupt(store: RedisStore, name: str) -> None:
     model = await make_model(store, name)
     await play(store, model, 5)
-    with raw(store_url) as client:
-        client.xdel(keys.log(*model.key), "3-0")
+    await store.command("XDEL", keys.log(*model.key), "3-0")
     with pytest.raises(StoreCorruptError):
-        await caught_up(Replica(model, store, COMPUTE))
+        await fresh(store, model)
 
 
 @pytest.mark.parametrize("snapshot", [False, True], ids=["no-snapshot", "snapshot"])
@@ -219,7 +188,6 @@ async def test_a_log_that_lost_rounds_and_continued_is_followed(
 
 
 async def test_a_failed_fold_leaves_no_partial_state(store: RedisStore, name: str) -> None:
-    """After an error during a fold, the next fold starts from a complete state."""
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner)
     replica = Replica(taught_by(whole, learner), store, COMPUTE)
@@ -233,12 +201,11 @@ async def test_a_failed_fold_leaves_no_partial_state(store: RedisStore, name: st
 
 
 async def test_a_cancelled_fold_leaves_no_partial_state(store: RedisStore, name: str) -> None:
-    """A fold that keeps running in its thread after its caller was cancelled changes no state in use."""
+    """The cancelled fold may go on in its thread, but changes no state in use."""
     whole = await make_model(store, name, learner=GAPTRON)
-    learner = CutShort(whole.learner, fold_cost=10**9)
-    learner.broken = False
+    model, learner = costly(whole)
     compute = Compute(4)  # two folds per model: the cancelled one that keeps running, and the next
-    replica = Replica(taught_by(whole, learner), store, compute)
+    replica = Replica(model, store, compute)
     await play(store, whole, 20)
     await caught_up(replica)
     await play(store, whole, 20, seed=2)
@@ -257,32 +224,9 @@ async def test_a_cancelled_fold_leaves_no_partial_state(store: RedisStore, name:
     assert await caught_up(replica) == expected
 
 
-@pytest.mark.parametrize("choice", [*LEARNER_CHOICES, LABEL_SET, RANKING], ids=lambda choice: str(choice["algorithm"]))
-async def test_a_fold_in_a_thread_gives_the_same_bits(store: RedisStore, name: str, choice: dict[str, Any]) -> None:
-    """A fold that runs in a thread because of its cost gives the same state."""
-    whole = await make_model(store, name, learner=choice)
-    learner = CutShort(whole.learner, fold_cost=10**9)
-    learner.broken = False
-    await play(store, whole, 50)
-    assert await caught_up(Replica(taught_by(whole, learner), store, COMPUTE)) == await truth(store, whole)
-
-
-async def test_concurrent_readers_see_complete_states(store: RedisStore, name: str) -> None:
-    """Concurrent callers get the sequential fold."""
-    model = await make_model(store, name, learner=GAPTRON)
-    replica = Replica(model, store, COMPUTE)
-    await play(store, model, 300)
-    states: Sequence[list[bytes]] = await asyncio.gather(*(caught_up(replica) for _ in range(5)))
-    assert list(states) == [await truth(store, model)] * 5
-
-
 async def test_a_replica_of_a_deleted_model_is_refused(store: RedisStore, name: str) -> None:
-    """A replica never reads the log of a model that was created again under its name."""
-    model = await make_model(store, name)
-    replica = Replica(model, store, COMPUTE)
-    await caught_up(replica)
+    replica = await fresh(store, await make_model(store, name))
     await store.delete_model(name)
-    second = await make_model(store, name, "second")
-    await play(store, second, 5)
+    await play(store, await make_model(store, name, "second"), 5)
     with pytest.raises(ModelNotFoundError):
         await caught_up(replica)

@@ -1,15 +1,12 @@
 """The laws of statistics: a fold over the log that counts correctly, with the same bits for any division of the log."""
 
 import json
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from learners.base import Contexts
 from service.errors import NewerVersionError
-from service.prediction_id import SINGLE
 from service.replicas.statistics import (
     DELAY_BOUNDS,
     PROPENSITY_BOUNDS,
@@ -20,174 +17,181 @@ from service.replicas.statistics import (
     counted_rounds,
     decode_statistics,
 )
-from service.store.records.codecs import DenseCodec, label_codec
-from service.store.records.layout import EXPIRED
-from service.store.records.new_predictions import NewPredictions
-from service.store.records.records import RecordFormat
-from tests.service.store.samples import as_round
+from service.replicas.sums import EPOCH, MOST_BUCKETS, MOST_LABELS, joined
+from service.store.records.codecs import label_codec
+from service.store.records.layout import EXPIRED, FEEDBACK, HOLDOUT
+from service.store.records.round_table import Table, row_dtype
 
-K, WINDOW, START = 4, 3200.0, 1_800_000_000.0
-FORM = RecordFormat(label_codec(K), 2, DenseCodec(3))
+K, WINDOW, START = 300, 3200.0, 1_800_000_000.0
 
 
-def rounds(n: int, seed: int = 1) -> list[dict[str, Any]]:
-    """Return n random rounds as plain facts."""
+def table(n: int, seed: int = 1) -> Table:
+    """Return n random rounds, some expired, some of a holdout, some with rewards between 0 and 1."""
     rng = np.random.default_rng(seed)
-    return [
-        {
-            "p": float(rng.choice([1.0, 0.25, 1e-9, rng.uniform(0.001, 1.0)])),
-            "correct": bool(rng.random() < 0.3),
-            "at": START + 10.0 * i,
-            "delay": float(rng.choice([0.0, 1.0, rng.exponential(5_000.0)])),
-        }
-        for i in range(n)
-    ]
+    rows = np.zeros(n, row_dtype(label_codec(K), 0))
+    rows["kind"] = np.where(rng.random(n) < 0.1, EXPIRED, FEEDBACK)
+    rows["reward"] = np.where(rng.random(n) < 0.5, rng.integers(0, 2, n), rng.random(n))
+    rows["output"] = rng.integers(0, K, n)
+    rows["propensity"] = rng.choice([1.0, 0.25, 1e-9, 0.5], n) * rng.uniform(1e-3, 1.0, n)
+    rows["propensity"][rng.random(n) < 0.01] = 1e-200  # whose weight would overflow
+    rows["flags"] = np.where(rng.random(n) < 0.2, HOLDOUT, 0)
+    rows["predicted_at"] = START + 10.0 * np.arange(n)
+    rows["feedback_at"] = rows["predicted_at"] + rng.choice([0.0, 1.0, 5000.0], n) * rng.random(n)
+    return rows
 
 
-def record(fact: dict[str, Any], number: int) -> bytes:
-    """Encode a round as `lua/add_feedback.lua` does."""
-    outputs, none = label_codec(K).rows(np.array([2])), np.zeros((1, 3))
-    made = NewPredictions(
-        outputs,
-        np.array([fact["p"]]),
-        none[0, :1],
-        none[:, :2],
-        Contexts.dense(none),
-        fact["at"],
-        fact["at"] + WINDOW,
-        0,
-    )
-    (block,) = FORM.encode_blocks(made, [0, 1], [SINGLE], [bytes(16)])
-    truth = outputs.tobytes() if fact["correct"] else None
-    return as_round(block, 0, (fact["correct"], fact["at"] + fact["delay"], number), truth)
+ROWS = table(5_000)
+OURS = (ROWS["flags"] & HOLDOUT) == 0
+KNOWN = ROWS["propensity"] > 1e-150
 
 
-FACTS = rounds(700)
-RECORDS = [record(fact, i + 1) for i, fact in enumerate(FACTS)]
+def statistics(labels: int | None = K) -> StatisticsAccumulator:
+    return StatisticsAccumulator(labels, WINDOW)
 
 
-def statistics() -> StatisticsAccumulator:
-    """Return an empty accumulator."""
-    return StatisticsAccumulator(K, WINDOW)
+def counted(rows: Table, labels: int | None = K) -> Any:
+    counting = statistics(labels)
+    counting.take(rows)
+    return counting.counts()
 
 
 def test_counts_match_a_plain_loop() -> None:
-    """Each number equals the result of a loop over the rounds."""
-    counting = statistics()
-    counting.take(FORM.table(RECORDS))
-    counts = counting.counts()
-    delays = [fact["at"] + fact["delay"] - fact["at"] for fact in FACTS]
-    assert (counts.rounds, counts.correct) == (700, sum(fact["correct"] for fact in FACTS))
-    assert counts.delay_seconds == pytest.approx(sum(delays))
-    assert list(np.cumsum(counts.delays)[:-1]) == [sum(d <= bound for d in delays) for bound in DELAY_BOUNDS]
-    props = [fact["p"] for fact in FACTS]
-    assert list(np.cumsum(counts.propensities)[:-1]) == [sum(p <= bound for p in props) for bound in PROPENSITY_BOUNDS]
-    assert counts.surprisal_micronats == pytest.approx(1e6 * -sum(map(math.log, props)), abs=700)
-    assert counts.weights == pytest.approx(sum(1 / p for p in props))
-    assert counts.squared_weights == pytest.approx(sum(1 / p**2 for p in props))
-    assert counts.correct_weights == pytest.approx(sum(1 / f["p"] for f in FACTS if f["correct"]))
-    assert (counts.labels, counts.weighed) == (K, 700)
+    counts, given = counted(ROWS), ROWS[ROWS["kind"] == FEEDBACK]
+    delays, p = given["feedback_at"] - given["predicted_at"], ROWS["propensity"][KNOWN]
+    assert (counts.rounds, counts.expired, sum(counts.delays)) == (5000, 5000 - len(given), len(given))
+    assert counts.correct == (ROWS["reward"] == 1.0).sum()
+    assert counts.reward == pytest.approx(ROWS["reward"].sum())
+    assert counts.delay_seconds == pytest.approx(delays.sum())
+    assert list(np.cumsum(counts.delays)[:-1]) == [(delays <= bound).sum() for bound in DELAY_BOUNDS]
+    assert list(np.cumsum(counts.propensities)[:-1]) == [(p <= bound).sum() for bound in PROPENSITY_BOUNDS]
+    assert counts.surprisal_micronats == pytest.approx(1e6 * -np.log(p).sum(), rel=1e-6)
+    w, r = 1.0 / p, ROWS["reward"][KNOWN]
+    assert (counts.labels, counts.weighed) == (K, len(w))
+    assert counts.weights == pytest.approx(w.sum())
+    assert counts.squared_weights == pytest.approx((w**2).sum())
+    assert counts.reward_weights == pytest.approx((r * w).sum())
+    assert counts.correct_weights == pytest.approx(w[r == 1.0].sum())
 
 
-@pytest.mark.parametrize("step", [1, 7, 256, 699])
-def test_counts_do_not_depend_on_the_division_of_the_log(step: int) -> None:
-    """Rounds may come singly or in groups, with reads and passes through the store between them."""
-    whole, cut = statistics(), statistics()
-    whole.take(FORM.table(RECORDS))
-    for start in range(0, len(RECORDS), step):
-        cut.take(FORM.table(RECORDS[start : start + step]))
-        if start % 3 == 0:
-            kept = cut.counts().encode()
-            cut = statistics()
-            cut.restart(kept, start + step)
-    assert cut.counts() == whole.counts()
-    assert decode_statistics(whole.counts().encode()) == whole.counts()
+def test_sums_by_label_match_a_plain_loop() -> None:
+    """Labels from number 256 on are counted together."""
+    sums, ours = counted(ROWS).by_label, ROWS[OURS]
+    assert len(sums.rounds) == MOST_LABELS + 1
+    for k in (0, 17, MOST_LABELS):
+        rows = ours[ours["output"] == k] if k < MOST_LABELS else ours[ours["output"] >= MOST_LABELS]
+        r, known = rows["reward"], rows["propensity"] > 1e-150
+        w, v = 1.0 / rows["propensity"][known], rows["reward"][known]
+        expected = [len(r), r.sum(), (r**2).sum(), known.sum(), w.sum(), (v * w).sum()]
+        expected += [(w**2).sum(), (v * w**2).sum(), ((v * w) ** 2).sum()]
+        assert [column[k] for column in sums] == pytest.approx(expected)
+    assert not counted(ROWS, None).by_label
 
 
-def test_sums_never_decrease() -> None:
-    """Prometheus reads a decreasing counter as a restart."""
-    counting, before = statistics(), None
-    for one in RECORDS:
-        counting.take(FORM.table([one]))
-        counts = counting.counts()
+@pytest.mark.parametrize("n", [1, MOST_BUCKETS, MOST_BUCKETS + 1, 1000, 5000])
+def test_the_curve_covers_the_log_in_equal_buckets(n: int) -> None:
+    """The width is the least power of two with at most 128 buckets; each bucket has the sums of its rounds."""
+    curve = counted(ROWS[:n]).curve
+    width = next(2**i for i in range(30) if 2**i * MOST_BUCKETS >= n)
+    assert (curve.width, curve.places, len(curve.rounds)) == (width, n, -(-n // width))
+    for b in (0, len(curve.rounds) // 2, len(curve.rounds) - 1):
+        some = slice(b * width, min(n, (b + 1) * width))
+        rows = ROWS[some][OURS[some]]
+        assert curve.rounds[b] == len(rows)
+        assert curve.rewards[b] == pytest.approx(rows["reward"].sum())
+        assert curve.squares[b] == pytest.approx((rows["reward"] ** 2).sum())
+
+
+@pytest.mark.parametrize("n", [1, EPOCH, EPOCH + 1, 2 * EPOCH, 4_321])
+def test_the_latest_rounds_are_those_of_two_epochs(n: int) -> None:
+    """They are the last full epoch and the current one, without the holdout."""
+    latest, some = joined(counted(ROWS[:n]).latest), slice(max(0, (n - 1) // EPOCH - 1) * EPOCH, n)
+    rows = ROWS[some][OURS[some]]
+    known = rows["propensity"][rows["propensity"] > 1e-150]
+    assert (latest.rounds, latest.weighed) == (len(rows), len(known))
+    assert (latest.reward, latest.propensity) == pytest.approx((rows["reward"].sum(), known.sum()))
+    assert list(latest.labels[:5]) == [int((rows["output"] == k).sum()) for k in range(5)][: len(latest.labels)]
+
+
+def test_the_holdout_is_counted_apart() -> None:
+    counts, held = counted(ROWS), ROWS[~OURS]
+    assert counts.holdout_rounds == len(held)
+    assert counts.holdout_reward == pytest.approx(held["reward"].sum())
+    assert counts.holdout_rounds + sum(counts.curve.rounds) == counts.rounds == len(ROWS)
+    assert sum(counts.by_label.rounds) == sum(counts.curve.rounds)
+
+
+@pytest.mark.parametrize(("step", "n"), [(1, 400), (37, 3000), (999, 3000)])
+def test_details_do_not_depend_on_the_division_of_the_log(step: int, n: int) -> None:
+    """Every bit is the same, however the log is divided, and after passes through the store; no sum decreases.
+
+    Prometheus reads a decreasing counter as a restart.
+    """
+    whole, cut, before = counted(ROWS[:n]), statistics(), (0.0,) * 4
+    for start in range(0, n, step):
+        cut.take(ROWS[start : min(start + step, n)])
+        counts = cut.counts()
         sums = (counts.delay_seconds, counts.weights, counts.squared_weights, counts.correct_weights)
-        assert before is None or all(new >= old for new, old in zip(sums, before, strict=True))
+        assert all(new >= old for new, old in zip(sums, before, strict=True))
         before = sums
+        if start % 7 == 0:
+            cut = statistics()
+            cut.restart(counts.encode(), start + step)
+    assert cut.counts() == whole == decode_statistics(whole.encode())
 
 
 def test_only_slots_of_the_window_are_kept() -> None:
-    """However long the log, the recent slots cover one window."""
-    counting = statistics()
-    counting.take(FORM.table(RECORDS))
-    recent = dict(counting.counts().recent)
-    newest = int(FACTS[-1]["at"] // (WINDOW / SLOTS))
+    recent, newest = dict(counted(ROWS).recent), int(ROWS["predicted_at"][-1] // (WINDOW / SLOTS))
     assert set(recent) == set(range(newest - SLOTS, newest + 1))
     assert recent[newest - 1] == 10
 
 
-BROKEN = [
-    b"",
-    b"[]",
-    b"{",
-    b'{"rounds":',
-    b'{"unheard":1}',
-    b'{"delays":[1]}',
-    b'{"version":"x"}',
-    b'{"rounds":1}',
-    b"\xff",
-    b"[" * 9999,
-]
+@pytest.mark.parametrize("n", [10, 100_000])
+def test_statistics_stay_small(n: int) -> None:
+    counting = statistics()
+    for _ in range(max(1, n // len(ROWS))):
+        counting.take(ROWS)
+    encoded = counting.counts().encode()
+    assert len(encoded) < 65_536
+    assert decode_statistics(encoded) == counting.counts()
 
 
-@pytest.mark.parametrize("broken", BROKEN)
+JSON = [b"", b"[]", b"{", b'{"rounds":', b'{"unheard":1}', b'{"delays":[1]}', b'{"version":"x"}', b'{"rounds":1}']
+
+
+@pytest.mark.parametrize("broken", [*JSON, b"\xff", b"[" * 9999], ids=range(10))
 def test_damaged_statistics_restart_from_zero(broken: bytes) -> None:
     """With damaged statistics the model is served; new statistics start, with the number of uncounted rounds."""
     counting = statistics()
     counting.restart(broken, 5)
-    counting.take(FORM.table(RECORDS[:3]))
+    counting.take(ROWS[:3])
     assert (counting.counts().rounds, counting.counts().uncounted, counting.known) == (3, 5, True)
     assert decode_statistics(counting.counts().encode()).uncounted == 5
 
 
-def test_statistics_of_a_newer_version_are_unknown() -> None:
-    """Statistics of a newer version are not replaced until counting restarts from readable ones."""
-    newer = json.dumps({"version": STATISTICS_VERSION + 1, "rounds": 5, "unheard": 1}).encode()
-    counting = statistics()
-    counting.restart(newer, 5)
-    assert not counting.known
-    with pytest.raises(NewerVersionError):
-        decode_statistics(newer)
-    assert counted_rounds(newer) == 0
-    counting.restart(b"", 0)
-    assert counting.known
+def test_statistics_of_a_newer_version_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not replaced until counting restarts from readable ones."""
+    with monkeypatch.context() as later:
+        later.setattr("service.replicas.statistics.STATISTICS_VERSION", STATISTICS_VERSION + 1)
+        written = statistics().counts().encode()
+    for newer in (written, json.dumps({"version": STATISTICS_VERSION + 1, "rounds": 5, "unheard": 1}).encode()):
+        counting = statistics()
+        counting.restart(newer, 5)
+        assert not counting.known
+        with pytest.raises(NewerVersionError):
+            decode_statistics(newer)
+        assert counted_rounds(newer) == 0
+        counting.restart(b"", 0)
+        assert counting.known
 
 
-def test_rewards_are_summed_and_expired_rounds_have_no_delay() -> None:
-    """The sums weigh each reward; the delays are those of feedback only."""
-    table = FORM.table(RECORDS)
-    table["reward"], table["kind"][::7] = np.random.default_rng(4).random(len(table)), EXPIRED
-    counting = statistics()
-    counting.take(table)
-    counts = counting.counts()
-    assert counts.reward == pytest.approx(table["reward"].sum())
-    assert counts.reward_weights == pytest.approx((table["reward"] / table["propensity"]).sum())
-    assert (counts.expired, sum(counts.delays)) == (100, 600)
+BROKEN: list[dict[str, Any]] = [{"delays": 1}, {"propensities": 0.5}, {"curve": [1, 1]}, {"by_label": 1}]
+BROKEN += [{"latest": []}]
+BROKEN += [{"curve": [0, 0, [], [], [], [], []]}, {"curve": [1, 2, [1], [1], [1], [1], [1]]}, {"by_label": [[1]] * 8}]
 
 
-def test_later_statistics_have_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Statistics of a later version contain their version number, so this version refuses them."""
-    monkeypatch.setattr("service.replicas.statistics.STATISTICS_VERSION", STATISTICS_VERSION + 1)
-    newer = statistics().counts().encode()
-    monkeypatch.undo()
-    with pytest.raises(NewerVersionError):
-        decode_statistics(newer)
-
-
-@pytest.mark.parametrize(
-    "fields", [{"delays": 1}, {"propensities": 0.5}, {"curve": [1, 1]}, {"by_label": 1}, {"latest": []}], ids=str
-)
-def test_damaged_statistics_have_one_error(fields: dict[str, Any]) -> None:
-    """Values of other types or sizes make them invalid."""
-    damaged = json.loads(RoundStatistics().encode()) | fields
+@pytest.mark.parametrize("fields", BROKEN, ids=str)
+@pytest.mark.parametrize("counts", [RoundStatistics(), counted(ROWS)], ids=["empty", "full"])
+def test_damaged_statistics_have_one_error(counts: RoundStatistics, fields: dict[str, Any]) -> None:
+    damaged = json.loads(counts.encode()) | fields
     with pytest.raises(ValueError, match="invalid statistics"):
         decode_statistics(json.dumps(damaged).encode())

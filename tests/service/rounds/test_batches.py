@@ -7,182 +7,138 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.service.sample_models import GAPTRON, LABELS, definition, some_contexts
+from tests.service.sample_models import GAPTRON, LABELS, definition, post, slug_of, some_contexts
 from tests.service.workers import worker
 
 MOST = 20
 X = [0.6, 0.8, 0.0]
 
 
+class Site:
+    """A worker with a limit of MOST items per batch, and a model."""
+
+    def __init__(self, client: httpx2.AsyncClient, name: str) -> None:
+        self.client, self.name = client, name
+
+    async def predict(self, status: int = 200, **body: Any) -> Any:
+        answer = await post(self.client, "/predict/batch", status, **{"model": self.name} | body)
+        return answer["predictions"] if status == 200 else answer
+
+    async def judge(self, *feedback: Any, status: int = 200) -> Any:
+        answer = await post(self.client, "/feedback/batch", status, feedback=feedback)
+        return answer["results"] if status == 200 else answer
+
+    async def counters(self) -> tuple[int, int]:
+        model = (await self.client.get(f"/models/{self.name}")).json()
+        return model["rounds_seen"], model["predictions"]
+
+
 @pytest.fixture
-def small(store_url: str, runner: asyncio.Runner) -> Iterator[httpx2.AsyncClient]:
-    """Start a worker with a limit of MOST items per batch."""
+def site(store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Site]:
     context = worker(store_url, max_batch_items=MOST)
-    yield runner.run(context.__aenter__())
+    client = runner.run(context.__aenter__())
+    runner.run(post(client, "/models", 201, **definition(name)))
+    yield Site(client, name)
     runner.run(context.__aexit__(None, None, None))
 
 
-@pytest.fixture
-def model(small: httpx2.AsyncClient, runner: asyncio.Runner, name: str) -> str:
-    """Create a model and return its name."""
-    assert runner.run(small.post("/models", json=definition(name))).status_code == 201
-    return name
-
-
-async def post(client: httpx2.AsyncClient, path: str, expected: int = 200, **body: Any) -> Any:
-    """Post a JSON object; return the answer's."""
-    response = await client.post(path, json=body)
-    assert response.status_code == expected, response.text
-    return response.json()
-
-
 def slugs(items: list[dict[str, Any]]) -> list[str]:
-    """Return the type of each problem, and `ok` for each answer."""
-    return [item["type"].removeprefix("urn:wager:problem:") if "type" in item else "ok" for item in items]
+    return list(map(slug_of, items))
 
 
-async def counters(client: httpx2.AsyncClient, name: str) -> tuple[int, int]:
-    """Return a model's numbers of rounds and predictions."""
-    model = (await client.get(f"/models/{name}")).json()
-    return model["rounds_seen"], model["predictions"]
-
-
-async def test_a_batch_answers_each_context_like_a_single_request(small: httpx2.AsyncClient, model: str) -> None:
-    """Each item has a label, a propensity, and an id that accepts feedback."""
-    contexts = some_contexts(1, MOST)
-    body = await post(small, "/predict/batch", model=model, contexts=contexts, include_distribution=True)
-    assert len({item["prediction_id"] for item in body["predictions"]}) == MOST
-    for item in body["predictions"]:
+async def test_a_batch_answers_each_context_like_a_single_request(site: Site) -> None:
+    items = await site.predict(contexts=some_contexts(1, MOST), include_distribution=True)
+    assert len({item["prediction_id"] for item in items}) == MOST
+    for item in items:
         assert item["distribution"][item["label"]] == item["propensity"]
-        await post(small, "/feedback", prediction_id=item["prediction_id"], correct=True)
-    assert await counters(small, model) == (MOST, MOST)
+        await post(site.client, "/feedback", prediction_id=item["prediction_id"], correct=True)
+    assert await site.counters() == (MOST, MOST)
 
 
-async def test_a_wrong_context_fails_only_its_item(small: httpx2.AsyncClient, model: str) -> None:
-    """The item's problem names the same field as a single request would."""
+async def test_a_wrong_context_fails_only_its_item(site: Site) -> None:
     contexts: list[Any] = [X, [1.0], [1.0, "2", 3.0], X, "context", None, [], [1.0, True, 2.0]]
-    items = (await post(small, "/predict/batch", model=model, contexts=contexts))["predictions"]
+    items = await site.predict(contexts=contexts)
     wrong = ["wrong-context-length", "wrong-type"]
     assert slugs(items) == ["ok", *wrong, "ok", "wrong-type", "wrong-type", "out-of-range", "wrong-type"]
     fields = [item.get("field") for item in items]
     assert fields == [None, "context", "context.1", None, "context", "context", "context", "context.1"]
     assert {item["status"] for item in items if "type" in item} == {422}
-    assert await counters(small, model) == (0, 2)
+    assert await site.counters() == (0, 2)
+    assert slugs(await site.predict(model="nobody", contexts=[X, X])) == ["model-not-found"] * 2
 
 
-async def test_ids_belong_to_their_contexts(small: httpx2.AsyncClient, model: str) -> None:
-    """Ids apply in order; a repeated id is the same prediction, or a conflict if its context differs."""
-    contexts = [X, [1.0, 0.0, 0.0], X, [0.0, 1.0, 0.0], X]
-    ids = ["a", "b", "a", "a", f"{model}:c"]
-    items = (await post(small, "/predict/batch", model=model, contexts=contexts, prediction_ids=ids))["predictions"]
-    assert slugs(items) == ["ok", "ok", "ok", "prediction-conflict", "ok"]
+async def test_ids_belong_to_their_contexts(site: Site) -> None:
+    """A repeated id is the same prediction, or a conflict if its context differs; null asks for an id."""
+    contexts = [X, [1.0, 0.0, 0.0], X, [0.0, 1.0, 0.0], X, X]
+    ids = ["a", "b", "a", "a", f"{site.name}:c", None]
+    items, again = [await site.predict(contexts=contexts, prediction_ids=ids) for _ in range(2)]
+    assert slugs(items) == ["ok", "ok", "ok", "prediction-conflict", "ok", "ok"]
     assert items[2] == items[0]
-    assert [items[i]["prediction_id"] for i in (0, 1, 4)] == [f"{model}:{own}" for own in "abc"]
-    assert await counters(small, model) == (0, 3)
+    assert [items[i]["prediction_id"] for i in (0, 1, 4)] == [f"{site.name}:{own}" for own in "abc"]
+    assert items[5]["prediction_id"].startswith(f"{site.name}:~")
+    assert [each == other for each, other in zip(items, again, strict=True)] == [True] * 5 + [False]
+    assert await site.counters() == (0, 5)
 
 
-async def test_a_wrong_id_fails_only_its_item(small: httpx2.AsyncClient, model: str) -> None:
-    """An invalid id, or another model's, fails its item; null lets the service choose."""
-    ids = ["a b", None, "other:a", 7, "a:b:c"]
-    items = (await post(small, "/predict/batch", model=model, contexts=[X] * 5, prediction_ids=ids))["predictions"]
+async def test_a_wrong_id_fails_only_its_item(site: Site) -> None:
+    items = await site.predict(contexts=[X] * 5, prediction_ids=["a b", None, "other:a", 7, "a:b:c"])
     assert slugs(items) == ["invalid-name", "ok", "invalid-identifier", "wrong-type", "invalid-name"]
     assert {item["field"] for item in items if "type" in item} == {"prediction_id"}
+    problem = await site.predict(422, contexts=[X, X], prediction_ids=["a"])
+    assert (slug_of(problem), problem["field"]) == ("invalid-identifier", "prediction_ids")
+    assert await site.counters() == (0, 1)
 
 
-async def test_ids_must_be_as_many_as_contexts(small: httpx2.AsyncClient, model: str) -> None:
-    """If the lists differ in length, the whole batch is refused."""
-    problem = await post(small, "/predict/batch", 422, model=model, contexts=[X, X], prediction_ids=["a"])
-    assert (slugs([problem]), problem["field"]) == (["invalid-identifier"], "prediction_ids")
-    assert await counters(small, model) == (0, 0)
-
-
-async def test_a_batch_for_an_unknown_model_fails_every_item(small: httpx2.AsyncClient) -> None:
-    """Each item has the problem of the unknown model."""
-    items = (await post(small, "/predict/batch", model="nobody", contexts=[X, X]))["predictions"]
-    assert slugs(items) == ["model-not-found"] * 2
-
-
-async def test_each_feedback_of_a_batch_has_its_own_result(small: httpx2.AsyncClient, model: str) -> None:
-    """Recorded, duplicate, conflicting, unknown and malformed feedback get separate results."""
-    body = await post(small, "/predict/batch", model=model, contexts=[X, X])
-    a, b = (item["prediction_id"] for item in body["predictions"])
-    feedback: list[Any] = [
-        {"prediction_id": a, "correct": True},
-        {"prediction_id": a, "correct": True},
-        {"prediction_id": a, "correct": False},
-        {"prediction_id": f"{model}:never", "correct": True},
-        {"prediction_id": "nobody:never", "correct": True},
-        {"prediction_id": "no-model", "correct": True},
-        {"prediction_id": b},
-        {"prediction_id": b, "correct": 1},
-        {"prediction_id": b, "correct": True, "colour": 1},
-        "feedback",
-        {"prediction_id": b, "true_label": "purple"},
-        {"prediction_id": b, "correct": False},
+async def test_each_feedback_of_a_batch_has_its_own_result(site: Site) -> None:
+    a, b = (item["prediction_id"] for item in await site.predict(contexts=[X, X]))
+    expected: list[tuple[Any, str]] = [
+        ({"prediction_id": a, "correct": True}, "ok"),
+        ({"prediction_id": a, "correct": True}, "ok"),
+        ({"prediction_id": a, "correct": False}, "feedback-conflict"),
+        ({"prediction_id": f"{site.name}:never", "correct": True}, "prediction-not-found"),
+        ({"prediction_id": "nobody:never", "correct": True}, "model-not-found"),
+        ({"prediction_id": "no-model", "correct": True}, "invalid-name"),
+        ({"prediction_id": b}, "invalid-request"),
+        ({"prediction_id": b, "correct": 1}, "wrong-type"),
+        ({"prediction_id": b, "correct": True, "colour": 1}, "unknown-field"),
+        ("feedback", "wrong-type"),
+        ({"prediction_id": b, "true_label": "purple"}, "unknown-label"),
+        ({"prediction_id": b, "correct": False}, "ok"),
     ]
-    items = (await post(small, "/feedback/batch", feedback=feedback))["results"]
-    refused = ["feedback-conflict", "prediction-not-found", "model-not-found", "invalid-name", "invalid-request"]
-    more = ["wrong-type", "unknown-field", "wrong-type", "unknown-label", "ok"]
-    assert slugs(items) == ["ok", "ok", *refused, *more]
+    items = await site.judge(*(given for given, _ in expected))
+    assert slugs(items) == [slug for _, slug in expected]
     assert [item["status"] for item in items[:2]] == ["recorded", "duplicate"]
     assert sorted(items[i]["round"] for i in (0, 11)) == [1, 2]
-    assert await counters(small, model) == (2, 2)
+    assert await site.counters() == (2, 2)
 
 
-async def test_a_batch_of_feedback_may_span_models(small: httpx2.AsyncClient, name: str) -> None:
-    """Each feedback reaches its model."""
+async def test_a_batch_of_feedback_may_span_models(site: Site) -> None:
     ids = []
     for letter in "abc":
-        await post(small, "/models", 201, **definition(f"{name}-{letter}", learner=GAPTRON))
-        ids.append((await post(small, "/predict", model=f"{name}-{letter}", context=X))["prediction_id"])
-    feedback = [{"prediction_id": each, "true_label": LABELS[0]} for each in ids]
-    items = (await post(small, "/feedback/batch", feedback=feedback))["results"]
+        await post(site.client, "/models", 201, **definition(f"{site.name}-{letter}", learner=GAPTRON))
+        ids.append((await post(site.client, "/predict", model=f"{site.name}-{letter}", context=X))["prediction_id"])
+    items = await site.judge(*({"prediction_id": each, "true_label": LABELS[0]} for each in ids))
     assert [(item["prediction_id"], item["round"]) for item in items] == [(each, 1) for each in ids]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "field"),
-    [
-        ("/predict/batch", {"contexts": [X] * (MOST + 1)}, "contexts"),
-        ("/feedback/batch", {"feedback": [{"prediction_id": "m:a", "correct": True}] * (MOST + 1)}, "feedback"),
-    ],
-    ids=["predict", "feedback"],
-)
-async def test_a_batch_over_its_limit_is_refused(
-    small: httpx2.AsyncClient, model: str, path: str, body: dict[str, Any], field: str
-) -> None:
-    """One item too many refuses the whole batch, with the list's name, and nothing is done."""
-    named = {"model": model} if path == "/predict/batch" else {}
-    problem = await post(small, path, 422, **named, **body)
-    assert (slugs([problem]), problem["field"]) == (["batch-too-large"], field)
-    assert await counters(small, model) == (0, 0)
-    await post(small, path, 200, **named, **{field: body[field][:-1]})
+async def test_a_batch_over_its_limit_or_without_items_is_refused(site: Site) -> None:
+    given = [{"prediction_id": f"{site.name}:a", "correct": True}] * (MOST + 1)
+    for many, few, field in (
+        (await site.predict(422, contexts=[X] * (MOST + 1)), await site.predict(422, contexts=[]), "contexts"),
+        (await site.judge(*given, status=422), await site.judge(status=422), "feedback"),
+    ):
+        assert (slug_of(many), many["field"], slug_of(few)) == ("batch-too-large", field, "out-of-range")
+    assert await site.counters() == (0, 0)
+    await site.judge(*given[1:])
+    await site.predict(contexts=[X] * MOST)
 
 
-@pytest.mark.parametrize("path", ["/predict/batch", "/feedback/batch"])
-async def test_an_empty_batch_is_refused(small: httpx2.AsyncClient, model: str, path: str) -> None:
-    """A batch without items is out of range."""
-    body = {"model": model, "contexts": []} if path == "/predict/batch" else {"feedback": []}
-    problem = await post(small, path, 422, **body)
-    assert slugs([problem]) == ["out-of-range"]
-
-
-async def test_an_item_may_differ_from_its_batch(small: httpx2.AsyncClient, model: str) -> None:
-    """The fields of a batch hold for the items that do not say otherwise."""
+async def test_an_item_may_differ_from_its_batch(site: Site) -> None:
     items = [{"context": X}, {"context": X, "include_distribution": False, "activated": True, "top": None}]
     common = {"include_distribution": True, "activated": False}
-    first, second = (await post(small, "/predict/batch", model=model, items=items, **common))["predictions"]
+    first, second = await site.predict(items=items, **common)
     assert (first["distribution"] is None, second["distribution"] is None) == (False, True)
     given = [{"prediction_id": each["prediction_id"], "correct": True} for each in (first, second)]
-    assert slugs((await post(small, "/feedback/batch", feedback=given))["results"]) == ["not-activated", "ok"]
-    slotted = await post(small, "/predict/batch", model=model, items=items, top=2)
-    assert [each["slots"] and len(each["slots"]) for each in slotted["predictions"]] == [2, None]
-
-
-async def test_null_in_the_place_of_an_id_asks_for_one(small: httpx2.AsyncClient, model: str) -> None:
-    """The service names the predictions whose ids are null; the others keep the client's."""
-    body: dict[str, Any] = {"model": model, "contexts": [X, X], "prediction_ids": [None, "mine"]}
-    (first, second), again = [(await post(small, "/predict/batch", **body))["predictions"] for _ in range(2)]
-    assert first["prediction_id"].startswith(f"{model}:~")
-    assert again[0]["prediction_id"] != first["prediction_id"]
-    assert (second["prediction_id"], again[1]) == (f"{model}:mine", second)
+    assert slugs(await site.judge(*given)) == ["not-activated", "ok"]
+    slotted = await site.predict(items=items, top=2)
+    assert [each["slots"] and len(each["slots"]) for each in slotted] == [2, None]

@@ -32,13 +32,11 @@ IDS = [None, PredictionId("m", "a")]
 
 
 def model_with(fields: dict[str, Any]) -> Model:
-    """Return a new model."""
     return new_model(ModelDefinition.model_validate(definition("m", **fields)), "one", Limits(2**30, 10**12, 2**30))
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_requests_that_fit_together_pass_every_check(name: str) -> None:
-    """If pairs of requests fit together, `check` returns the same objects."""
     model, fit = model_with(FIELDS[name]), 0
     every: list[tuple[Any, ...]] = list(product(CONTEXTS, IDS, [False, True], OPTIONS, [None, []], [None]))
     first = PredictionRequest(CONTEXTS[0], None, False)
@@ -49,11 +47,3 @@ def test_requests_that_fit_together_pass_every_check(name: str) -> None:
             checked = attempt_each(model.choice.check, both)
             assert all(found is given for found, given in zip(checked, both, strict=True))
     assert (fit > 0) == (name in {"plain", "no norm", "set"})
-
-
-def test_named_tuples_of_rows_are_those_of_calls() -> None:
-    """Each row becomes the tuple that a call with its values makes."""
-    rows = [("m", "a", 1), ("n", "b", -1)]
-    made = named_tuples(PredictionId, rows)
-    assert made == [PredictionId(*row) for row in rows]
-    assert {type(each) for each in made} == {PredictionId}

@@ -11,8 +11,8 @@ VISITORS_AT_ONCE = 400
 TRUE_RATE = sum(RATES.values()) / len(RATES)
 
 
+@pytest.mark.slow
 async def test_a_site_that_reports_clicks_learns_from_their_absence(store_url: str, name: str) -> None:
-    """If clients report clicks only, all rounds are right; `on_expiry: incorrect` makes the others rounds too."""
     before = await run_site(store_url, f"{name}-drop", STEPS, on_expiry="drop")
     assert before.right == before.rounds > 0
     after = await run_site(store_url, f"{name}-incorrect", STEPS, on_expiry="incorrect")
@@ -21,7 +21,6 @@ async def test_a_site_that_reports_clicks_learns_from_their_absence(store_url: s
 
 
 async def rates(store_url: str, name: str, learn: str) -> list[float]:
-    """Return the fraction of right rounds in a log after each quarter of a window, from the end of the first one."""
     clock, rng, found = Clock(), np.random.default_rng(3), list[float]()
     policies = {"learner": "uniform", "on_expiry": "incorrect", "learn": learn, "window_seconds": WINDOW}
     definition = {"name": name, "labels": list(RATES), "features": {"kind": "dense", "size": 1}} | policies
@@ -40,18 +39,14 @@ async def rates(store_url: str, name: str, learn: str) -> list[float]:
 
 
 async def test_early_feedback_has_no_advantage_at_window_close(store_url: str, name: str) -> None:
-    """With fast clicks and silent misses, a log of arrivals has too many clicks at any moment; at window close, none.
-
-    The clicks of predictions whose window is open are in the log of arrivals already, and their misses are not.
-    """
     arrived = await rates(store_url, f"{name}-arrival", "on_arrival")
     closed = await rates(store_url, f"{name}-close", "at_window_close")
     assert min(arrived) > 1.3 * TRUE_RATE
     assert closed == pytest.approx([TRUE_RATE] * len(closed), rel=0.2)
 
 
+@pytest.mark.slow
 async def test_a_site_with_many_open_predictions_does_not_swing(store_url: str, name: str) -> None:
-    """By default, clicks wait for silence, so the best headline stays; what arrives at once drags the model about."""
     steady = await best_shares(store_url, name)
     assert sum(steady) / len(steady) > 0.85
     swinging = await best_shares(store_url, f"{name}-arrival", learn="on_arrival")

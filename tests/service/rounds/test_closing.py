@@ -9,17 +9,13 @@ import pytest
 
 from service.background.due_models import DueModels, expiry
 from service.errors import StoreError, StoreFullError, StoreUnavailableError
-from service.models.model import Model
-from service.models.policies import keep_seconds
-from service.models.reading import stored_model
 from service.rounds.sessions import SessionCache
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Due, LogEntry
-from tests.servers import raw
 from tests.service.api.http_api import Api, body_of
+from tests.service.replicas.altering import stored
 from tests.service.rounds.clicks import close_expired
-from tests.service.rounds.sessions import environment
+from tests.service.rounds.sessions import LARGE, environment
 from tests.service.sample_models import UNIFORM
 from tests.service.workers import Clock, worker
 
@@ -29,35 +25,31 @@ N = 5
 
 @asynccontextmanager
 async def with_predictions(store_url: str, name: str, clock: Clock) -> AsyncIterator[Api]:
-    """Run a worker with a model that closes predictions, and N open predictions."""
+    """Run a worker with a model that closes predictions, and N open predictions; then let their windows close."""
     async with worker(store_url, clock) as client:
         api = Api(client, "", name)
         body_of(await api.create(learner=UNIFORM, on_expiry="incorrect", window_seconds=WINDOW), 201)
         for number in range(N):
             body_of(await api.predict(prediction_id=f"p{number}"), 200)
+        clock.now += WINDOW + 10.0
         yield api
 
 
 def closer(store: RedisStore, clock: Clock) -> tuple[DueModels, SessionCache]:
     """Return the closer of another worker, and its sessions."""
     own = environment(store, clock, store_offset=lambda: clock.now - time.time())
-    sessions = SessionCache(own, 1 << 30)
-    return expiry(own, sessions), sessions
+    sessions = SessionCache(own, LARGE)
+    return Closer(own, sessions), sessions
 
 
 async def entries(store: RedisStore, name: str) -> list[LogEntry]:
-    """Return the log of a model."""
-    stored = await store.get_model(name)
-    assert stored is not None
-    return (await store.read_tail(stored.key, 0, 1000)).entries
+    return (await store.read_tail((await stored(store, name)).key, 0, 1000)).entries
 
 
 async def test_a_model_that_no_worker_has_loaded_is_closed(store_url: str, store: RedisStore, name: str) -> None:
-    """The worker that made the predictions is gone; another one closes them without loading the model."""
     clock = Clock()
     async with with_predictions(store_url, name, clock):
         pass
-    clock.now += WINDOW + 10.0
     other, sessions = closer(store, clock)
     await other.run()
     assert len(await entries(store, name)) == N
@@ -65,24 +57,14 @@ async def test_a_model_that_no_worker_has_loaded_is_closed(store_url: str, store
 
 
 async def test_workers_share_the_work(store_url: str, store: RedisStore, name: str) -> None:
-    """Several workers that close at the same time make one round for each prediction."""
     clock = Clock()
     async with with_predictions(store_url, name, clock) as api:
-        clock.now += WINDOW + 10.0
         await asyncio.gather(*(closer(store, clock)[0].run() for _ in range(4)))
         await close_expired(store, clock)
         lines = await api.rounds()
+        assert body_of(await api.predict(), 200)["rounds_seen"] == N
     assert sorted(line["prediction_id"] for line in lines) == [f"{name}:p{number}" for number in range(N)]
     assert {line["outcome"] for line in lines} == {"expired"}
-
-
-async def test_the_state_includes_closed_predictions(store_url: str, store: RedisStore, name: str) -> None:
-    """The next prediction has seen every round that a closer appended."""
-    clock = Clock()
-    async with with_predictions(store_url, name, clock) as api:
-        clock.now += WINDOW + 10.0
-        await close_expired(store, clock)
-        assert body_of(await api.predict(), 200)["rounds_seen"] == N
 
 
 async def test_a_damaged_model_does_not_stop_the_others(store_url: str, store: RedisStore, name: str) -> None:
@@ -91,13 +73,10 @@ async def test_a_damaged_model_does_not_stop_the_others(store_url: str, store: R
     for each in (damaged, name):
         async with with_predictions(store_url, each, clock):
             pass
-    with raw(store_url) as client:
-        client.hset(keys.model(damaged), "rounds", "nonsense")
-    clock.now += WINDOW + 10.0
+    await store.command("HSET", keys.model(damaged), "rounds", "nonsense")
     await close_expired(store, clock)
     assert len(await entries(store, name)) == N
-    with raw(store_url) as client:
-        client.hset(keys.model(damaged), "rounds", "0")
+    await store.command("HSET", keys.model(damaged), "rounds", "0")
     clock.now += 120.0
     await close_expired(store, clock)
     assert len(await entries(store, damaged)) == N
@@ -107,11 +86,9 @@ async def test_a_damaged_model_does_not_stop_the_others(store_url: str, store: R
 async def test_a_store_that_refuses_is_asked_again(
     store_url: str, store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch, error: type[StoreError]
 ) -> None:
-    """An error that every model meets ends a run, and the next run closes what is left."""
     clock = Clock()
     async with with_predictions(store_url, name, clock):
         pass
-    clock.now += WINDOW + 10.0
     other, _ = closer(store, clock)
 
     async def fail(*_: object) -> None:
@@ -127,31 +104,14 @@ async def test_a_store_that_refuses_is_asked_again(
 
 
 async def test_a_lost_list_is_restored_by_the_next_use(store_url: str, store: RedisStore, name: str) -> None:
-    """If a fail-over loses a model from the list, the next worker that loads it lists it again."""
     clock = Clock()
     async with with_predictions(store_url, name, clock):
         pass
-    key = await _model(store, name)
-    await store.unwatch(Due.CLOSING, key.key)
+    key = (await stored(store, name)).key
+    assert await store.command("TTL", keys.block(*key, "p0")) > 7 * 86_400.0  # survive a long outage
+    await store.unwatch_closing(key)
     other, sessions = closer(store, clock)
     await sessions.find(name, "model")
-    assert sessions.closing() == [key.key]
-    clock.now += WINDOW + 10.0
+    assert sessions.closing() == [key]
     await other.run()
     assert len(await entries(store, name)) == N
-
-
-async def test_open_predictions_survive_a_long_outage(store: RedisStore, store_url: str, name: str) -> None:
-    """They are kept for seven days after their window, so that they can still be closed."""
-    async with with_predictions(store_url, name, Clock()):
-        pass
-    model = await _model(store, name)
-    assert keep_seconds(model.definition) == WINDOW + 7 * 86_400.0
-    with raw(store_url) as client:
-        assert client.ttl(keys.block(*model.key, "p0")) > 7 * 86_400.0
-
-
-async def _model(store: RedisStore, name: str) -> Model:
-    stored = await store.get_model(name)
-    assert stored is not None
-    return stored_model(stored)

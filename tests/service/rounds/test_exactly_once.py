@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from learners.codec import encode_state
-from service.models.reading import stored_model
-from service.replicas.replica import Replica
 from service.store.redis.redis_store import RedisStore
 from tests.service.plain import WINDOW, Expected, Life
-from tests.service.sample_models import COMPUTE, GAPTRON, LABELS, SOBA_DIAGONAL, Replay, bits, definition, some_contexts
+from tests.service.replicas.altering import current, fresh
+from tests.service.sample_models import GAPTRON, LABELS, SOBA_DIAGONAL, Replay, bits, definition, some_contexts
 from tests.service.workers import Clock, worker
 
 CONTEXTS = some_contexts(1, 3)
@@ -63,7 +62,6 @@ class Op(NamedTuple):
 
 
 def random_ops(seed: int, n: int) -> list[Op]:
-    """Return n operations in random order."""
     rng = np.random.default_rng(seed)
     kinds = [kind for kind, times in KINDS.items() for _ in range(times)]
     return [
@@ -78,7 +76,6 @@ def random_ops(seed: int, n: int) -> list[Op]:
 
 
 def slug_of(response: httpx2.Response) -> str:
-    """Return an answer's `status`, or the problem's name."""
     body = response.json()
     return str(body["status"] if "round" in body else body["type"].removeprefix("urn:wager:problem:"))
 
@@ -100,13 +97,11 @@ class TwoWorkers:
         self.life = self._create(0)
 
     def stop(self) -> None:
-        """Stop the workers."""
         for context, _ in self.running:
             self.runner.run(context.__aexit__(None, None, None))
         self.runner.close()
 
     def do(self, op: Op) -> None:
-        """Run an operation; check its answer and the model's counters."""
         getattr(self, op.kind)(op)
         model = self._send(op.at, "GET", f"/models/{self.name}").json()
         assert (model["rounds_seen"], model["predictions"], model["correct"]) == self.life.counters()
@@ -125,11 +120,9 @@ class TwoWorkers:
         return Life(Replay(response.json()))
 
     def _one_of(self, ids: Sequence[str], op: Op) -> str:
-        """Return one of the newest of these ids, or an unused id."""
         return ids[-1 - op.which % len(ids)] if ids else f"{self.name}:never"
 
     def predict(self, op: Op) -> None:
-        """Predict: the answer has seen every round, and comes from the distribution after them."""
         own = f"p{op.which}" if op.which < 4 else None
         context = CONTEXTS[op.feedback[0] % len(CONTEXTS)]
         if f"{self.name}:{own}" in self.life.predictions:
@@ -144,7 +137,6 @@ class TwoWorkers:
         return None
 
     def predict_again(self, op: Op) -> None:
-        """Repeat a prediction with its own id, mostly with the same context."""
         known = [key for key in self.life.predictions if ":p" in key]
         if known:
             expected = self.life.predictions[self._one_of(known, op)]
@@ -152,7 +144,6 @@ class TwoWorkers:
             self._repeat(op.at, expected.answer["prediction_id"], context)
 
     def _repeat(self, at: int, prediction_id: str, context: list[float]) -> None:
-        """Repeat a prediction; the answer is the stored one, or a conflict."""
         known = self.life.predictions[prediction_id]
         request = {"model": self.name, "context": context, "prediction_id": prediction_id}
         response = self._send(at, "POST", "/predict", **request)
@@ -162,17 +153,14 @@ class TwoWorkers:
             assert (response.status_code, slug_of(response)) == (409, "prediction-conflict")
 
     def judge(self, op: Op) -> None:
-        """Give feedback on an open prediction; it is recorded once."""
         still = [key for key, each in self.life.predictions.items() if each.outcome is None]
         self._judge(op.at, self._one_of(still, op), FEEDBACK[op.feedback[0]])
 
     def judge_closed(self, op: Op) -> None:
-        """Give feedback on a closed prediction; it is a duplicate or a conflict."""
         closed = [key for key, each in self.life.predictions.items() if each.outcome is not None]
         self._judge(op.at, self._one_of(closed, op), FEEDBACK[op.feedback[0]])
 
     def judge_deleted(self, op: Op) -> None:
-        """Give feedback on a deleted model's prediction; its successor does not have it."""
         self._judge(op.at, self._one_of(self.former, op), FEEDBACK[op.feedback[0]])
 
     def _judge(self, at: int, prediction_id: str, feedback: dict[str, Any]) -> None:
@@ -186,7 +174,6 @@ class TwoWorkers:
             assert (response.json()["correct"], response.json()["round"]) == (outcome["correct"], outcome["round"])
 
     def judge_concurrently(self, op: Op) -> None:
-        """Give feedback at both workers concurrently; the answers match some order."""
         prediction_id = self._one_of(list(self.life.predictions), op)
         feedback = [FEEDBACK[i] for i in op.feedback]
         answers = self.runner.run(self._race(prediction_id, feedback))
@@ -200,22 +187,18 @@ class TwoWorkers:
         return await asyncio.gather(*(next(clients).post("/feedback", json=body) for body in bodies))
 
     def pass_time(self, op: Op) -> None:
-        """Advance the clock, so that windows close."""
         self.clock.now += [1.0, 30.0, 60.0, WINDOW + 1.0][op.which % 4]
 
     def restart(self, op: Op) -> None:
-        """Replace a worker; as it is only a cache, no answer changes."""
         self.runner.run(self.running[op.at][0].__aexit__(None, None, None))
         self.running[op.at] = self._start(op.at)
 
     def recreate(self, op: Op) -> None:
-        """Delete the model and create it again; it keeps nothing of the deleted one."""
         assert self._send(op.at, "DELETE", f"/models/{self.name}").status_code == 204
         self.former = list(self.life.predictions)
         self.life = self._create(op.which % 2)
 
     def check_state(self) -> None:
-        """Check that the log has the recorded rounds in order, and that a new worker folds them to the same bits."""
         lines = self._send(1, "GET", f"/models/{self.name}/rounds").text.splitlines()
         assert len(lines) == self.life.rounds
         assert self.runner.run(self._fresh_state()) == bits(self.life.replay.states[-1])
@@ -223,11 +206,8 @@ class TwoWorkers:
     async def _fresh_state(self) -> list[bytes]:
         store = RedisStore(self._store_url, timeout=5.0)
         try:
-            stored = await store.get_model(self.name)
-            assert stored is not None
-            replica = Replica(stored_model(stored), store, COMPUTE)
-            await replica.catch_up()
-            snapshot = await store.load_snapshot(stored.key)
+            replica = await fresh(store, await current(store, self.name))
+            snapshot = await store.load_snapshot(replica.model.key)
         finally:
             await store.close()
         if snapshot is not None:
@@ -247,7 +227,6 @@ class TwoWorkers:
     ],
 )
 def test_two_workers_match_the_plain_python_model(store_url: str, choice: dict[str, Any], seed: int) -> None:
-    """Predictions, repetitions, contradictions, expiry, deletion and restarts all have the expected answers."""
     workers = TwoWorkers(store_url, choice)
     try:
         for number, op in enumerate(random_ops(seed, OPS)):

@@ -10,12 +10,13 @@ from learners.base import Contexts
 from service.background.upkeep import FOLD_EVERY, FOLD_EVERY_IF_LATE
 from service.choice.requests import PredictionRequest
 from service.errors import StoreUnavailableError
+from service.models.changes import FromSnapshot, StoredLabels
 from service.replicas.replica import Replica
 from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import PredictAnswer
+from service.store.base import KeptNote
 from service.store.redis.redis_store import RedisStore
-from service.store.stored_models import ModelKey
-from service.store.values import KeptNote, Tail
+from tests.service.replicas.altering import alter
 from tests.service.rounds.sessions import LARGE, environment, judge, predict, settled
 from tests.service.sample_models import (
     COMPUTE,
@@ -29,7 +30,6 @@ from tests.service.sample_models import (
     true_state,
     whole_log,
 )
-from tests.service.store.samples import digest_of
 from tests.service.workers import START, Clock, numbered
 
 LAGS = [0.0, 0.25, 60.0]
@@ -44,7 +44,6 @@ class Served(NamedTuple):
 
 
 async def serve(store: RedisStore, name: str, lag: float, workers: int = 2, **fields: Any) -> list[Served]:
-    """Create a model, and open its session in some workers. Their clocks differ, as those of machines do."""
     await make_model(store, name, freshness={"max_lag_seconds": lag}, **fields)
     served = list[Served]()
     for i in range(workers):
@@ -55,7 +54,6 @@ async def serve(store: RedisStore, name: str, lag: float, workers: int = 2, **fi
 
 
 async def ask(served: Served, context: list[float] | None = None) -> PredictAnswer:
-    """Request one prediction, and wait until the worker's upkeep is done."""
     request = PredictionRequest(context or some_contexts(1, 1)[0], None, include_distribution=True)
     answer = await served.session.predict(request)
     await settled(served.session)
@@ -63,7 +61,6 @@ async def ask(served: Served, context: list[float] | None = None) -> PredictAnsw
 
 
 def advance(workers: list[Served], seconds: float) -> None:
-    """Let time pass for all workers."""
     for each in workers:
         each.clock.now += seconds
 
@@ -72,7 +69,6 @@ def advance(workers: list[Served], seconds: float) -> None:
 async def test_a_prediction_includes_every_round_acknowledged_before_the_lag(
     store: RedisStore, name: str, lag: float
 ) -> None:
-    """Play a random schedule: also after long pauses, no state is older than the model allows."""
     workers, rng = await serve(store, name, lag, workers=3), np.random.default_rng(7)
     acknowledged, now, behind = list[float](), 0.0, 0
     for step in range(120):
@@ -91,7 +87,6 @@ async def test_a_prediction_includes_every_round_acknowledged_before_the_lag(
 
 @pytest.mark.parametrize("lag", LAGS)
 async def test_a_propensity_is_that_of_the_rounds_seen(store: RedisStore, name: str, lag: float) -> None:
-    """The distribution is that of the sequential fold of `rounds_seen` rounds, and the log holds what was answered."""
     workers, made = await serve(store, name, lag), list[tuple[list[float], PredictAnswer]]()
     for i, context in enumerate(some_contexts(5, 30)):
         answer = await ask(workers[i % 2], context)
@@ -111,7 +106,6 @@ async def test_a_propensity_is_that_of_the_rounds_seen(store: RedisStore, name: 
 
 
 async def test_an_idle_worker_catches_up_before_it_predicts(store: RedisStore, name: str) -> None:
-    """After an hour without requests, the first prediction includes all rounds."""
     first, second = await serve(store, name, 0.25)
     await judge(first.session, await predict(first.session, 1))
     assert (await ask(second)).rounds_seen == 1
@@ -123,7 +117,6 @@ async def test_an_idle_worker_catches_up_before_it_predicts(store: RedisStore, n
 
 
 async def test_upkeep_reads_the_log_before_the_state_is_too_old(store: RedisStore, name: str) -> None:
-    """In the last quarter of the lag, a prediction starts a fold in the background, and does not wait for it."""
     first, second = await serve(store, name, 1.0)
     await ask(second)
     await judge(first.session, await predict(first.session, 3))
@@ -136,7 +129,6 @@ async def test_upkeep_reads_the_log_before_the_state_is_too_old(store: RedisStor
 
 
 async def test_upkeep_of_a_model_without_requests_reads_nothing(store: RedisStore, name: str) -> None:
-    """Only predictions need a new state."""
     first, second = await serve(store, name, 1.0)
     await ask(second)
     await judge(first.session, await predict(first.session, 3))
@@ -149,7 +141,6 @@ async def test_upkeep_of_a_model_without_requests_reads_nothing(store: RedisStor
 async def test_recorded_rounds_are_folded_in_longer_stretches_if_predictions_may_lag(
     store: RedisStore, name: str, lag: float, many: int
 ) -> None:
-    """Feedback that this worker received needs no fold at once."""
     (one,) = await serve(store, name, lag, workers=1)
     ids = await predict(one.session, many)
     await settled(one.session)
@@ -163,31 +154,26 @@ async def test_recorded_rounds_are_folded_in_longer_stretches_if_predictions_may
 
 @pytest.mark.parametrize("lag", [0.25, 60.0])
 async def test_a_change_of_the_policy_is_in_force_at_once(store: RedisStore, name: str, lag: float) -> None:
-    """A model that must no longer lag does not, in any worker."""
     first, second = await serve(store, name, lag)
     await ask(second)
     await judge(first.session, await predict(first.session, 1))
     assert (await ask(second)).rounds_seen == 0
-    line = '{"policies":{"freshness":{"max_lag_seconds":0.0}},"at":1.0}'
-    assert await store.change_model(
-        second.session.model.key, await digest_of(store, second.session.model.key.name), line, "{}"
-    )
+    await alter(store, second.session.model, 1, policies={"freshness": {"max_lag_seconds": 0.0}})
     assert (await ask(second)).rounds_seen == 1
     await judge(first.session, await predict(first.session, 1))
     assert (await ask(second)).rounds_seen == 2
 
 
-CHANGES = {
-    "reset": '{"state":"initial","at":1.0}',
-    "rollback": '{"state":{"snapshot":"first"},"at":1.0}',
-    "labels": '{"labels":{"retire":["red","green"]},"at":1.0}',
-    "mode": '{"policies":{"mode":"logging"},"at":1.0}',
+CHANGES: dict[str, dict[str, Any]] = {
+    "reset": {"state": "initial"},
+    "rollback": {"state": FromSnapshot(snapshot="first")},
+    "labels": {"labels": StoredLabels(retire=("red", "green"))},
+    "mode": {"policies": {"mode": "logging"}},
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_no_prediction_misses_a_change(store: RedisStore, name: str, change: str) -> None:
-    """A worker that may miss rounds for a minute follows a change that another one makes, at its next prediction."""
     first, second = await serve(store, name, 60.0, learner=GAPTRON)
     untaught = (await ask(second)).distribution
     key, (_, snapshot) = second.session.model.key, await first.session.replica.current()
@@ -195,75 +181,50 @@ async def test_no_prediction_misses_a_change(store: RedisStore, name: str, chang
     await judge(second.session, await predict(second.session, 40))
     await second.session.replica.catch_up()
     taught = (await ask(second)).distribution
-    assert await store.change_model(key, await digest_of(store, key.name), CHANGES[change], "{}")
+    await alter(store, second.session.model, 1, **CHANGES[change])
     found = (await ask(second)).distribution
     assert untaught is not None
     assert set(found or ()) == ({"blue", "none"} if change == "labels" else set(untaught))
     assert (found == taught, found == untaught) == (False, change in ("reset", "rollback", "mode"))
 
 
-class Unreadable(RedisStore):
-    """A store whose log cannot be read for some time."""
-
-    fails = False
-
-    async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
-        """See `Store.read_tail`."""
-        if self.fails:
-            raise StoreUnavailableError("the store does not answer")
-        return await super().read_tail(key, after, limit)
-
-
-async def test_a_state_that_failed_to_catch_up_is_not_new(store_url: str, name: str) -> None:
-    """A catch-up that fails may leave an older state, so the next prediction catches up again."""
-    store, clock = Unreadable(store_url, timeout=5.0), Clock()
+async def test_a_state_that_failed_to_catch_up_is_not_new(
+    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = await make_model(store, name)
     await play(store, model, 3)
-    replica = Replica(model, store, COMPUTE, clock)
+    replica = Replica(model, store, COMPUTE, Clock())
     assert not replica.is_newer_than(60.0)
     await replica.catch_up()
     assert replica.is_newer_than(60.0)
-    store.fails = True
+
+    async def fail(*_: object) -> None:
+        raise StoreUnavailableError("the store does not answer")
+
+    monkeypatch.setattr(store, "read_tail", fail)
     with pytest.raises(StoreUnavailableError):
         await replica.catch_up()
     assert not replica.is_newer_than(60.0)
-    await store.close()
 
 
-class Slow(RedisStore):
-    """A store that takes ten seconds to read a log."""
+async def test_the_age_of_a_state_counts_from_before_the_read(
+    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, read = Clock(), store.read_tail
 
-    def __init__(self, url: str, clock: Clock) -> None:
-        super().__init__(url, timeout=5.0)
-        self._clock = clock
-
-    async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
-        """See `Store.read_tail`."""
-        tail = await super().read_tail(key, after, limit)
-        self._clock.now += 10.0
+    async def slow(*args: Any) -> Any:
+        tail = await read(*args)
+        clock.now += 10.0
         return tail
 
-
-async def test_the_age_of_a_state_counts_from_before_the_read(store_url: str, name: str) -> None:
-    """Rounds that arrive during a slow catch-up are not in the state, so its age includes the catch-up."""
-    clock = Clock()
-    store = Slow(store_url, clock)
+    monkeypatch.setattr(store, "read_tail", slow)
     replica = Replica(await make_model(store, name), store, COMPUTE, clock)
     await replica.catch_up()
     assert not replica.is_newer_than(10.0)
     assert replica.is_newer_than(10.1)
-    await store.close()
-
-
-async def test_a_replica_without_a_clock_is_never_new(store: RedisStore, name: str) -> None:
-    """Without a clock, no age is known."""
-    replica = Replica(await make_model(store, name), store, COMPUTE)
-    await replica.catch_up()
-    assert not replica.is_newer_than(60.0)
 
 
 async def test_a_state_that_was_freed_is_not_new(store: RedisStore, name: str) -> None:
-    """A session that was dropped to save memory loads its state again."""
     replica = Replica(await make_model(store, name), store, COMPUTE, Clock())
     await replica.catch_up()
     replica.release()

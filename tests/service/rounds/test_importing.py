@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.service.sample_models import post, slug_of
 from tests.service.workers import worker
 
 LOGGED = {"context": [1.0, 0.5], "label": "b", "propensity": 0.25, "correct": True}
@@ -14,30 +15,25 @@ MODEL: dict[str, Any] = {"labels": ["a", "b", "c"], "features": {"kind": "dense"
 
 
 async def create(client: httpx2.AsyncClient, name: str, **fields: Any) -> None:
-    """Create a model."""
-    assert (await client.post("/models", json={"name": name, **MODEL, **fields})).status_code == 201
+    await post(client, "/models", 201, **{"name": name} | MODEL | fields)
 
 
-async def add(client: httpx2.AsyncClient, name: str, offset: int, *rounds: Any, source: str = "file") -> Any:
-    """Import rounds; return the response."""
-    body = {"source": source, "offset": offset, "rounds": rounds}
-    return await client.post(f"/models/{name}/rounds", json=body)
+async def add(
+    client: httpx2.AsyncClient, name: str, offset: int, *rounds: Any, status: int = 200, source: str = "file"
+) -> Any:
+    return await post(client, f"/models/{name}/rounds", status, source=source, offset=offset, rounds=rounds)
 
 
 async def lines(client: httpx2.AsyncClient, name: str) -> list[Any]:
-    """Return the log."""
     response = await client.get(f"/models/{name}/rounds", params={"limit": 10_000})
     return [json.loads(line) for line in response.text.splitlines()]
 
 
-def field_of(response: httpx2.Response) -> Any:
-    """Return the field that a problem names."""
-    problem = response.json()
+def field_of(problem: dict[str, Any]) -> Any:
     return problem["errors"][0]["field"] if problem.get("errors") else problem["field"]
 
 
 def logged(n: int) -> list[dict[str, Any]]:
-    """Return n different logged rounds."""
     return [{**LOGGED, "context": [i / n, 1.0], "label": "abc"[i % 3], "correct": i % 2 == 0} for i in range(n)]
 
 
@@ -47,35 +43,37 @@ def labelled(n: int) -> list[dict[str, Any]]:
 
 
 async def test_imported_rounds_are_in_the_log_as_given(client: httpx2.AsyncClient, name: str) -> None:
-    """The log shows every part of a logged round."""
+    """Imported rounds have ids, but no stored predictions, so no feedback reaches them."""
     await create(client, name)
     given = {**LOGGED, "eligible": ["a", "b"], "at": "2026-01-02T03:04:05Z", "true_label": "b"}
     answer = await add(client, name, 0, given, LOGGED | {"reward": 0.5, "holdout": True} | {"correct": None})
-    assert answer.status_code == 200, answer.text
-    assert answer.json() | {"rounds_seen": 2} == {
-        "source": "file", "status": "recorded", "imported": 2, "position": 2, "rounds_seen": 2
-    }  # fmt: skip
+    expected = {"source": "file", "status": "recorded", "imported": 2, "position": 2, "rounds_seen": 2}
+    assert answer | {"rounds_seen": 2} == expected
     first, second = await lines(client, name)
     assert [first[key] for key in ("label", "propensity", "true_label", "eligible")] == ["b", 0.25, "b", ["a", "b"]]
     assert first["predicted_at"] == "2026-01-02T03:04:05Z"
     assert (second["reward"], second["correct"], second["holdout"]) == (0.5, None, True)
+    await post(client, "/feedback", 404, prediction_id=first["prediction_id"], correct=False)
 
 
-async def test_labelled_rounds_teach_the_model(client: httpx2.AsyncClient, name: str) -> None:
-    """The model draws labels itself with true propensities, and most of the later ones are right."""
+async def test_labelled_rounds_teach_the_model(client: httpx2.AsyncClient, store_url: str, name: str) -> None:
+    """The model draws labels itself with true propensities; every worker computes the same state."""
     await create(client, name)
     for start in range(0, 900, 300):
-        answer = await add(client, name, start, *labelled(900)[start : start + 300])
-        assert answer.status_code == 200, answer.text
+        await add(client, name, start, *labelled(900)[start : start + 300])
     log = await lines(client, name)
     assert len(log) == 900
     assert sum(line["correct"] for line in log[600:]) > 240
     assert log[0]["propensity"] == pytest.approx(1 / 3)
     seen = [line["rounds_seen"] for line in log]
     parts = [seen.count(each) for each in sorted(set(seen))]
-    assert max(parts[:4]) == 64
-    assert max(parts) > 100
+    assert (max(parts[:4]), max(parts) > 100) == (64, True)
     assert all((line["label"] == line["true_label"]) == line["correct"] for line in log)
+    asked = {"model": name, "context": [1.0, 0.0], "include_distribution": True}
+    async with worker(store_url) as other:
+        one, two = [await post(each, "/predict", **asked) for each in (client, other)]
+    assert (one["rounds_seen"], one["distribution"]) == (900, two["distribution"])
+    assert one["distribution"]["a"] > 0.6
 
 
 async def test_each_round_is_imported_once(client: httpx2.AsyncClient, store_url: str, name: str) -> None:
@@ -83,20 +81,13 @@ async def test_each_round_is_imported_once(client: httpx2.AsyncClient, store_url
     await create(client, name)
     rounds = logged(600)
     async with worker(store_url) as other:
-        answers = await asyncio.gather(
-            *(add(one, name, 0, *rounds[:400]) for one in (client, other, client, other)),
-        )
-        assert sum(answer.json()["imported"] for answer in answers) == 400
+        answers = await asyncio.gather(*(add(one, name, 0, *rounds[:400]) for one in (client, other, client, other)))
+        assert sum(answer["imported"] for answer in answers) == 400
         overlapping = await add(other, name, 300, *rounds[300:])
         repeated = await add(client, name, 0, *rounds[:500])
-    assert (overlapping.json()["imported"], overlapping.json()["position"]) == (200, 600)
-    assert (repeated.json()["status"], repeated.json()["imported"], repeated.json()["position"]) == (
-        "duplicate",
-        0,
-        600,
-    )
-    log = await lines(client, name)
-    assert [line["context"] for line in log] == [each["context"] for each in rounds]
+    assert (overlapping["imported"], overlapping["position"]) == (200, 600)
+    assert (repeated["status"], repeated["imported"], repeated["position"]) == ("duplicate", 0, 600)
+    assert [line["context"] for line in await lines(client, name)] == [each["context"] for each in rounds]
     model = (await client.get(f"/models/{name}")).json()
     assert (model["rounds_seen"], model["predictions"], model["correct"]) == (600, 600, 300)
     (progress,) = (await client.get(f"/models/{name}/imports")).json()["imports"]
@@ -104,13 +95,12 @@ async def test_each_round_is_imported_once(client: httpx2.AsyncClient, store_url
 
 
 async def test_an_import_leaves_out_no_round(client: httpx2.AsyncClient, name: str) -> None:
-    """An offset after the position of the source is refused, and the answer names the position."""
     await create(client, name)
     await add(client, name, 0, *logged(2))
-    refused = await add(client, name, 3, LOGGED)
-    assert (refused.status_code, refused.json()["type"].rpartition(":")[2]) == (409, "import-position")
-    assert "2 rounds of source" in refused.json()["detail"]
-    assert (await add(client, name, 0, LOGGED, source="another")).json()["position"] == 1
+    refused = await add(client, name, 3, LOGGED, status=409)
+    assert slug_of(refused) == "import-position"
+    assert "2 rounds of source" in refused["detail"]
+    assert (await add(client, name, 0, LOGGED, source="another"))["position"] == 1
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -141,94 +131,64 @@ async def test_a_wrong_round_stops_the_whole_request(client: httpx2.AsyncClient,
     """If one round is wrong, the problem names its number and field, and no round is imported."""
     await create(client, name)
     for what, (change, field) in WRONG.items():
-        refused = await add(client, name, 0, *logged(500), {**LOGGED, **change})
-        assert refused.status_code == 422, (what, refused.text)
-        assert field_of(refused) == f"rounds.500.{field}", (what, refused.json())
+        refused = await add(client, name, 0, *logged(500), {**LOGGED, **change}, status=422)
+        assert field_of(refused) == f"rounds.500.{field}", (what, refused)
     assert (await client.get(f"/models/{name}/imports")).json() == {"imports": []}
     assert (await client.get(f"/models/{name}")).json()["rounds_seen"] == 0
 
 
 async def test_rounds_with_actions_are_imported(client: httpx2.AsyncClient, name: str) -> None:
     """A logged round keeps its chosen action; of a labelled one, the model chooses, and learns."""
-    body = {
-        "name": name,
-        "features": {"kind": "named"},
-        "actions": {"features": {"kind": "named"}, "log_actions": "all"},
-    }
-    assert (await client.post("/models", json=body)).status_code == 201
+    named = {"features": {"kind": "named"}}
+    await post(client, "/models", 201, name=name, **named, actions=named | {"log_actions": "all"})
     actions = [{"id": each, "features": {"colour": each}} for each in ("red", "blue", "green")]
     given = {"context": {"hour": 3}, "actions": actions}
     chosen = {**given, "label": "blue", "propensity": 0.2, "reward": 0.7, "eligible": ["red", "blue"]}
-    assert (await add(client, name, 0, chosen, {**given, "label": "red", "propensity": 1, "correct": False})).is_success
+    await add(client, name, 0, chosen, {**given, "label": "red", "propensity": 1, "correct": False})
     first, second = await lines(client, name)
     assert (first["label"], first["reward"], first["propensity"], first["action_count"]) == ("blue", 0.7, 0.2, 2)
     assert [each["id"] for each in second["actions"]] == ["red", "blue", "green"]
-    answer = await add(client, name, 2, *[{**given, "true_label": "green"}] * 300)
-    assert answer.status_code == 200, answer.text
+    await add(client, name, 2, *[{**given, "true_label": "green"}] * 300)
     log = await lines(client, name)
     assert sum(line["label"] == "green" for line in log[202:]) > 80
     assert all(line["correct"] == (line["label"] == "green") for line in log[2:])
-    unknown = await add(client, name, 302, {**given, "true_label": "black"})
+    unknown = await add(client, name, 302, {**given, "true_label": "black"}, status=422)
     assert field_of(unknown) == "rounds.0.true_label"
-
-
-async def test_predictions_learn_from_imports(client: httpx2.AsyncClient, store_url: str, name: str) -> None:
-    """A worker that did not import the rounds predicts with them, and every worker computes the same state."""
-    await create(client, name)
-    await add(client, name, 0, *labelled(500))
-    asked = {"model": name, "context": [1.0, 0.0], "include_distribution": True}
-    async with worker(store_url) as other:
-        one, two = [(await each.post("/predict", json=asked)).json() for each in (client, other)]
-    assert one["rounds_seen"] == 500
-    assert one["distribution"] == two["distribution"]
-    assert one["distribution"]["a"] > 0.6
-
-
-async def test_no_feedback_reaches_an_imported_round(client: httpx2.AsyncClient, name: str) -> None:
-    """Imported rounds have ids, but no stored predictions."""
-    await create(client, name)
-    await add(client, name, 0, LOGGED)
-    (line,) = await lines(client, name)
-    answer = await client.post("/feedback", json={"prediction_id": line["prediction_id"], "correct": False})
-    assert answer.status_code == 404
 
 
 async def test_an_import_follows_changes(client: httpx2.AsyncClient, store_url: str, name: str) -> None:
     """Labels that another worker added are known, and retired ones are refused."""
     await create(client, name)
-    assert (await add(client, name, 0, LOGGED)).is_success
+    await add(client, name, 0, LOGGED)
     async with worker(store_url) as other:
         patch = {"labels": {"add": ["d"], "retire": ["a"]}}
         changed = await other.patch(f"/models/{name}", json=patch, headers={"if-match": "*"})
         assert changed.status_code == 200, changed.text
-    assert (await add(client, name, 1, {**LOGGED, "label": "d"})).is_success
-    refused = await add(client, name, 2, {**LOGGED, "label": "a"})
-    assert field_of(refused) == "rounds.0.label"
+    await add(client, name, 1, {**LOGGED, "label": "d"})
+    assert field_of(await add(client, name, 2, {**LOGGED, "label": "a"}, status=422)) == "rounds.0.label"
 
 
 async def test_learners_without_rewards_refuse_them(client: httpx2.AsyncClient, name: str) -> None:
     """A learner of bits refuses rewards, one of true labels rounds without them, and one of sets all rounds."""
     await create(client, name, learner={"algorithm": "gaptron"})
-    refused = await add(client, name, 0, {**LOGGED, "correct": None, "reward": 0.5})
+    refused = await add(client, name, 0, {**LOGGED, "correct": None, "reward": 0.5}, status=422)
     assert field_of(refused) == "rounds.0.reward"
     await create(client, f"{name}-full", learner={"algorithm": "fenchel-young"})
-    refused = await add(client, f"{name}-full", 0, {**LOGGED, "correct": False})
+    refused = await add(client, f"{name}-full", 0, {**LOGGED, "correct": False}, status=422)
     assert field_of(refused) == "rounds.0.true_label"
-    assert (await add(client, f"{name}-full", 0, {**LOGGED, "correct": None, "true_label": "a"})).is_success
+    await add(client, f"{name}-full", 0, {**LOGGED, "correct": None, "true_label": "a"})
     await create(client, f"{name}-sets", learner={"algorithm": "fenchel-young-multilabel"})
-    assert (await add(client, f"{name}-sets", 0, LOGGED)).status_code == 422
+    await add(client, f"{name}-sets", 0, LOGGED, status=422)
 
 
 async def test_the_smallest_propensity_leaves_every_number_finite(client: httpx2.AsyncClient, name: str) -> None:
     """A round with the largest weight counts in statistics, estimates and shadows, which warn of it."""
     await create(client, name)
     await client.put(f"/models/{name}/shadows/rival", json={"learner": "gaptron"})
-    assert (await add(client, name, 0, *logged(300), {**LOGGED, "propensity": 1e-12})).status_code == 200
-    reports = {
-        part: (await client.get(f"/models/{name}/{part}")).raise_for_status().json()
-        for part in ("statistics", "evaluation", "shadows/rival")
-    }
-    assert reports["statistics"]["rounds"] == 301
-    uniform = next(each for each in reports["evaluation"]["policies"] if each["policy"] == "uniform")
+    await add(client, name, 0, *logged(300), {**LOGGED, "propensity": 1e-12})
+    paths = [f"/models/{name}/{part}" for part in ("statistics", "evaluation", "shadows/rival")]
+    statistics, evaluation, _ = [(await client.get(path)).raise_for_status().json() for path in paths]
+    assert statistics["rounds"] == 301
+    uniform = next(each for each in evaluation["policies"] if each["policy"] == "uniform")
     assert uniform["largest_weight"] == pytest.approx(1e12 / 3)
     assert any("of all weight" in each for each in uniform["warnings"])

@@ -17,8 +17,8 @@ from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.records.layout import VERSION
 from service.store.redis.redis_store import RedisStore
-from service.store.stored_models import ModelKey
 from tests.service.damaging import changed, rewrite, session_of
+from tests.service.replicas.altering import stored
 from tests.service.sample_models import (
     LABEL_SET,
     SOBA_DIAGONAL,
@@ -26,6 +26,7 @@ from tests.service.sample_models import (
     definition,
     make_model,
     play,
+    post,
     some_contexts,
     taught_by,
     whole_log,
@@ -37,95 +38,48 @@ X = [0.6, 0.8, 0.0]
 
 async def predict_block(client: httpx2.AsyncClient, name: str, n: int = 4) -> tuple[str, list[str]]:
     """Predict n contexts in one batch; return the block's name and the ids."""
-    answer = await client.post("/predict/batch", json={"model": name, "contexts": [X] * n})
-    ids = [each["prediction_id"] for each in answer.json()["predictions"]]
+    answers = (await post(client, "/predict/batch", model=name, contexts=[X] * n))["predictions"]
+    ids = [each["prediction_id"] for each in answers]
     return ids[0].split(":")[1], ids
-
-
-def slug(answer: Any) -> str:
-    """Return a problem's name, or "" for an answer."""
-    return str(answer.get("type", "")).rpartition(":")[2]
-
-
-async def key_of(store: RedisStore, name: str) -> ModelKey:
-    """Return the key of the model with this name."""
-    stored = await store.get_model(name)
-    assert stored is not None
-    return stored.key
 
 
 # --- ids
 
 
-async def test_only_the_services_ids_begin_with_a_tilde(client: httpx2.AsyncClient, name: str) -> None:
-    """A client's id with a tilde is refused with its field and the rule; in a batch only its item fails."""
-    await client.post("/models", json=definition(name, learner=UNIFORM))
-    _, ids = await predict_block(client, name)
-    (alone,) = [(await client.post("/predict", json={"model": name, "context": X})).json()["prediction_id"]]
-    assert all(own.startswith(f"{name}:~") for own in [alone, *ids])
-    for given in ("~", "~mine", f"{name}:~mine", ids[0].rpartition(":")[0]):
-        body = {"model": name, "context": X, "prediction_id": given}
-        refused = await client.post("/predict", json=body)
-        assert (refused.status_code, refused.json()["field"]) == (422, "prediction_id")
-        assert "begin with ~" in refused.json()["detail"]
-        batch = {"model": name, "contexts": [X, X, X], "prediction_ids": [f"a{given[-3:]}", given, f"b{given[-3:]}"]}
-        items = (await client.post("/predict/batch", json=batch)).json()["predictions"]
-        assert [slug(item) for item in items] == ["", "invalid-name", ""]
-        assert items[1]["field"] == "prediction_id"
-    for own in (alone, *ids):
-        assert (await client.post("/feedback", json={"prediction_id": own, "correct": True})).status_code == 200
-
-
-@pytest.mark.parametrize("token", ["999999999999999", "0", "65535", "1_0", "\u0663", "9" * 30, "-1", ""])
-async def test_hostile_tokens_are_refused(client: httpx2.AsyncClient, name: str, token: str) -> None:
-    """Feedback with a hostile token gets 404 or 422, also in a batch, whose other items are recorded."""
-    await client.post("/models", json=definition(name, learner=UNIFORM))
-    _, ids = await predict_block(client, name)
-    bad = {"prediction_id": f"{ids[0].rpartition(':')[0]}:{token}", "correct": True}
-    assert (await client.post("/feedback", json=bad)).status_code in {404, 422}
-    both = {"feedback": [bad, {"prediction_id": ids[0], "correct": True}]}
-    first, second = (await client.post("/feedback/batch", json=both)).json()["results"]
-    assert first["status"] in {404, 422}
-    assert second["status"] == "recorded"
-
-
 # --- coalesced requests
 
 
-@pytest.mark.parametrize(
-    ("bad", "status"),
-    [
-        ({"context": X, "prediction_id": "block"}, 409),
-        ({"context": X, "prediction_id": "damaged"}, 500),
-        ({"context": X, "prediction_id": "cut"}, 500),
-        ({"context": X, "prediction_id": "newer"}, 503),
-        ({"context": X, "prediction_id": "other"}, 409),
-        ({"context": X, "prediction_id": "~x"}, 422),
-        ({"context": [1.0]}, 422),
-        ({"context": [1e308, 1e308, 1e308]}, None),
-        ({"context": {"indices": [1], "values": [1.0]}}, 422),
-    ],
-    ids=lambda value: str(value)[:60],
-)
-async def test_a_bad_prediction_fails_alone(
-    client: httpx2.AsyncClient, store: RedisStore, name: str, bad: dict[str, Any], status: int | None
-) -> None:
+BAD: list[tuple[dict[str, Any], int | None]] = [
+    ({"context": X, "prediction_id": "block"}, 409),
+    ({"context": X, "prediction_id": "damaged"}, 500),
+    ({"context": X, "prediction_id": "cut"}, 500),
+    ({"context": X, "prediction_id": "newer"}, 503),
+    ({"context": X, "prediction_id": "other"}, 409),
+    ({"context": X, "prediction_id": "~x"}, 422),
+    ({"context": [1.0]}, 422),
+    ({"context": [1e308, 1e308, 1e308]}, None),
+    ({"context": {"indices": [1], "values": [1.0]}}, 422),
+]
+
+
+async def test_a_bad_prediction_fails_alone(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
     """Good requests coalesced with a bad one get their usual answers."""
-    await client.post("/models", json=definition(name, learner=UNIFORM))
-    key = await key_of(store, name)
+    await post(client, "/models", **definition(name, learner=UNIFORM))
+    key = (await stored(store, name)).key
     block, _ = await predict_block(client, name)
     await store.command("RENAME", keys.block(*key, block), keys.block(*key, "block"))
-    await client.post("/predict", json={"model": name, "context": [1.0, 2.0, 3.0], "prediction_id": "other"})
+    await post(client, "/predict", model=name, context=[1.0, 2.0, 3.0], prediction_id="other")
     record = await store.command("GET", keys.block(*key, "other"))
     await store.command("SET", keys.block(*key, "damaged"), record[:62] + b"\xff" * 20 + record[82:])
     await store.command("SET", keys.block(*key, "cut"), b"\x03")
     await store.command("SET", keys.block(*key, "newer"), bytes([VERSION + 1]) + record[1:])
-    good = [client.post("/predict", json={"model": name, "context": X}) for _ in range(4)]
-    wrong = client.post("/predict", json={"model": name} | bad)
-    one, two, answer, three, four = await asyncio.gather(*good[:2], wrong, *good[2:])
-    assert [each.status_code for each in (one, two, three, four)] == [200] * 4
-    assert answer.status_code == (status or answer.status_code)
-    assert answer.status_code < 500 or status is not None
+    for bad, status in BAD:
+        good = [client.post("/predict", json={"model": name, "context": X}) for _ in range(4)]
+        wrong = client.post("/predict", json={"model": name} | bad)
+        *others, answer = await asyncio.gather(*good[:2], *good[2:], wrong)
+        assert [each.status_code for each in others] == [200] * 4
+        assert answer.status_code == (status or answer.status_code), bad
+        assert answer.status_code < 500 or status is not None
 
 
 @pytest.mark.parametrize(
@@ -136,47 +90,34 @@ async def test_bad_feedback_fails_alone(
     store: RedisStore, store_url: str, name: str, what: str, status: int, webhook: str | None
 ) -> None:
     """Good feedback coalesced with bad feedback is recorded, and webhook senders are not made to resend."""
-    secret = "whsec_" + "c2VjcmV0" * 4
+    secret, names = "whsec_" + "c2VjcmV0" * 4, ("a", "b", "c", "bad")
     async with worker(store_url, webhook_secrets=secret) as client:
-        await client.post("/models", json=definition(name, learner=UNIFORM))
-        key = await key_of(store, name)
-        ids = []
-        for own in ("a", "b", "c", "bad"):
-            made = await client.post("/predict", json={"model": name, "context": X, "prediction_id": own})
-            ids.append(made.json()["prediction_id"])
-        record = await store.command("GET", keys.block(*key, "bad"))
-        records = {
-            "damaged": record[:-8] + b"\xff" * 8,
-            "cut": b"\x03",
-            "newer": bytes([VERSION + 1]) + record[1:],
-            "gone": None,
-        }
-        if records[what] is None:
-            await store.command("UNLINK", keys.block(*key, "bad"))
-        else:
-            await store.command("SET", keys.block(*key, "bad"), records[what])
-        given = [client.post("/feedback", json={"prediction_id": own, "correct": True}) for own in ids]
-        answers = await asyncio.gather(*given)
+        await post(client, "/models", **definition(name, learner=UNIFORM))
+        bad = keys.block(*(await stored(store, name)).key, "bad")
+        made = [await post(client, "/predict", model=name, context=X, prediction_id=own) for own in names]
+        given = [{"prediction_id": each["prediction_id"], "correct": True} for each in made]
+        record = await store.command("GET", bad)
+        records = {"damaged": record[:-8] + b"\xff" * 8, "cut": b"\x03", "newer": bytes([VERSION + 1]) + record[1:]}
+        await store.command(*(("UNLINK", bad) if what == "gone" else ("SET", bad, records[what])))
+        answers = await asyncio.gather(*(client.post("/feedback", json=each) for each in given))
         assert [each.status_code for each in answers] == [200, 200, 200, status]
-        batch = {"feedback": [{"prediction_id": own, "correct": True} for own in ids]}
-        results = (await client.post("/feedback/batch", json=batch)).json()["results"]
+        results = (await post(client, "/feedback/batch", feedback=given))["results"]
         assert [each["status"] for each in results] == ["duplicate"] * 3 + [status]
         if webhook is not None:
-            sent = await send_webhook(client, secret, {"prediction_id": ids[3], "correct": True})
+            sent = await send_webhook(client, secret, given[3])
             assert (sent.status_code, sent.json()["status"]) == (200, webhook)
             assert sent.json()["reason"]["status"] == status
         assert (await client.get(f"/models/{name}")).json()["rounds_seen"] == 3
 
 
 async def send_webhook(client: httpx2.AsyncClient, secret: str, body: dict[str, Any]) -> httpx2.Response:
-    """Send a signed webhook; return the answer."""
     text = json.dumps(body)
     signature = Webhook(secret).sign("msg", datetime.fromtimestamp(START, UTC), text)
     headers = {"webhook-id": "msg", "webhook-timestamp": str(int(START)), "webhook-signature": signature}
     return await client.post("/webhooks/feedback", content=text, headers=headers)
 
 
-# --- learners that fail
+# --- learners and stores that fail
 
 
 class Failing:
@@ -190,7 +131,6 @@ class Failing:
         return getattr(self._learner, name)
 
     def decide_unchecked(self, state: Any, contexts: Any, eligible: Any) -> Decisions:
-        """Decide, wrongly for such contexts."""
         distributions, evidence = self._learner.decide_unchecked(state, contexts, eligible)
         bad = contexts.values.reshape(contexts.n, -1)[:, 0] < 0.0
         if self._how == "raises" and bad.any():
@@ -201,6 +141,12 @@ class Failing:
         return Decisions(distributions, evidence)
 
 
+def requests_with(bad: set[int]) -> list[PredictionRequest]:
+    """Return nine requests, some of which have contexts whose first number is negative."""
+    rows = [[-1.0, 0.0, 0.5] if i in bad else [abs(row[0]), *row[1:]] for i, row in enumerate(some_contexts(1, 9))]
+    return [PredictionRequest(row, None, include_distribution=False) for row in rows]
+
+
 @pytest.mark.parametrize("how", ["raises", "evidence", "nan"])
 async def test_an_impossible_decision_fails_alone(
     store: RedisStore, name: str, how: str, caplog: pytest.LogCaptureFixture
@@ -208,41 +154,29 @@ async def test_an_impossible_decision_fails_alone(
     """An impossible decision is logged and not stored; the other requests of its batch are answered."""
     model = await make_model(store, name, learner=LABEL_SET if how == "evidence" else SOBA_DIAGONAL)
     session = session_of(store, taught_by(model, Failing(model.learner, how)))
-    contexts = [[-1.0, 0.0, 0.5] if i in {2, 5, 6} else context for i, context in enumerate(some_contexts(1, 9))]
-    contexts = [[abs(row[0]), *row[1:]] if i not in {2, 5, 6} else row for i, row in enumerate(contexts)]
-    requests = [PredictionRequest(context, None, include_distribution=False) for context in contexts]
+    requests = requests_with({2, 5, 6})
     answers = await session.predict_all(requests)
     assert [i for i, each in enumerate(answers) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
     assert sum(isinstance(each, PredictAnswer) for each in answers) == 6
-    stored = await store.get_model(name)
-    assert stored is not None
-    assert stored.predictions == 6
+    assert (await stored(store, name)).predictions == 6
     assert "failed for" in caplog.text
-    futures = [session.predict(ask) for ask in requests]
-    done = await asyncio.gather(*futures, return_exceptions=True)
+    done = await asyncio.gather(*(session.predict(ask) for ask in requests), return_exceptions=True)
     assert [i for i, each in enumerate(done) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
 
 
-class Silent(RedisStore):
-    """A store that does not answer when predictions are stored."""
-
-    async def add_predictions(self, key: ModelKey, *_: Any) -> Any:
-        """See `Store.add_predictions`."""
-        raise StoreUnavailableError(f"the store of {key.name}")
-
-
-async def test_a_store_error_fails_the_whole_batch(store_url: str, name: str) -> None:
+async def test_a_store_error_fails_the_whole_batch(
+    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each prediction of the batch gets the error, and none is retried alone."""
-    store = Silent(store_url, timeout=5.0)
+
+    async def fail(*_: object) -> None:
+        raise StoreUnavailableError("the store does not answer")
+
+    monkeypatch.setattr(store, "add_predictions", fail)
     session = session_of(store, await make_model(store, name))
-    requests = [PredictionRequest(context, None, include_distribution=False) for context in some_contexts(1, 2)]
-    first, second = await session.predict_all(requests)
+    first, second = await session.predict_all(requests_with(set())[:2])
     assert first is second
     assert isinstance(first, StoreUnavailableError)
-    await store.close()
-
-
-# --- damage is reported
 
 
 async def test_damage_is_reported_everywhere(store: RedisStore, store_url: str, name: str) -> None:
@@ -253,24 +187,25 @@ async def test_damage_is_reported_everywhere(store: RedisStore, store_url: str, 
     whole = await whole_log(store, model.key)
     await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.last_round in {2, 3} else e for e in whole])
     async with worker(store_url, metrics_models=name) as client:
+
+        async def warnings() -> str:
+            ready = await client.get("/readyz")
+            assert ready.status_code == 200
+            return str(ready.json()["warnings"])
+
+        async def rounds(**query: int) -> list[int]:
+            lines = (await client.get(f"/models/{name}/rounds", params=query)).text.splitlines()
+            return [json.loads(line)["round"] for line in lines]
+
         before = (await client.get(f"/models/{name}")).json()
-        assert (before["damaged_rounds"], before["damage"]) == (0, None)
-        assert name not in str((await client.get("/readyz")).json()["warnings"])
-        assert (await client.post("/predict", json={"model": name, "context": X})).status_code == 200
+        assert (before["damaged_rounds"], before["damage"], name in await warnings()) == (0, None, False)
+        await post(client, "/predict", 200, model=name, context=X)
         after = (await client.get(f"/models/{name}")).json()
-        assert after["damaged_rounds"] == 2
-        assert [(each["what"], each["first"], each["last"]) for each in after["damage"]] == [
-            ("rounds", 2, 2),
-            ("rounds", 3, 3),
-        ]
-        lines = (await client.get(f"/models/{name}/rounds")).text.splitlines()
-        assert [json.loads(line)["round"] for line in lines] == [1, 4, 5]
-        page = (await client.get(f"/models/{name}/rounds", params={"after": 1, "limit": 1})).text.splitlines()
-        assert [json.loads(line)["round"] for line in page] == [4]
-        ready = await client.get("/readyz")
-        assert ready.status_code == 200
-        assert name in str(ready.json()["warnings"])
+        found = [(each["what"], each["first"], each["last"]) for each in after["damage"]]
+        assert (after["damaged_rounds"], found) == (2, [("rounds", 2, 2), ("rounds", 3, 3)])
+        assert (await rounds(), await rounds(after=1, limit=1)) == ([1, 4, 5], [4])
+        assert name in await warnings()
         assert f'wager_damaged_rounds{{model="{name}"}} 2.0' in (await client.get("/metrics")).text
         assert (await client.delete(f"/models/{name}")).status_code == 204
-        assert name not in str((await client.get("/readyz")).json()["warnings"])
+        assert name not in await warnings()
         assert await store.command("EXISTS", keys.damage(*model.key)) == 0

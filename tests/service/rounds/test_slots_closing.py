@@ -20,7 +20,6 @@ BODIES: dict[str, dict[str, Any]] = {"labels": {"context": X}, "actions": {"cont
 
 
 async def distribution(client: httpx2.AsyncClient, body: dict[str, Any]) -> dict[str, float]:
-    """Return the probabilities of one answer."""
     found = body_of(await client.post("/predict", json=body | {"include_distribution": True}), 200)
     probabilities: dict[str, float] = found["distribution"]
     return probabilities
@@ -29,7 +28,6 @@ async def distribution(client: httpx2.AsyncClient, body: dict[str, Any]) -> dict
 @pytest.mark.parametrize("learn", ["on_arrival", "at_window_close"])
 @pytest.mark.parametrize("kind", BODIES)
 async def test_each_slot_becomes_a_round(store_url: str, store: RedisStore, name: str, kind: str, learn: str) -> None:
-    """The clicked slot has its feedback, the others expire, and a new worker has the same state as the old one."""
     clock, body = Clock(), BODIES[kind] | {"model": name}
     made = (definition if kind == "labels" else with_actions)(
         name, learner="fastcb", window_seconds=WINDOW, on_expiry="incorrect", learn=learn

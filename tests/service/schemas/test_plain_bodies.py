@@ -50,27 +50,22 @@ MEMBERS = [
 
 
 def predictions(contexts: str, model: str = '"m"', rest: str = "") -> str:
-    """Return the JSON of a batch of predictions."""
     return f'{{"model": {model}, "contexts": {contexts}{rest}}}'
 
 
 def sparse(indices: str = "[0, 3]", values: str = "[1, -0.5]", rest: str = "") -> str:
-    """Return the JSON of a sparse context."""
     return f'{{"indices": {indices}, "values": {values}{rest}}}'
 
 
 def one(context: str, model: str = '"m"', rest: str = "") -> str:
-    """Return the JSON of one prediction."""
     return f'{{"model": {model}, "context": {context}{rest}}}'
 
 
 def feedback(*items: str) -> str:
-    """Return the JSON of a batch of feedback."""
     return f'{{"feedback": [{", ".join(items)}]}}'
 
 
 def bodies() -> Iterator[tuple[type[Body], str]]:
-    """Yield texts of all kinds of bodies, most of them wrong in one place."""
     yield from bodies_of_batches()
     for number in NUMBERS + HUGE:
         yield PredictRequest, one(f"[2, {number}]")
@@ -92,13 +87,11 @@ def bodies() -> Iterator[tuple[type[Body], str]]:
 
 
 def choice(features: str, id_: str = '"a"', context: str = '{"x": 1}', rest: str = "") -> str:
-    """Return the JSON of a prediction with two actions."""
     actions = f'[{{"id": "z", "features": {{"a": 1}}}}, {{"id": {id_}, "features": {features}{rest}}}]'
     return f'{{"model": "m", "context": {context}, "actions": {actions}}}'
 
 
 def choices() -> Iterator[str]:
-    """Yield the JSON of predictions with actions, most of them wrong in one place."""
     for value in NUMBERS + HUGE:
         yield choice(f'{{"n": {value}}}')
         yield choice(f"[{value}]")
@@ -121,7 +114,6 @@ def choices() -> Iterator[str]:
 
 
 def items() -> Iterator[str]:
-    """Yield the JSON of feedback for one prediction, most of it wrong in one place."""
     for text in IDS:
         yield f'{{"prediction_id": {json.dumps(text)}, "correct": true}}'
     for name, values in FIELDS:
@@ -132,7 +124,6 @@ def items() -> Iterator[str]:
 
 
 def bodies_of_batches() -> Iterator[tuple[type[Body], str]]:
-    """Yield texts of both kinds of batch, most of them wrong in one place."""
     for number in NUMBERS + HUGE:
         yield PredictBatchRequest, predictions(f"[[{number}]]")
         yield PredictBatchRequest, predictions(f"[[1.5, 2], [{number}, 3]]")
@@ -168,7 +159,6 @@ BYTES = [bytes([each]) for each in b'0-.e[]{},:" \n\\\x00\xff'] + [b"", b"\xef\x
 
 
 def damaged(text: str, seed: int) -> Iterator[bytes]:
-    """Yield the text with some bytes replaced, inserted or removed."""
     rng, body = np.random.default_rng(seed), text.encode()
     for _ in range(400):
         at, length = int(rng.integers(len(body) + 1)), int(rng.integers(3))
@@ -176,7 +166,6 @@ def damaged(text: str, seed: int) -> Iterator[bytes]:
 
 
 def values_of(given: Any) -> Any:
-    """Return what pydantic's models make of a body; raise as they do."""
     if isinstance(given, PredictBatchRequest):
         contexts = contexts_of(given.contexts or [])
         assert contexts is not None
@@ -197,14 +186,12 @@ READERS: dict[type[Body], Any] = {kind: plain_reader(kind) for kind in (PredictR
 
 
 def read(kind: type[Body], body: bytes) -> Any:
-    """Read a body as plain, with a reader that has read others; return None if it must be left to pydantic."""
     reader = READERS[kind]
     assert reader is not None
     return reader(body)
 
 
 def check(kind: type[Body], body: bytes) -> bool:
-    """Check the law for a body; return whether it was read as plain."""
     plain = read(kind, body)
     if plain is None:
         return False
@@ -219,14 +206,12 @@ def check(kind: type[Body], body: bytes) -> bool:
 
 
 def test_what_is_read_as_plain_is_valid_with_the_same_values() -> None:
-    """Hostile bodies are left to pydantic, or have the values that it finds."""
     found = [check(kind, text.encode()) for kind, text in bodies()]
     assert 20 < sum(found) < len(found) - 100
 
 
 @pytest.mark.parametrize(("kind", "text"), COMMON)
 def test_damaged_bodies_are_never_read_differently(kind: type[Body], text: str) -> None:
-    """Common bodies are plain; damaged ones are left to pydantic, or have the values that it finds."""
     assert check(kind, text.encode())
     assert plain_reader(Body) is None
     for body in damaged(text, seed=7):
@@ -234,7 +219,6 @@ def test_damaged_bodies_are_never_read_differently(kind: type[Body], text: str) 
 
 
 def test_values_read_together_are_those_of_pydantic() -> None:
-    """`read_contexts` reads JSON values as pydantic does, and `read_plain_feedback` nothing or the same."""
     for kind, text in bodies():
         try:
             given = kind.model_validate_json(text)
@@ -248,7 +232,6 @@ def test_values_read_together_are_those_of_pydantic() -> None:
 
 
 def contexts_of(contexts: list[Any]) -> list[Any] | None:
-    """Return contexts as single requests have them; None if one is refused."""
     try:
         return [PredictItem.model_validate({"context": each}).context for each in contexts]
     except pydantic.ValidationError:
@@ -267,7 +250,6 @@ def test_many_actions_are_left_to_pydantic() -> None:
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
 @pytest.mark.parametrize("where", ["context", "features", "feedback"])
 def test_deep_bodies_are_left_to_pydantic(where: str, opening: str) -> None:
-    """No depth is an error of the reader."""
     begin = {
         "context": '{"model": "m", "context": ',
         "features": '{"model": "m", "actions": [{"id": "a", "features": ',
@@ -280,7 +262,6 @@ def test_deep_bodies_are_left_to_pydantic(where: str, opening: str) -> None:
 
 @pytest.mark.parametrize("number", ["1e308", "1E-310", "-4.9e-324", "2.2250738585072014e-308"])
 def test_numbers_that_msgspec_reads_slowly_are_left_to_pydantic(number: str) -> None:
-    """Large bodies with extreme exponents would block the event loop; small ones are plain."""
     for count, is_plain in ((20, True), (5000, False)):
         numbers = ", ".join([number] * count)
         assert check(PredictRequest, one(f"[{numbers}]").encode()) is is_plain
@@ -289,7 +270,6 @@ def test_numbers_that_msgspec_reads_slowly_are_left_to_pydantic(number: str) -> 
 
 @pytest.mark.parametrize("first", [b'"\xff"', b'"\xed\xa0\x80"', b"1" * 5000])
 def test_members_that_are_replaced_are_left_to_pydantic(first: bytes) -> None:
-    """The first of two members of one name is checked as well."""
     whole = choice('{"b": 2}').encode()
     for member in (b'"context"', b'"actions"'):
         body = b"{" + member + b": " + first + b", " + whole[1:]

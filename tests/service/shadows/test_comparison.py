@@ -15,14 +15,12 @@ MEANS = np.array([0.2, 0.9, 0.6])  # of the reward of each label
 
 
 def compared(shadow: FloatArray, served: FloatArray, rewards: FloatArray) -> Compared:
-    """Compare rounds, given the two probabilities of each served label."""
     found = compare(Sums().plus(shadow, served, rewards, 0))
     assert found is not None
     return found
 
 
 def test_the_estimates_are_unbiased() -> None:
-    """Over all logs of three rounds, weighted by their probabilities, the means are the true values."""
     totals, probability_of_all = np.zeros(5), 0.0
     for labels, rewards in itertools.product(
         itertools.product(range(3), repeat=3), itertools.product((0.0, 1.0), repeat=3)
@@ -39,7 +37,6 @@ def test_the_estimates_are_unbiased() -> None:
 
 
 def test_the_formulas_are_those_of_the_page() -> None:
-    """Each field agrees with its definition, computed from the rounds."""
     rng = np.random.default_rng(7)
     labels, n = rng.choice(3, 500, p=SERVED), 500
     r, w = rng.uniform(size=n), (SHADOW / SERVED)[labels]
@@ -58,7 +55,6 @@ def test_the_formulas_are_those_of_the_page() -> None:
     [(99, 0.9, "undecided"), (2000, 0.9, "better"), (2000, 0.1, "worse"), (2000, 0.5, "undecided")],
 )
 def test_a_verdict_needs_rounds_and_a_clear_difference(n: int, share: float, verdict: str) -> None:
-    """The model answers two labels equally often, of which one is always right; the shadow prefers one of them."""
     chosen = np.arange(n) % 2
     found = compared(np.where(chosen == 1, share, 1.0 - share), np.full(n, 0.5), chosen.astype(np.float64))
     assert found.verdict == verdict
@@ -74,14 +70,12 @@ def test_a_verdict_needs_rounds_and_a_clear_difference(n: int, share: float, ver
     ],
 )
 def test_a_comparison_that_cannot_carry_a_decision_says_why(weights: FloatArray, warning: str) -> None:
-    """Then it is undecided, whatever the interval says."""
     found = compared(weights * 0.001, np.full(len(weights), 0.001), np.ones(len(weights)))
     assert any(warning in each for each in found.warnings)
     assert found.verdict == "undecided"
 
 
 def test_no_rounds_have_no_comparison() -> None:
-    """One round has an interval that excludes nothing."""
     assert compare(Sums()) is None
     only = compared(np.array([0.5]), np.array([0.5]), np.array([1.0]))
     assert only.normal == (-1.0, math.inf)

@@ -7,18 +7,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.models.model import Model
-from service.models.reading import stored_model
-from service.replicas.replica import Replica
 from service.store.redis.redis_store import RedisStore
-from tests.service.sample_models import COMPUTE, bits, definition, one_by_one, some_contexts, whole_log
+from tests.service.replicas.altering import current, fresh
+from tests.service.sample_models import bits, definition, one_by_one, play, some_contexts, whole_log
 from tests.service.workers import Clock, worker
 
 ANY = {"If-Match": "*"}
 
 
 async def _play(client: httpx2.AsyncClient, name: str, n: int, seed: int) -> None:
-    """Predict and judge n contexts one after another."""
     for i, context in enumerate(some_contexts(seed, n)):
         answer = await client.post("/predict", json={"model": name, "context": context})
         assert answer.status_code == 200, answer.text
@@ -26,15 +23,8 @@ async def _play(client: httpx2.AsyncClient, name: str, n: int, seed: int) -> Non
         assert (await client.post("/feedback", json={"prediction_id": id_, "correct": right})).status_code == 200
 
 
-async def _model(store: RedisStore, name: str) -> Model:
-    stored = await store.get_model(name)
-    assert stored is not None
-    return stored_model(stored)
-
-
 async def _true_state(store: RedisStore, name: str) -> Any:
-    """Return the state after a promotion by a plain fold of an untrimmed log with the promoted learner."""
-    model, tail = await _model(store, name), await store.read_tail((await _model(store, name)).key, 0, 10**6)
+    model, tail = await current(store, name), await store.read_tail((await current(store, name)).key, 0, 10**6)
     (change,) = tail.changes
     learner = model.learner
     state = learner.init()
@@ -50,7 +40,6 @@ async def _true_state(store: RedisStore, name: str) -> Any:
 
 @pytest.mark.parametrize("shadow", ["squarecb", "gaptron", "newtron"])
 async def test_promotion_under_traffic(store: RedisStore, store_url: str, name: str, shadow: str) -> None:
-    """Two workers serve while one promotes; no round is lost, and both reach the state of the plain fold."""
     clock = Clock()
     async with worker(store_url, clock, 1) as one, worker(store_url, clock, 2) as two:
         assert (await one.post("/models", json=definition(name))).status_code == 201
@@ -71,27 +60,23 @@ async def test_promotion_under_traffic(store: RedisStore, store_url: str, name: 
     assert model["learner"]["algorithm"] == shadow
     note = model["changes"]["latest"][0]
     assert (note["kind"], note["shadow"], note["replaced"]["algorithm"]) == ("promote", "rival", "soba-diagonal")
-    replica = Replica(await _model(store, name), store, COMPUTE)
-    await replica.catch_up()
+    replica = await fresh(store, await current(store, name))
     assert bits(replica.state) == bits(await _true_state(store, name))
     await replica.snapshot()
-    again = Replica(await _model(store, name), store, COMPUTE)
-    await again.catch_up()
+    again = await fresh(store, await current(store, name))
     assert (bits(again.state), again.snapshot_rounds) == (bits(replica.state), 110)
 
 
 async def test_a_promotion_survives_trimming_before_its_change(store: RedisStore, store_url: str, name: str) -> None:
-    """Until a snapshot has the change, the log keeps the rounds that the change folds again."""
     async with worker(store_url) as client:
         await client.post("/models", json=definition(name, retain_rounds=0))
         await client.put(f"/models/{name}/shadows/rival", json={"learner": "squarecb"})
         await _play(client, name, 20, 3)
-        before = await _model(store, name)
-        lagging = Replica(before, store, COMPUTE)
-        await lagging.catch_up()
+        before = await current(store, name)
+        lagging = await fresh(store, before)
         await store.hold_rounds(before.key, 20, 1)
         await store.drop_shadow(before.key, "rival")
-        await _play(client, name, 300, 4)
+        await play(store, before, 300, seed=4)
         await lagging.catch_up()
         await lagging.snapshot()
         first = (await whole_log(store, before.key))[0].last_round
@@ -99,7 +84,6 @@ async def test_a_promotion_survives_trimming_before_its_change(store: RedisStore
 
 
 async def test_requests_that_promote_nothing(store_url: str, name: str) -> None:
-    """An unknown shadow, a missing or stale If-Match, and a repeated promotion."""
     async with worker(store_url) as client:
         await client.post("/models", json=definition(name))
         path = f"/models/{name}/promote"
@@ -119,7 +103,6 @@ async def test_requests_that_promote_nothing(store_url: str, name: str) -> None:
 
 
 async def test_a_late_repetition_spares_a_new_shadow(store_url: str, name: str) -> None:
-    """Promote a shadow, add another one of the same name, and repeat the promotion: the new shadow stays."""
     clock = Clock()
     async with worker(store_url, clock) as client:
         await client.post("/models", json=definition(name))
@@ -134,13 +117,11 @@ async def test_a_late_repetition_spares_a_new_shadow(store_url: str, name: str) 
 
 
 async def test_rollback_across_a_promotion(store: RedisStore, store_url: str, name: str) -> None:
-    """A snapshot that was kept before the promotion brings back the learner of that time, and its state."""
     async with worker(store_url) as client:
         await client.post("/models", json=definition(name))
         await client.put(f"/models/{name}/shadows/rival", json={"learner": "squarecb"})
         await _play(client, name, 20, 3)
-        old = Replica(await _model(store, name), store, COMPUTE)
-        await old.catch_up()
+        old = await fresh(store, await current(store, name))
         kept = await client.post(f"/models/{name}/snapshots", json={"id": "before"})
         assert kept.status_code == 201
         await client.post(f"/models/{name}/promote", json={"shadow": "rival"}, headers=ANY)
@@ -148,8 +129,7 @@ async def test_rollback_across_a_promotion(store: RedisStore, store_url: str, na
         back = await client.post(f"/models/{name}/rollback", json={"snapshot": "before"}, headers=ANY)
         assert back.status_code == 200, back.text
         assert back.json()["learner"]["algorithm"] == "soba-diagonal"
-        now = Replica(await _model(store, name), store, COMPUTE)
-        await now.catch_up()
+        now = await fresh(store, await current(store, name))
         assert bits(now.state) == bits(old.state)
         of_shadow = back.json()["changes"]["latest"][1]["snapshot"]
         forth = await client.post(f"/models/{name}/rollback", json={"snapshot": of_shadow}, headers=ANY)

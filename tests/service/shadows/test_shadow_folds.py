@@ -6,21 +6,19 @@ import numpy as np
 import pytest
 
 from learners.base import Rounds
-from learners.codec import decode_state
 from service.errors import ShadowNotFoundError
 from service.models.changes import Change, StoredLabels
 from service.models.model import Limits, Model
-from service.models.reading import stored_model
-from service.replicas.replica import Replica
 from service.schemas.models import LearnerChoice
 from service.shadows.comparison import Sums, decode_sums
 from service.shadows.definition import Definition, complete_choice
 from service.shadows.replica import ShadowReplica
 from service.store import keys
-from service.store.capabilities import Store
+from service.store.base import Store, StoredShadow
 from service.store.redis.redis_store import RedisStore
 from service.store.values import KEPT_FOR_SHADOWS, StoredShadow
 from tests.servers import raw
+from tests.service.replicas.altering import current, fresh
 from tests.service.sample_models import COMPUTE, GAPTRON, bits, make_model, one_by_one, play, whole_log
 
 LIMITS = Limits(2**30, 10**12, 2**30)
@@ -29,41 +27,31 @@ CHOICES = [SQUARECB, GAPTRON]
 
 
 def always() -> bool:
-    """Return True."""
     return True
 
 
-def never() -> bool:
-    """Return False."""
-    return False
-
-
 async def give_shadow(store: Store, model: Model, choice: dict[str, Any] = SQUARECB, id_: str = "s1") -> StoredShadow:
-    """Give a model a shadow of that name; return it."""
     learner = complete_choice(model, LearnerChoice(**choice), LIMITS)
     assert await store.put_shadow(model.key, "rival", id_, Definition(learner=learner, at=1.0).encode())
     return await stored_shadow(store, model)
 
 
 async def stored_shadow(store: Store, model: Model) -> StoredShadow:
-    """Return the only shadow of a model."""
     (found,) = await store.read_shadows(model.key)
     return found
 
 
 async def caught_up(store: Store, model: Model, compute: Any = COMPUTE) -> ShadowReplica:
-    """Return a new replica of the only shadow, after it has folded the log and written a snapshot."""
     replica = ShadowReplica(model, store, compute, await stored_shadow(store, model))
     assert await replica.advance(always)
     await replica.snapshot()
     return replica
 
 
-async def plain_fold(store: Store, model: Model, choice: dict[str, Any], after: int = 0) -> tuple[Any, Sums]:
-    """Fold a log with another learner, one round at a time; return the state and the sums."""
+async def plain_fold(store: Store, model: Model, choice: dict[str, Any], since: int = 1) -> tuple[Any, Sums]:
     learner = model.shadowed_by(LearnerChoice(**choice)).learner
-    state, sums = learner.init(), Sums(since_round=after + 1)
-    for record in one_by_one(await whole_log(store, model.key))[after:]:
+    state, sums = learner.init(), Sums(since_round=since)
+    for record in one_by_one(await whole_log(store, model.key)):
         rounds: Rounds = model.rounds_of(model.choice.records.rows([record]))
         decisions = learner.decide(state, rounds.contexts, rounds.eligible)
         p = decisions.distributions[0, rounds.labels]
@@ -74,7 +62,6 @@ async def plain_fold(store: Store, model: Model, choice: dict[str, Any], after: 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: str(choice["algorithm"]))
 async def test_a_shadow_is_a_plain_fold(store: RedisStore, name: str, choice: dict[str, Any]) -> None:
-    """From round 1, over pages, snapshots and new replicas, the state and the sums are those of the plain fold."""
     model = await make_model(store, name)
     await give_shadow(store, model, choice)
     for seed, n in enumerate((600, 3, 40)):
@@ -86,46 +73,12 @@ async def test_a_shadow_is_a_plain_fold(store: RedisStore, name: str, choice: di
         assert replica.sums.rounds == replica.round_count
 
 
-async def test_the_snapshot_holds_the_state_and_the_sums(store: RedisStore, name: str) -> None:
-    """What is stored is what the replica has; a snapshot with fewer rounds does not replace it."""
-    model = await make_model(store, name)
-    shadow = await give_shadow(store, model)
-    await play(store, model, 30)
-    older = ShadowReplica(model, store, COMPUTE, shadow)
-    assert await older.advance(always)
-    await play(store, model, 30, seed=2)
-    newer = await caught_up(store, model)
-    await older.snapshot()
-    snapshot = await store.load_shadow(model.key, await stored_shadow(store, model))
-    assert snapshot is not None
-    assert snapshot.round_count == 60
-    assert bits(decode_state(newer.model.learner, snapshot.state)) == bits(newer.state)
-    assert decode_sums(snapshot.statistics) == newer.sums
-    assert await store.read_comparison(model.key, shadow) == snapshot.statistics
-
-
-async def test_a_fold_in_slices_is_the_same(store: RedisStore, name: str) -> None:
-    """A fold that pauses after each page, in other workers, reaches the same bits."""
-    model = await make_model(store, name)
-    shadow = await give_shadow(store, model)
-    await play(store, model, 1300)
-    for done in (False, False, True):
-        replica = ShadowReplica(model, store, COMPUTE, shadow)
-        assert await replica.advance(never) is done or replica.round_count == 1300
-        await replica.snapshot()
-    state, sums = await plain_fold(store, model, SQUARECB)
-    replica = await caught_up(store, model)
-    assert (bits(replica.state), replica.sums) == (bits(state), sums)
-
-
 async def test_trimming_keeps_the_rounds_that_a_shadow_needs(store: RedisStore, name: str) -> None:
-    """The model's own snapshot trims only what the shadow has folded."""
     model = await make_model(store, name, retain_rounds=0)
     await give_shadow(store, model)
     await play(store, model, 300)
     state, sums = await plain_fold(store, model, SQUARECB)
-    own = Replica(model, store, COMPUTE)
-    await own.catch_up()
+    own = await fresh(store, model)
     await own.snapshot()
     assert len(await whole_log(store, model.key)) == 300
     shadow = await caught_up(store, model)
@@ -139,49 +92,21 @@ async def test_trimming_keeps_the_rounds_that_a_shadow_needs(store: RedisStore, 
 
 
 async def test_a_shadow_that_lost_rounds_begins_again(store: RedisStore, store_url: str, name: str) -> None:
-    """If the log no longer has its next round, it says from which round on it has folded."""
     model = await make_model(store, name)
     await give_shadow(store, model)
     await play(store, model, 20)
     await caught_up(store, model)
     await play(store, model, 30, seed=2)
-    await Replica(model, store, COMPUTE).catch_up()
     with raw(store_url) as client:
         client.xtrim(keys.log(*model.key), minid="36-0", approximate=False)
     replica = await caught_up(store, model)
-    learner = replica.model.learner
-    (state, sums) = await _fold_of_rest(store, model, learner)
+    state, sums = await plain_fold(store, model, SQUARECB, since=36)
     assert (bits(replica.state), replica.sums) == (bits(state), sums)
     shadow = await stored_shadow(store, model)
     assert (shadow.since_rounds, shadow.restarts, shadow.rounds) == (35, 1, 50)
 
 
-async def _fold_of_rest(store: Store, model: Model, learner: Any) -> tuple[Any, Sums]:
-    state, sums = learner.init(), Sums(since_round=36)
-    for record in one_by_one(await whole_log(store, model.key)):
-        rounds = model.rounds_of(model.choice.records.rows([record]))
-        decisions = learner.decide(state, rounds.contexts, rounds.eligible)
-        sums = sums.plus(decisions.distributions[0, rounds.labels], rounds.propensities, rounds.rewards, 0)
-        state = learner.fold(state, rounds._replace(evidence=decisions.evidence))
-    return state, sums
-
-
-async def test_the_bound_on_kept_rounds_is_stated(store: RedisStore, store_url: str, name: str) -> None:
-    """A shadow that lags more than the bound does not hold the log."""
-    model = await make_model(store, name, retain_rounds=0)
-    await give_shadow(store, model)
-    await play(store, model, 300)
-    own = Replica(model, store, COMPUTE)
-    await own.catch_up()
-    with raw(store_url) as client:
-        client.hset(keys.shadows(*model.key), "rival:since", "-1-0")  # not a number: it needs nothing
-    await own.snapshot()
-    assert len(await whole_log(store, model.key)) < 300
-    assert KEPT_FOR_SHADOWS == 100_000
-
-
 async def test_a_damaged_snapshot_begins_again(store: RedisStore, store_url: str, name: str) -> None:
-    """A shadow whose snapshot cannot be read folds the log again."""
     model = await make_model(store, name)
     shadow = await give_shadow(store, model)
     await play(store, model, 50)
@@ -194,7 +119,6 @@ async def test_a_damaged_snapshot_begins_again(store: RedisStore, store_url: str
 
 
 async def test_added_labels_reach_shadows(store: RedisStore, name: str) -> None:
-    """A shadow whose labels can grow keeps what it has learned; another begins again at the change."""
     for choice in (SQUARECB, GAPTRON):
         model = await make_model(store, f"{name}-{choice['algorithm']}", learner=SQUARECB)
         await give_shadow(store, model, choice)
@@ -203,9 +127,7 @@ async def test_added_labels_reach_shadows(store: RedisStore, name: str) -> None:
         begins_again = not before.model.learner.labels_grow
         change = Change(at=1.0, labels=StoredLabels(add=("new",)))
         assert await store.change_model(model.key, model.digest, change.encode(), "{}")
-        stored = await store.get_model(model.name)
-        assert stored is not None
-        later = stored_model(stored)
+        later = await current(store, model.name)
         await play(store, later, 40, seed=2)
         after = await caught_up(store, later)
         assert after.sums.since_round == (41 if begins_again else 1)
@@ -214,7 +136,6 @@ async def test_added_labels_reach_shadows(store: RedisStore, name: str) -> None:
 
 
 async def test_another_learner_in_its_place_begins_anew(store: RedisStore, name: str) -> None:
-    """A fold of the learner that a shadow had before writes nothing."""
     model = await make_model(store, name)
     old = await give_shadow(store, model)
     await play(store, model, 30)
@@ -233,7 +154,6 @@ async def test_another_learner_in_its_place_begins_anew(store: RedisStore, name:
 
 
 async def test_a_model_has_at_most_four_shadows(store: RedisStore, name: str) -> None:
-    """A fifth shadow needs a slot that another one leaves; deleting the model deletes all keys."""
     model = await make_model(store, name)
     for each in "abcd":
         assert await store.put_shadow(model.key, each, f"id-{each}", "{}")
@@ -253,7 +173,6 @@ def test_rounds_without_a_weight_are_skipped() -> None:
 
 
 async def test_sums_do_not_depend_on_parts() -> None:
-    """Sums of parts are the sums of the whole, to the bit, and survive encoding."""
     rng = np.random.default_rng(3)
     pi, p, r = rng.random(500), rng.random(500) + 1e-3, rng.random(500)
     whole, parts = Sums().plus(pi, p, r, 2), Sums()

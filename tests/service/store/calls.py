@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from service.store.capabilities import Store
+from service.store.base import Counts, ImportedSource, ImportPart, KeptNote, ModelCopy, Snapshot, Store, StoredShadow
+from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey, digests_of
 from service.store.values import (
@@ -100,9 +101,11 @@ OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
 
 
 @asynccontextmanager
-async def open_store(url: str, patience: float = 5.0) -> AsyncIterator[RedisStore]:
+async def open_store(
+    url: str, patience: float = 5.0, tls: TlsFiles = NO_FILES, **options: Any
+) -> AsyncIterator[RedisStore]:
     """Connect to a store for the duration of the context."""
-    store = RedisStore(url, patience)
+    store = RedisStore(url, patience, tls, **options)
     try:
         yield store
     finally:

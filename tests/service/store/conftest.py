@@ -14,7 +14,6 @@ from tests.service.store.scenario import Scenario
 
 @pytest.fixture
 def any_store(any_store_url: str, runner: asyncio.Runner) -> Iterator[Store]:
-    """Connect to each kind of store in turn."""
     store = RedisStore(any_store_url, timeout=5.0)
     yield store
     runner.run(store.close())
@@ -22,7 +21,6 @@ def any_store(any_store_url: str, runner: asyncio.Runner) -> Iterator[Store]:
 
 @pytest.fixture
 def scenario(any_store: Store, runner: asyncio.Runner, name: str) -> Scenario:
-    """Provide each kind of store in turn, with a new model."""
     key = ModelKey(name, "first")
     assert runner.run(any_store.create_model(key, "{}", NOW))
     return Scenario(any_store, key)

@@ -25,8 +25,8 @@ from service.store.records.layout import (
 )
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat
-from service.store.stored_models import DIGEST_BYTES, digests_of
-from service.store.values import Block, Feedback, FeedbackRules, Seen
+from service.store.stored_models import DIGEST_BYTES, ModelKey, digests_of
+from service.store.values import Feedback, FeedbackRules
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0
@@ -43,12 +43,27 @@ def as_bytes(label: int) -> bytes:
     return label_codec(4).encode(np.array([label]))[0]
 
 
+def new_predictions(
+    form: AnswerCodec, answers: Any, contexts: Contexts, evidence: Any = None, **others: Any
+) -> NewPredictions:
+    """Return predictions of these answers, each with propensity 1/3; their window closes WINDOW seconds after NOW."""
+    outputs = form.rows(np.array(answers))
+    third, evidence = np.full(len(outputs), 1 / 3), np.empty((len(outputs), 0)) if evidence is None else evidence
+    made = NewPredictions(outputs, third, third / 2, evidence, contexts, NOW, NOW + WINDOW, 7, 0, NEW)
+    return made._replace(**others)
+
+
 def sample_made(n: int, label: int = 2, digest: bytes = NEW) -> NewPredictions:
-    """Return n open predictions of one label; their window closes WINDOW seconds after NOW."""
+    """Return n open predictions of one label."""
     contexts = np.arange(3.0 * n).reshape(-1, 3)
-    outputs, half = label_codec(4).rows(np.full(n, label)), np.full(n, 0.5)
-    rows, seen = Contexts.dense(contexts), (7, 0, digest)
-    return NewPredictions(outputs, half / 2, half, -contexts[:, :2], rows, NOW, NOW + WINDOW, *seen)
+    return new_predictions(label_codec(4), [label] * n, Contexts.dense(contexts), -contexts[:, :2], digest=digest)
+
+
+async def new_model(store: Store, name: str) -> ModelKey:
+    """Create a model without rounds."""
+    key = ModelKey(name, "first")
+    assert await store.create_model(key, "{}", NOW)
+    return key
 
 
 def sample_seen(rounds: int, limit: int, mark: bytes | None = None, *, newer: bool = False) -> Seen:

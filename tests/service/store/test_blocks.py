@@ -1,180 +1,128 @@
 """The laws of blocks: each prediction is closed separately, and bodies are dropped when no feedback can need them."""
 
-import asyncio
-import itertools
-
-import numpy as np
 import pytest
 
 from service.errors import StoreUnavailableError
 from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store import keys
-from service.store.capabilities import Store
+from service.store.base import LogEntry
 from service.store.records.layout import VERSION
-from service.store.stored_models import ModelKey
-from service.store.values import Feedback, FeedbackResult, FeedbackStatus, LogEntry
+from service.store.values import Feedback, FeedbackResult, FeedbackStatus
 from tests.servers import raw
 from tests.service.store.samples import (
-    FORMAT,
     NOW,
     STRICT,
     WINDOW,
     as_bytes,
     as_round,
-    feedback_for,
     id_of,
     sample_block,
     sample_ids,
     sample_predictions,
     without_bodies,
 )
+from tests.service.store.scenario import DUPLICATE, RECORDED, Scenario, right
 
 N = 5
 IDS = sample_ids("b", N)
 ALONE = id_of("alone")
 GUESSED, OTHER = (id_of("b", int(tokens_of([0, N], secret)[0]) + more) for secret, more in (("b", 1), ("other", 0)))
-RECORDED, DUPLICATE = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE
+RECORD, RECORD_ALONE = sample_block("b", N).record, sample_predictions("alone")[0].record
 
 
-@pytest.fixture
-def key(any_store: Store, name: str, runner: asyncio.Runner) -> ModelKey:
-    """Create a model with a block of N predictions and a block of one."""
-    key = ModelKey(name, "first")
-    assert runner.run(any_store.create_model(key, "{}", NOW))
+async def store_blocks(scenario: Scenario) -> None:
     blocks = [sample_block("b", N), *sample_predictions("alone")]
-    assert runner.run(any_store.add_predictions(key, blocks, WINDOW, None)) == [None, None]
-    return key
+    assert await scenario.store.add_predictions(scenario.key, blocks, WINDOW, None) == [None, None]
 
 
-async def confirm(store: Store, key: ModelKey, *ids: PredictionId, now: float = NOW) -> list[FeedbackResult]:
-    """Report that all of them were right."""
-    return await store.add_feedback(key, [Feedback(own, True, None) for own in ids], STRICT, now)
-
-
-async def test_each_prediction_of_a_block_is_counted(any_store: Store, key: ModelKey) -> None:
-    """Every prediction of a block counts; reusing its id returns the block without bodies and counts nothing."""
-    record = sample_block("b", N).record
-    assert await any_store.add_predictions(key, [sample_block("b", 2)], WINDOW, None) == [without_bodies(record)]
-    model = await any_store.get_model(key.name)
-    assert model is not None
-    assert model.predictions == N + 1
+async def confirm(scenario: Scenario, *ids: PredictionId, now: float = NOW) -> list[FeedbackResult]:
+    return await scenario.store.add_feedback(scenario.key, [Feedback(own, True, None) for own in ids], STRICT, now)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 2, 0, 3, 1)])
-async def test_each_prediction_is_closed_separately(any_store: Store, key: ModelKey, order: tuple[int, ...]) -> None:
-    """In any order, call by call: the round has its body, the others stay open, and outcomes are kept."""
-    record = sample_block("b", N).record
+async def test_each_prediction_is_closed_separately(scenario: Scenario, order: tuple[int, ...]) -> None:
+    await store_blocks(scenario)
     for number, i in enumerate(order, 1):
-        assert await confirm(any_store, key, IDS[i], now=NOW + i) == [(RECORDED, (True, NOW + i, number, as_bytes(2)))]
-        (entry,) = (await any_store.read_tail(key, number - 1, 1)).entries
-        assert entry == LogEntry(number, "b", as_round(record, i, (True, NOW + i, number), as_bytes(2)))
-        repeated = await confirm(any_store, key, *(IDS[j] for j in order[:number]), now=NOW + 9)
+        assert await confirm(scenario, IDS[i], now=NOW + i) == [(RECORDED, (True, NOW + i, number, as_bytes(2)))]
+        (entry,) = (await scenario.store.read_tail(scenario.key, number - 1, 1)).entries
+        assert entry == LogEntry(number, "b", as_round(RECORD, i, (True, NOW + i, number), as_bytes(2)))
+        repeated = await confirm(scenario, *(IDS[j] for j in order[:number]), now=NOW + 9)
         assert repeated == [(DUPLICATE, (True, NOW + j, n, as_bytes(2))) for n, j in enumerate(order[:number], 1)]
+    assert await scenario.counters() == (N, N + 1, N)
 
 
-async def test_rounds_of_one_call_and_block_are_one_entry(any_store: Store, key: ModelKey) -> None:
-    """Results come in the order of the call, and each block's rounds form one entry, even if interleaved."""
-    record, alone = sample_block("b", N).record, sample_predictions("alone")[0].record
-    results = await confirm(any_store, key, IDS[3], ALONE, id_of("never"), IDS[1], IDS[3])
+async def test_rounds_of_one_call_and_block_are_one_entry(scenario: Scenario) -> None:
+    await store_blocks(scenario)
+    results = await confirm(scenario, IDS[3], ALONE, id_of("never"), IDS[1], IDS[3])
     assert [status for status, _ in results] == [RECORDED, RECORDED, FeedbackStatus.UNKNOWN, RECORDED, DUPLICATE]
     assert [each.outcome and each.outcome.round for each in results] == [1, 3, None, 2, 1]
-    outcome, truth = (True, NOW), as_bytes(2)
-    rounds = as_round(record, 3, (*outcome, 1), truth) + as_round(record, 1, (*outcome, 2), truth)
-    tail = await any_store.read_tail(key, 0, 9)
-    assert tail[:2] == (3, [LogEntry(2, "b", rounds), LogEntry(3, "alone", as_round(alone, 0, (*outcome, 3), truth))])
-    model = await any_store.get_model(key.name)
-    assert model is not None
-    assert (model.round_count, model.correct) == (3, 3)
+    truth = as_bytes(2)
+    rounds = as_round(RECORD, 3, (True, NOW, 1), truth) + as_round(RECORD, 1, (True, NOW, 2), truth)
+    alone = LogEntry(3, "alone", as_round(RECORD_ALONE, 0, (True, NOW, 3), truth))
+    assert (await scenario.store.read_tail(scenario.key, 0, 9))[:2] == (3, [LogEntry(2, "b", rounds), alone])
+    assert await scenario.counters() == (3, N + 1, 3)
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        id_of("b"),
-        *(id_of("b", token) for token in (-2, 0, 1, N, 65535, IDS[0].token * 10, IDS[0].token // 10, 10**15 - 1)),
-        GUESSED,
-        OTHER,
-        id_of("alone", 0),
-        id_of("never", 0),
-    ],
-    ids=str,
-)
-async def test_feedback_needs_the_predictions_exact_token(any_store: Store, key: ModelKey, own: PredictionId) -> None:
-    """A block name alone, or a position with missing or wrong noise, is an unknown prediction."""
-    assert await confirm(any_store, key, own) == [(FeedbackStatus.UNKNOWN, None)]
-    assert (await any_store.read_tail(key, 0, 9)).round_count == 0
+async def test_feedback_needs_the_predictions_exact_token(scenario: Scenario) -> None:
+    await store_blocks(scenario)
+    near = (-2, 0, 1, N, 65535, IDS[0].token * 10, IDS[0].token // 10, 10**15 - 1)
+    wrong = [id_of("b"), *(id_of("b", token) for token in near), GUESSED, OTHER, id_of("alone", 0), id_of("never", 0)]
+    assert await confirm(scenario, *wrong) == [(FeedbackStatus.UNKNOWN, None)] * len(wrong)
+    assert await scenario.entries() == []
 
 
-async def test_bodies_are_dropped_with_the_last_open_prediction(
-    any_store: Store, any_store_url: str, key: ModelKey
-) -> None:
-    """A block keeps its bodies until all of its predictions are closed, and keeps its expiry."""
-    record, named = sample_block("b", N).record, keys.block(*key, "b")
+async def test_bodies_are_dropped_with_the_last_open_prediction(scenario: Scenario, any_store_url: str) -> None:
+    await store_blocks(scenario)
+    named = keys.block(*scenario.key, "b")
     with raw(any_store_url) as client:
         for i in range(N):
-            assert client.strlen(named) == len(record)
-            await confirm(any_store, key, IDS[i])
+            assert client.strlen(named) == len(RECORD)
             assert WINDOW - 60 < client.pttl(named) / 1000 <= WINDOW
-        assert client.strlen(named) == len(without_bodies(record))
-
-
-async def test_racing_feedback_on_a_block_makes_one_round_each(any_store: Store, key: ModelKey) -> None:
-    """Concurrent, contradicting feedback makes one round per prediction, numbered without a gap."""
-    await any_store.add_predictions(key, [sample_block("large", 60)], WINDOW, None)
-    ids = sample_ids("large", 60)
-    calls = [any_store.add_feedback(key, feedback_for(ids, seed)[:20], STRICT, NOW) for seed in range(12)]
-    results = list(itertools.chain(*await asyncio.gather(*calls)))
-    table = FORMAT.table([entry.payload for entry in (await any_store.read_tail(key, 0, 100)).entries])
-    assert table["round"].tolist() == list(range(1, len(table) + 1))
-    assert len(set(table["token"].tolist())) == len(table) == sum(status is RECORDED for status, _ in results)
+            await confirm(scenario, IDS[i])
+        assert client.strlen(named) == len(without_bodies(RECORD))
+        assert WINDOW - 60 < client.pttl(named) / 1000 <= WINDOW
 
 
 @pytest.mark.parametrize(
     ("after", "limit", "expected"), [(0, 1, [3]), (1, 2, [3]), (2, 1, [3]), (3, 1, [5]), (0, 4, [3, 5])]
 )
-async def test_reading_returns_whole_entries(
-    any_store: Store, key: ModelKey, after: int, limit: int, expected: list[int]
-) -> None:
-    """The result holds every entry with a requested round, including rounds outside the range."""
-    await confirm(any_store, key, *IDS[:3])
-    await confirm(any_store, key, *IDS[3:])
-    await confirm(any_store, key, ALONE)
-    tail = await any_store.read_tail(key, after, limit)
+async def test_reading_returns_whole_entries(scenario: Scenario, after: int, limit: int, expected: list[int]) -> None:
+    await store_blocks(scenario)
+    for some in (IDS[:3], IDS[3:], [ALONE]):
+        await confirm(scenario, *some)
+    tail = await scenario.store.read_tail(scenario.key, after, limit)
     assert (tail.round_count, [entry.last_round for entry in tail.entries]) == (6, expected)
 
 
-async def test_a_truth_of_another_length_is_refused(any_store: Store, key: ModelKey) -> None:
+async def test_an_aborted_call_keeps_earlier_items(scenario: Scenario) -> None:
     """A truth of another length is refused, as it would shift the fields after it."""
+    await store_blocks(scenario)
     for truth in (b"\2", bytes(5)):
         with pytest.raises(StoreUnavailableError):
-            await any_store.add_feedback(key, [Feedback(IDS[1], None, truth)], STRICT, NOW)
-    assert await confirm(any_store, key, IDS[1]) == [(RECORDED, (True, NOW, 1, as_bytes(2)))]
+            await scenario.judge(right("alone"), Feedback(IDS[4], None, truth))
+        assert await scenario.counters() == (1, N + 1, 1)
+    assert await confirm(scenario, IDS[4]) == [(RECORDED, (True, NOW, 2, as_bytes(2)))]
 
 
-async def test_a_broken_block_is_left_alone(any_store: Store, any_store_url: str, key: ModelKey) -> None:
-    """A truncated record, or one of another format, is refused and stays unchanged."""
-    record, named = sample_block("b", N).record, keys.block(*key, "b")
-    cuts = [record[:size] for size in (0, 5, 45, 46, len(without_bodies(record)) - 1)]
-    versions = [bytes([version]) + record[1:] for version in (0, VERSION + 1, 255)]
+async def test_a_broken_block_fails_alone_and_is_left_as_it_is(scenario: Scenario, any_store_url: str) -> None:
+    await store_blocks(scenario)
+    named = keys.block(*scenario.key, "b")
+    cuts = [RECORD[:size] for size in (0, 5, 45, 46, len(without_bodies(RECORD)) - 1)]
+    versions = [bytes([version]) + RECORD[1:] for version in (0, VERSION + 1, 255)]
     statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 1) + [FeedbackStatus.NEWER] * 2
     with raw(any_store_url) as client:
         for broken, status in zip([*cuts, *versions], statuses, strict=True):
             client.set(named, broken)
-            assert await confirm(any_store, key, IDS[1]) == [(status, None)]
+            assert await confirm(scenario, IDS[1]) == [(status, None)]
             assert client.get(named) == broken
-    assert (await any_store.read_tail(key, 0, 9)).round_count == 0
-
-
-def test_sample_blocks_agree_with_single_samples() -> None:
-    """A sample block has the bodies of as many single samples, so the laws above compare with the truth."""
-    together, alone = sample_block("b", N).record, sample_predictions(*"abcde")
-    bodies = b"".join(block.record[len(without_bodies(block.record)) :] for block in alone)
-    assert together[len(without_bodies(together)) :] == bodies
-    assert len(np.unique([block.record for block in alone])) == N
+        client.delete(named)
+        client.lpush(named, b"nonsense")
+    assert [status for status, _ in await confirm(scenario, IDS[1], ALONE)] == [FeedbackStatus.BROKEN, RECORDED]
+    figures = await scenario.figures()
+    assert (figures.round_count, figures.refused[FeedbackStatus.BROKEN]) == (1, len(cuts) + 2)
 
 
 def test_tokens_encode_the_position_and_noise() -> None:
-    """Positions are unique in a block, noise differs by prediction and secret, and single predictions have none."""
     bounds = [0, 1, 200, 700]
     tokens, others = tokens_of(bounds, "secret"), tokens_of(bounds, "Secret")
     assert tokens[0] == others[0] == SINGLE

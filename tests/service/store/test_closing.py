@@ -1,14 +1,18 @@
-"""The laws of expired predictions in every store: each is closed once, by the store's clock."""
+"""The laws of expired predictions in every store: each is closed once, by the store's clock, and activation."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from service.errors import ModelNotFoundError
+from service.errors import ModelNotFoundError, StoreCorruptError
+from service.store import keys
+from service.store.base import Store
 from service.store.log_entries import mark_of
-from service.store.records.layout import EXPIRED, FEEDBACK
+from service.store.records.layout import EXPIRED, FEEDBACK, VERSION
+from service.store.stored_models import ModelKey, StoredPolicies
 from service.store.values import Feedback, FeedbackStatus
-from tests.service.store.expiries import INCORRECT, LATE, WAITING, activate, close, closing, inactive, outcomes
+from tests.servers import keys_like, raw
 from tests.service.store.samples import (
     FORMAT,
     NOW,
@@ -20,29 +24,33 @@ from tests.service.store.samples import (
     sample_predictions,
     sample_seen,
 )
-from tests.service.store.scenario import Scenario
+from tests.service.store.scenario import (
+    CONFLICT,
+    DUPLICATE,
+    INCORRECT,
+    LATE,
+    RECORDED,
+    WAITING,
+    Scenario,
+    right,
+    until,
+)
 
-RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT
+LEARN_LATER = StoredPolicies(f"{WINDOW} at_window_close 0.0")
 
 
 def rewarded(own: str, reward: float) -> Feedback:
-    """Return feedback with a reward."""
     return Feedback(id_of(own), None, None, reward)
 
 
-# --- rewards
-
-
 async def test_a_reward_is_recorded_and_compared(scenario: Scenario) -> None:
-    """Equal rewards are duplicates, others conflicts; rewards of 0 and 1 mean wrong and correct."""
     await scenario.predict("a", "b", "c")
     statuses = await scenario.judge(*(rewarded("a", reward) for reward in (0.25, 0.25, 0.5, 0.0)))
     assert statuses == [RECORDED, DUPLICATE, CONFLICT, CONFLICT]
-    correct, wrong = Feedback(id_of("b"), True, None), Feedback(id_of("c"), False, None)
-    assert await scenario.judge(rewarded("b", 1.0), correct, wrong, rewarded("c", 0.0)) == [RECORDED, DUPLICATE] * 2
-    assert [reward for _, _, reward in await outcomes(scenario)] == [0.25, 1.0, 0.0]
-    model = await scenario.store.get_model(scenario.key.name)
-    assert model is not None
+    given = rewarded("b", 1.0), right("b"), Feedback(id_of("c"), False, None), rewarded("c", 0.0)
+    assert await scenario.judge(*given) == [RECORDED, DUPLICATE] * 2
+    assert [reward for _, _, reward in await scenario.outcomes()] == [0.25, 1.0, 0.0]
+    model = await scenario.model()
     assert (model.correct, model.partial) == (1, 0.25)
 
 
@@ -51,99 +59,83 @@ async def test_a_reward_is_recorded_and_compared(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("reward", [0.0, 0.5, 1.0])
 async def test_an_expired_prediction_becomes_one_round(scenario: Scenario, reward: float) -> None:
-    """Without feedback, the rule's reward closes it; with feedback, nothing happens at the end of the window."""
-    model = await closing(scenario, f"{WINDOW} on_arrival {reward}")
+    model = await scenario.replaced(StoredPolicies(f"{WINDOW} on_arrival {reward}"))
     await model.predict("a", "b", "c")
-    assert await model.judge(Feedback(id_of("b"), True, None)) == [RECORDED]
+    assert await model.confirm("b") == [RECORDED]
     for _ in range(3):
-        assert not await close(model)
-    assert await outcomes(model) == [(1, FEEDBACK, 1.0), (2, EXPIRED, reward), (3, EXPIRED, reward)]
+        assert not await model.close()
+    assert await model.outcomes() == [(1, FEEDBACK, 1.0), (2, EXPIRED, reward), (3, EXPIRED, reward)]
     assert await model.counters() == (3, 3, 1 + 2 * int(reward == 1.0))
 
 
 async def test_nothing_is_closed_before_the_window_ends(scenario: Scenario) -> None:
-    """Until then a prediction takes feedback; afterwards, feedback has expired by any worker's clock."""
-    model = await closing(scenario, INCORRECT)
+    model = await scenario.replaced(INCORRECT)
     await model.predict("a", "b")
-    await close(model, NOW + WINDOW - 10.0)
-    assert await model.judge(Feedback(id_of("a"), True, None)) == [RECORDED]
-    await close(model)
-    given = [Feedback(id_of(own), True, None) for own in ("b", "a")]
-    assert await model.judge(*given) == [FeedbackStatus.EXPIRED, DUPLICATE]
-    assert await outcomes(model) == [(1, FEEDBACK, 1.0), (2, EXPIRED, 0.0)]
+    await model.close(NOW + WINDOW - 10.0)
+    assert await model.confirm("a") == [RECORDED]
+    await model.close()
+    assert await model.confirm("b", "a") == [FeedbackStatus.EXPIRED, DUPLICATE]
+    assert await model.outcomes() == [(1, FEEDBACK, 1.0), (2, EXPIRED, 0.0)]
 
 
 async def test_workers_that_close_together_make_one_round_each(scenario: Scenario) -> None:
-    """Concurrent calls, and feedback at the same time, make one round per prediction."""
-    model = await closing(scenario, INCORRECT)
+    model = await scenario.replaced(INCORRECT)
     ids = [f"p{number}" for number in range(30)]
     await model.predict(*ids)
-    given = [Feedback(id_of(own), True, None) for own in ids[:10]]
-    await asyncio.gather(*(close(model, most_blocks=7) for _ in range(8)), model.judge(*given))
-    assert [await close(model, most_blocks=7) for _ in range(6)][-1] is False
+    await asyncio.gather(*(model.close(most_blocks=7) for _ in range(8)), model.confirm(*ids[:10]))
+    assert [await model.close(most_blocks=7) for _ in range(6)][-1] is False
     assert await model.numbers() == list(range(1, 31))
-    assert {entry.block for entry in (await model.store.read_tail(model.key, 0, 99)).entries} == set(ids)
+    assert {entry.block for entry in await model.entries()} == set(ids)
 
 
-async def test_a_call_closes_a_limited_number_of_blocks(scenario: Scenario) -> None:
-    """One model with many expired predictions leaves turns to others, and goes on later."""
-    model = await closing(scenario, INCORRECT)
+async def test_a_call_closes_a_limited_number_of_blocks(scenario: Scenario, any_store_url: str) -> None:
+    model = await scenario.replaced(INCORRECT)
     await model.predict(*(f"p{number}" for number in range(20)))
     for closed in (8, 16):
-        assert await close(model, most_blocks=8)
+        assert await model.close(most_blocks=8)
         assert len(await model.numbers()) == closed
-    assert not await close(model, most_blocks=8)
+        assert scores(any_store_url)[":".join(model.key)] == pytest.approx(LATE, abs=5.0)  # behind what is due already
+    assert not await model.close(most_blocks=8)
     assert len(await model.numbers()) == 20
 
 
 async def test_the_predictions_of_a_block_are_closed_together(scenario: Scenario) -> None:
-    """The open ones of a batch become rounds in one entry; recorded feedback stays."""
-    model = await closing(scenario, INCORRECT)
+    model = await scenario.replaced(INCORRECT)
     assert await model.store.add_predictions(model.key, [sample_block("many", 5)], WINDOW, None) == [None]
-    second = sample_ids("many", 5)[1]
-    assert await model.judge(Feedback(second, True, None)) == [RECORDED]
-    await close(model)
-    assert [kind for _, kind, _ in await outcomes(model)] == [FEEDBACK, *[EXPIRED] * 4]
-    assert len((await model.store.read_tail(model.key, 0, 9)).entries) == 2
-    assert await model.judge(Feedback(second, True, None)) == [DUPLICATE]
+    second = Feedback(sample_ids("many", 5)[1], True, None)
+    assert await model.judge(second) == [RECORDED]
+    await model.close()
+    assert [kind for _, kind, _ in await model.outcomes()] == [FEEDBACK, *[EXPIRED] * 4]
+    assert len(await model.entries()) == 2
+    assert await model.judge(second) == [DUPLICATE]
 
 
 # --- learning at the end of the window
 
 
 async def test_feedback_waits_for_the_end_of_the_window(scenario: Scenario) -> None:
-    """It is compared at once, but makes its round only when the window closes."""
-    model = await closing(scenario, WAITING)
+    model = await scenario.replaced(WAITING)
     await model.predict("a", "b", label=2)
-    items = [rewarded("a", 0.25), rewarded("a", 0.25), Feedback(id_of("a"), True, None)]
+    items = [rewarded("a", 0.25), rewarded("a", 0.25), right("a")]
     results = await model.store.add_feedback(model.key, items, STRICT, NOW + 1)
     assert [result.status for result in results] == [RECORDED, DUPLICATE, CONFLICT]
     assert {result.outcome and result.outcome[:3] for result in results} == {(0.25, NOW + 1, 0)}
     assert await model.counters() == (0, 2, 0)
     for _ in range(2):
-        await close(model)
-    assert await outcomes(model) == [(1, FEEDBACK, 0.25)]
+        await model.close()
+    assert await model.outcomes() == [(1, FEEDBACK, 0.25)]
     (late,) = await model.store.add_feedback(model.key, items[:1], STRICT, LATE)
     assert (late.status, late.outcome and late.outcome[:3]) == (DUPLICATE, (0.25, NOW + 1, 1))
-    assert await model.judge(Feedback(id_of("b"), True, None)) == [FeedbackStatus.EXPIRED]
-
-
-async def test_feedback_that_waits_wins_over_the_rule(scenario: Scenario) -> None:
-    """At the end of the window, only a prediction without feedback follows the rule."""
-    model = await closing(scenario, f"{WINDOW} at_window_close 0.0")
-    await model.predict("a", "b")
-    assert await model.judge(Feedback(id_of("b"), True, None)) == [RECORDED]
-    await close(model)
-    assert sorted(each[1:] for each in await outcomes(model)) == [(FEEDBACK, 1.0), (EXPIRED, 0.0)]
+    assert await model.confirm("b") == [FeedbackStatus.EXPIRED]
 
 
 async def test_the_log_continues_after_closing(scenario: Scenario) -> None:
-    """Predictions that have seen every closed round are stored: the model knows the moment of its last round."""
-    model = await closing(scenario, f"{WINDOW} at_window_close 0.0")
+    model = await scenario.replaced(LEARN_LATER)
     await model.predict("a", "b")
-    await model.judge(Feedback(id_of("a"), True, None), now=NOW + 3)
-    await close(model)
-    (*_, last) = (await model.store.read_tail(model.key, 0, 9)).entries
+    await model.confirm("a", now=NOW + 3)
+    await model.close()
+    assert sorted(each[1:] for each in await model.outcomes()) == [(FEEDBACK, 1.0), (EXPIRED, 0.0)]
+    (*_, last) = await model.entries()
     for own, seen in (("c", sample_seen(2, 9, mark_of(last))), ("d", sample_seen(2, 9))):
         assert await model.store.add_predictions(model.key, sample_predictions(own), WINDOW, seen) == [None]
 
@@ -152,48 +144,35 @@ async def test_the_log_continues_after_closing(scenario: Scenario) -> None:
 
 
 async def test_an_inactive_prediction_takes_feedback_once_activated(scenario: Scenario) -> None:
-    """Before its activation, feedback is refused and changes nothing; activating again changes nothing."""
-    await scenario.store.add_predictions(scenario.key, inactive("a"), WINDOW, None)
-    assert await scenario.judge(Feedback(id_of("a"), True, None)) == [FeedbackStatus.ACTIVATION_NEEDED]
+    await scenario.predict_inactive("a")
+    assert await scenario.confirm("a") == [FeedbackStatus.ACTIVATION_NEEDED]
     assert await scenario.counters() == (0, 1, 0)
-    assert [await activate(scenario, "a") for _ in range(2)] == [RECORDED, DUPLICATE]
-    assert await scenario.judge(Feedback(id_of("a"), True, None)) == [RECORDED]
-    assert await activate(scenario, "a") is DUPLICATE
+    assert [await scenario.activate("a") for _ in range(2)] == [RECORDED, DUPLICATE]
+    assert await scenario.confirm("a") == [RECORDED]
+    assert await scenario.activate("a") is DUPLICATE
     assert await scenario.counters() == (1, 1, 1)
+    assert await scenario.activate("never") is FeedbackStatus.UNKNOWN
+    await scenario.store.delete_model(scenario.key.name)
+    with pytest.raises(ModelNotFoundError):
+        await scenario.activate("never")
 
 
 async def test_an_inactive_prediction_expires_without_a_round(scenario: Scenario) -> None:
-    """Its window runs from the prediction, and no rule makes it a round."""
-    model = await closing(scenario, INCORRECT)
-    for block in ("a", "b"):
-        await model.store.add_predictions(model.key, inactive(block), WINDOW, None)
-    assert await activate(model, "b") is RECORDED
-    assert await activate(model, "a", LATE) is FeedbackStatus.EXPIRED
-    await close(model)
-    assert [entry.block for entry in (await model.store.read_tail(model.key, 0, 9)).entries] == ["b"]
-    assert await activate(model, "a") is FeedbackStatus.EXPIRED
-    assert await model.judge(Feedback(id_of("a"), True, None)) == [FeedbackStatus.EXPIRED]
+    model = await scenario.replaced(INCORRECT)
+    await model.predict_inactive("a", "b")
+    assert await model.activate("b") is RECORDED
+    assert await model.activate("a", LATE) is FeedbackStatus.EXPIRED
+    accepting = STRICT._replace(accept_late=True)
+    assert await model.confirm("a", now=LATE, rules=accepting) == [FeedbackStatus.EXPIRED]
+    await model.close()
+    assert [entry.block for entry in await model.entries()] == ["b"]
+    assert await model.activate("a") is FeedbackStatus.EXPIRED
+    assert await model.confirm("a") == [FeedbackStatus.EXPIRED]
 
 
-async def test_late_feedback_needs_an_activation_within_the_window(scenario: Scenario) -> None:
-    """A model that accepts late feedback does not accept it for a prediction that was never activated."""
-    await scenario.store.add_predictions(scenario.key, inactive("a"), WINDOW, None)
-    rules = STRICT._replace(accept_late=True)
-    assert await scenario.judge(Feedback(id_of("a"), True, None), now=LATE, rules=rules) == [FeedbackStatus.EXPIRED]
-
-
-async def test_an_unknown_prediction_is_not_activated(scenario: Scenario) -> None:
-    """An unused id stays unknown, and a deleted model has no predictions."""
-    assert await activate(scenario, "never") is FeedbackStatus.UNKNOWN
-    await scenario.store.delete_model(scenario.key.name)
-    with pytest.raises(ModelNotFoundError):
-        await activate(scenario, "never")
-
-
-async def test_predictions_that_wait_are_whole(scenario: Scenario) -> None:
-    """A repair finds no damage in feedback that waits, nor in predictions that were not activated or were dropped."""
-    model = await closing(scenario, WAITING)
-    await model.store.add_predictions(model.key, inactive("a"), WINDOW, None)
+async def test_predictions_that_wait_are_no_damage(scenario: Scenario) -> None:
+    model = await scenario.replaced(WAITING)
+    await model.predict_inactive("a")
     await model.predict("b", "c")
     assert await model.judge(rewarded("b", 1.0)) == [RECORDED]
     for _ in range(2):
@@ -201,4 +180,111 @@ async def test_predictions_that_wait_are_whole(scenario: Scenario) -> None:
         assert len(blocks) == 3
         for block in blocks:
             FORMAT.waiting(block.record)
-        await close(model)
+        await model.close()
+
+
+# --- the list of models that are due
+
+
+async def due_at(store: Store, now: float) -> list[ModelKey]:
+    return await store.claim_due(until(now), 10_000, 2.0)
+
+
+def scores(url: str) -> dict[str, float]:
+    with raw(url) as client:
+        found: Any = client.zrange(keys.CLOSING, 0, -1, withscores=True)
+        return {member.decode(): score for member, score in found}
+
+
+async def test_a_model_is_due_when_it_is_new_and_when_a_prediction_expires(scenario: Scenario) -> None:
+    model = await scenario.replaced(INCORRECT)
+    assert model.key in await due_at(model.store, NOW)
+    await model.close(NOW)
+    assert model.key not in await due_at(model.store, NOW + WINDOW - 5.0)
+    await model.store.watch_closing([model.key])  # as workers do now and then: changes nothing
+    assert model.key not in await due_at(model.store, NOW + WINDOW - 5.0)
+    assert model.key in await due_at(model.store, NOW + WINDOW + 1.0)
+    await model.close(NOW + WINDOW + 1.0)
+    await model.predict("a")
+    assert model.key not in await due_at(model.store, NOW + WINDOW + 1.5)
+    assert model.key in await due_at(model.store, NOW + 2 * WINDOW + 2.0)
+
+
+async def test_a_claimed_model_is_left_to_one_worker_for_a_while(scenario: Scenario) -> None:
+    model = await scenario.replaced(INCORRECT)
+    assert model.key in await due_at(model.store, NOW)
+    assert model.key not in await due_at(model.store, NOW + 1.0)
+    assert model.key in await due_at(model.store, NOW + 3.0)
+
+
+async def test_only_models_that_close_predictions_are_listed(scenario: Scenario, any_store_url: str) -> None:
+    assert ":".join(scenario.key) not in scores(any_store_url)
+    model = await scenario.replaced(INCORRECT)
+    await model.predict("a")
+    assert ":".join(model.key) in scores(any_store_url)
+    await model.store.delete_model(model.key.name)
+    assert ":".join(model.key) not in scores(any_store_url)
+    assert keys_like(any_store_url, model.key.name) == [keys.block(*model.key, "a")]
+    await model.store.watch_closing([model.key])  # by a worker that still uses it
+    assert ":".join(model.key) in scores(any_store_url)
+    assert not await model.close(0.0)
+    assert ":".join(model.key) not in scores(any_store_url)
+
+
+async def test_a_closed_block_leaves_the_deadlines(scenario: Scenario, any_store_url: str) -> None:
+    model = await scenario.replaced(INCORRECT)
+    await model.predict("a", "b")
+    await model.confirm("a")
+    with raw(any_store_url) as client:
+        assert client.zrange(keys.deadlines(*model.key), 0, -1) == [b"b"]
+        assert WINDOW + 3540.0 < client.ttl(keys.block(*model.key, "a")) <= WINDOW + 3600.0
+    assert await model.predict("b") != [None]
+    await model.close()
+    with raw(any_store_url) as client:
+        assert not client.exists(keys.deadlines(*model.key))
+
+
+async def test_a_broken_block_does_not_block_the_others(scenario: Scenario, any_store_url: str) -> None:
+    model = await scenario.replaced(INCORRECT)
+    await model.predict("a", "broken", "gone", "list", "newer", "z")
+    with raw(any_store_url) as client:
+        client.set(keys.block(*model.key, "broken"), b"nonsense")
+        client.delete(keys.block(*model.key, "gone"), keys.block(*model.key, "list"))
+        client.lpush(keys.block(*model.key, "list"), b"nonsense")
+        client.setrange(keys.block(*model.key, "newer"), 0, bytes([VERSION + 1]))
+    assert [await model.close(most_blocks=2) for _ in range(4)][-1] is False
+    assert [entry.block for entry in await model.entries()] == ["a", "z"]
+    with raw(any_store_url) as client:
+        assert client.zrange(keys.deadlines(*model.key), 0, -1) == [b"newer"]
+        client.setrange(keys.block(*model.key, "newer"), 0, bytes([VERSION]))
+    await model.close(LATE + 100.0)
+    assert len(await model.outcomes()) == 3
+
+
+async def test_a_deadline_that_is_too_early_closes_nothing(scenario: Scenario, any_store_url: str) -> None:
+    model = await scenario.replaced(INCORRECT)
+    await model.predict("a")
+    with raw(any_store_url) as client:
+        client.zadd(keys.deadlines(*model.key), {"a": NOW})
+        await model.close(NOW + 10.0)
+        assert client.zscore(keys.deadlines(*model.key), "a") == NOW + WINDOW
+    assert await model.outcomes() == []
+    await model.close()
+    assert len(await model.outcomes()) == 1
+
+
+@pytest.mark.parametrize("rule", [INCORRECT, WAITING])
+@pytest.mark.parametrize("field", ["rounds", "closing"])
+async def test_predictions_of_a_damaged_model_stay_open(
+    scenario: Scenario, any_store_url: str, rule: StoredPolicies, field: str
+) -> None:
+    model = await scenario.replaced(rule)
+    await model.predict("a")
+    with raw(any_store_url) as client:
+        before = client.hget(keys.model(model.key.name), field)
+        client.hset(keys.model(model.key.name), field, "nonsense")
+        with pytest.raises(StoreCorruptError):
+            await model.close()
+        client.hset(keys.model(model.key.name), field, before)
+    await model.close()
+    assert len(await model.outcomes()) == int(rule == INCORRECT)

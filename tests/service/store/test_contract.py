@@ -1,4 +1,4 @@
-"""The laws of every store: each kind of store x each law."""
+"""The laws of models, predictions, logs and snapshots: each kind of store x each law."""
 
 import struct
 
@@ -8,7 +8,7 @@ from service.errors import ModelNotFoundError
 from service.store import keys
 from service.store.capabilities import Store
 from service.store.stored_models import ModelKey, StoredModel
-from service.store.values import Feedback, FeedbackStatus, Seen, Snapshot
+from service.store.values import FeedbackStatus, PublishedStatistics
 from tests.servers import keys_like, raw
 from tests.service.store.samples import (
     FORMAT,
@@ -19,7 +19,6 @@ from tests.service.store.samples import (
     as_bytes,
     as_round,
     block_offsets,
-    id_of,
     sample_predictions,
     sample_seen,
     without_bodies,
@@ -27,36 +26,20 @@ from tests.service.store.samples import (
 from tests.service.store.scenario import Scenario
 
 OTHER_MOMENT = struct.pack("<d", NOW + 1)
-RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT
 
 
 # --- models
 
 
-async def test_a_model_is_read_as_it_was_created(scenario: Scenario) -> None:
-    """Definition, creation time and incarnation round-trip, and the counters are zero."""
-    assert await scenario.store.get_model(scenario.key.name) == StoredModel(
-        scenario.key, "{}", NOW, 0, 0, 0, digests=NEW
-    )
-
-
-async def test_an_unknown_name_has_no_model(any_store: Store, name: str) -> None:
-    """Reading an unknown name returns nothing, and deleting it returns False."""
-    assert await any_store.get_model(name) is None
-    assert not await any_store.delete_model(name)
-
-
 async def test_a_name_is_given_once(scenario: Scenario) -> None:
-    """Creating another model under a taken name changes nothing; repeating the same creation succeeds."""
+    created = StoredModel(scenario.key, "{}", NOW, 0, 0, 0, digests=NEW)
+    assert await scenario.model() == created
     assert not await scenario.store.create_model(ModelKey(scenario.key.name, "other"), "{}", NOW + 1)
     assert await scenario.store.create_model(scenario.key, "{}", NOW)
-    assert await scenario.store.get_model(scenario.key.name) == StoredModel(
-        scenario.key, "{}", NOW, 0, 0, 0, digests=NEW
-    )
+    assert await scenario.model() == created
 
 
 async def test_models_are_listed_by_name_a_page_at_a_time(any_store: Store, name: str) -> None:
-    """Pages follow the order of names, without gaps or repetitions."""
     names = [f"{name}-page-{letter}" for letter in "edcba"]
     for each in names:
         assert await any_store.create_model(ModelKey(each, "first"), "{}", NOW)
@@ -68,107 +51,83 @@ async def test_models_are_listed_by_name_a_page_at_a_time(any_store: Store, name
         found += [model.name for model in page.models]
         cursor = page.next_cursor
     assert found[:5] == sorted(names)
-
-
-async def test_the_last_page_has_no_cursor(any_store: Store) -> None:
-    """After the last name, the page is empty and has no cursor."""
     assert await any_store.list_models("~", 10) == ([], None)
 
 
-async def test_a_deleted_model_is_gone(scenario: Scenario) -> None:
-    """A deleted model is neither read nor listed, and a second deletion returns False."""
-    assert await scenario.store.delete_model(scenario.key.name)
-    assert await scenario.store.get_model(scenario.key.name) is None
-    page = await scenario.store.list_models(scenario.key.name[:-1], 1000)
-    assert scenario.key.name not in [model.name for model in page.models]
-    assert not await scenario.store.delete_model(scenario.key.name)
-
-
 async def test_a_deletion_leaves_nothing_but_predictions(scenario: Scenario, any_store_url: str) -> None:
-    """Model, log and snapshot are deleted immediately; predictions expire later."""
+    name = scenario.key.name
     await scenario.play(2)
     await scenario.store.save_snapshot(scenario.key, Snapshot(2, b"state"), 10)
-    await scenario.store.delete_model(scenario.key.name)
-    assert keys_like(any_store_url, scenario.key.name) == [keys.block(*scenario.key, own) for own in ("p0", "p1")]
+    await scenario.store.publish_statistics(scenario.key, PublishedStatistics(1, b"tally", 1, 0, 2))
+    assert await scenario.store.delete_model(name)
+    assert keys_like(any_store_url, name) == [keys.block(*scenario.key, own) for own in ("p0", "p1")]
+    assert await scenario.store.get_model(name) is None
+    assert await scenario.store.read_model_stats(name) is None
+    assert name not in [model.name for model in (await scenario.store.list_models(name[:-1], 1000)).models]
+    assert not await scenario.store.delete_model(name)
 
 
 async def test_a_recreated_model_starts_empty(scenario: Scenario) -> None:
-    """Log, counters, snapshot and predictions of the deleted model do not reach its successor."""
     await scenario.play(3)
     await scenario.predict("open")
     await scenario.store.save_snapshot(scenario.key, Snapshot(3, b"state"), 10)
-    assert await scenario.store.delete_model(scenario.key.name)
-    second = Scenario(scenario.store, ModelKey(scenario.key.name, "second"))
-    assert await scenario.store.create_model(second.key, "{}", NOW)
+    second = await scenario.replaced()
     assert await second.counters() == (0, 0, 0)
     assert await second.numbers() == []
     assert await scenario.store.load_snapshot(second.key) is None
-    assert await second.judge(Feedback(id_of("open"), True, None)) == [FeedbackStatus.UNKNOWN]
+    assert await second.confirm("open") == [FeedbackStatus.UNKNOWN]
     assert await second.predict("open") == [None]
 
 
 async def test_a_late_deletion_spares_the_recreated_model(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A deletion that began before the model was deleted and created again changes nothing."""
-    former, name, look = scenario.key.incarnation.encode(), scenario.key.name, scenario.store.get_model
-    await scenario.store.delete_model(name)
-    second, seen, own = ModelKey(name, "second"), iter([former]), scenario.store._incarnation  # type: ignore[attr-defined]
-    await scenario.store.create_model(second, "{}", NOW)
+    former, name = scenario.key.incarnation.encode(), scenario.key.name
+    second, seen, own = await scenario.replaced(), iter([former]), scenario.store._incarnation  # type: ignore[attr-defined]
 
     async def late(name: str) -> bytes | None:
         return next(seen, None) or await own(name)
 
     monkeypatch.setattr(scenario.store, "_incarnation", late)
     assert not await scenario.store.delete_model(name)
-    found = await look(name)
-    assert found is not None
-    assert found.key == second
+    assert (await scenario.model()).key == second.key
     assert name in [model.name for model in (await scenario.store.list_models(name[:-1], 1000)).models]
 
 
 @pytest.mark.parametrize("recreated", [False, True], ids=["deleted", "recreated"])
 async def test_every_call_for_a_deleted_model_is_refused(scenario: Scenario, recreated: bool) -> None:
-    """Predictions, feedback, log reads and snapshots of a deleted incarnation are refused and change nothing."""
+    store, key = scenario.store, scenario.key
     await scenario.predict("open")
-    await scenario.store.delete_model(scenario.key.name)
+    await store.delete_model(key.name)
     if recreated:
-        await scenario.store.create_model(ModelKey(scenario.key.name, "second"), "{}", NOW)
-    before = await scenario.store.get_model(scenario.key.name)
+        await store.create_model(ModelKey(key.name, "second"), "{}", NOW)
+    before = await store.get_model(key.name)
     for call in (
         scenario.predict("other"),
-        scenario.judge(Feedback(id_of("open"), True, None)),
+        scenario.confirm("open"),
         scenario.numbers(),
-        scenario.store.save_snapshot(scenario.key, Snapshot(1, b"state"), 10),
+        store.save_snapshot(key, Snapshot(1, b"state"), 10),
+        store.publish_statistics(key, PublishedStatistics(2, b"tally", 1, 0, 2)),
     ):
         with pytest.raises(ModelNotFoundError) as refusal:
             await call
         assert refusal.value.field == "model"
-    assert await scenario.store.get_model(scenario.key.name) == before
-    assert await scenario.store.load_snapshot(scenario.key) is None
+    assert await store.get_model(key.name) == before
+    assert await store.load_snapshot(key) is None
 
 
 # --- predictions
 
 
 async def test_a_prediction_is_stored_unless_its_id_is_in_use(scenario: Scenario) -> None:
-    """The first record of an id stays; later ones, even in the same call, get its head back."""
     assert await scenario.predict("a", "b", label=1) == [None, None]
-    first = without_bodies(sample_predictions("a", label=1)[0].record)
-    other = without_bodies(sample_predictions("a", "c", label=3)[1].record)
-    assert await scenario.predict("a", "c", "c", label=3) == [first, None, other]
-    assert await scenario.predict("a", label=3) == [first]
-    assert await scenario.counters() == (0, 3, 0)
-
-
-async def test_a_block_is_read_by_its_id(scenario: Scenario) -> None:
-    """A block has the record that was stored; an id without predictions has none."""
-    await scenario.predict("a", label=1)
     (stored,) = sample_predictions("a", label=1)
+    other = without_bodies(sample_predictions("a", "c", label=3)[1].record)
+    assert await scenario.predict("a", "c", "c", label=3) == [without_bodies(stored.record), None, other]
+    assert await scenario.counters() == (0, 3, 0)
     assert await scenario.store.read_block(scenario.key, "a") == stored.record
-    assert await scenario.store.read_block(scenario.key, "b") is None
+    assert await scenario.store.read_block(scenario.key, "d") is None
 
 
 async def test_predictions_that_have_seen_every_round_are_stored(scenario: Scenario) -> None:
-    """Predictions with the log's round count are stored."""
     await scenario.play(3)
     given = sample_predictions("a")
     for seen in (sample_seen(3, 10), sample_seen(3, 10, MOMENT)):
@@ -178,48 +137,26 @@ async def test_predictions_that_have_seen_every_round_are_stored(scenario: Scena
 
 @pytest.mark.parametrize("seen", [sample_seen(4, 10), sample_seen(4, 10, MOMENT), sample_seen(3, 10, OTHER_MOMENT)])
 async def test_predictions_from_another_log_get_the_tail(scenario: Scenario, seen: Seen) -> None:
-    """Predictions from rounds that the log lacks or has replaced are not stored; the call returns the log's tail."""
     await scenario.play(3)
     tail = await scenario.store.add_predictions(scenario.key, sample_predictions("a"), WINDOW, seen)
     assert tail == await scenario.store.read_tail(scenario.key, seen.round_count - 1, 10)
     assert await scenario.counters() == (3, 3, 3)
 
 
-@pytest.mark.parametrize(
-    ("seen", "stored"),
-    [
-        (sample_seen(3, 10, MOMENT), True),
-        (sample_seen(2, 10, MOMENT), True),
-        (sample_seen(2, 10), True),
-        (sample_seen(0, 10), True),
-        (sample_seen(3, 10, OTHER_MOMENT), False),
-        (sample_seen(2, 10, OTHER_MOMENT), False),
-        (sample_seen(4, 10, MOMENT), False),
-        (sample_seen(4, 10), False),
-    ],
-)
-async def test_newer_rounds_are_allowed_only_after_the_same_log(scenario: Scenario, seen: Seen, stored: bool) -> None:
-    """With `newer`, predictions are stored if the rounds they have seen are those of the log."""
+@pytest.mark.parametrize("moment", [MOMENT, None, OTHER_MOMENT])
+@pytest.mark.parametrize("rounds", [0, 2, 3, 4])
+async def test_newer_rounds_are_allowed_only_after_the_same_log(
+    scenario: Scenario, rounds: int, moment: bytes | None
+) -> None:
     await scenario.play(3)
-    reply = await scenario.store.add_predictions(
-        scenario.key, sample_predictions("a"), WINDOW, seen._replace(newer=True)
-    )
+    seen = sample_seen(rounds, 10, moment if rounds else None, newer=True)
+    reply = await scenario.store.add_predictions(scenario.key, sample_predictions("a"), WINDOW, seen)
+    stored = rounds == 0 or (rounds < 4 and moment != OTHER_MOMENT)
     assert (reply == [None]) is stored
     assert await scenario.counters() == (3, 3 + stored, 3)
 
 
-@pytest.mark.parametrize(("rounds", "last_at", "kept"), [(3, MOMENT, 3), (3, OTHER_MOMENT, 1), (4, MOMENT, 1)])
-async def test_a_snapshot_of_another_log_is_not_kept(
-    scenario: Scenario, rounds: int, last_at: bytes, kept: int
-) -> None:
-    """A snapshot replaces the stored one only if its last round is in the log."""
-    await scenario.play(3)
-    assert await scenario.store.save_snapshot(scenario.key, Snapshot(1, b"first", MOMENT), 10) == 1
-    assert await scenario.store.save_snapshot(scenario.key, Snapshot(rounds, b"second", last_at), 10) == kept
-
-
 async def test_predictions_that_miss_rounds_get_the_tail(scenario: Scenario) -> None:
-    """Predictions that miss rounds are not stored; the call returns the last seen round and the rounds after it."""
     await scenario.play(5)
     for seen, returned in ((2, [2, 3, 4]), (4, [4, 5])):
         tail = await scenario.store.add_predictions(scenario.key, sample_predictions("a"), WINDOW, sample_seen(seen, 2))
@@ -229,8 +166,7 @@ async def test_predictions_that_miss_rounds_get_the_tail(scenario: Scenario) -> 
     assert await scenario.predict("a") == [None]
 
 
-async def test_reusing_a_closed_predictions_id_returns_its_head(scenario: Scenario) -> None:
-    """After feedback, the returned head has the outcome instead of zeros."""
+async def test_reusing_a_closed_predictions_id_returns_its_head_with_the_outcome(scenario: Scenario) -> None:
     await scenario.play(1)
     (head,) = await scenario.predict("p0")
     whole = sample_predictions("p0", label=2)[0].record
@@ -240,20 +176,101 @@ async def test_reusing_a_closed_predictions_id_returns_its_head(scenario: Scenar
     assert FORMAT.decode_stored(head) == FORMAT.decode_stored(record)
 
 
-async def test_predictions_expire_in_time(scenario: Scenario, any_store_url: str) -> None:
-    """A prediction's key keeps its expiry, also after feedback."""
-    await scenario.predict("open", "closed")
-    await scenario.judge(Feedback(id_of("closed"), True, None))
+# --- logs and snapshots
+
+
+async def test_the_tail_starts_after_a_round_and_ends_at_the_limit(scenario: Scenario) -> None:
+    await scenario.play(7)
+    assert await scenario.numbers(0, 3) == [1, 2, 3]
+    assert await scenario.numbers(3, 100) == [4, 5, 6, 7]
+    assert await scenario.numbers(7, 100) == await scenario.numbers(99, 100) == []
+    assert (await scenario.store.read_tail(scenario.key, 5, 1)).round_count == 7
+
+
+async def test_only_a_newer_snapshot_is_kept(scenario: Scenario) -> None:
+    await scenario.play(9)
+    assert await scenario.store.load_snapshot(scenario.key) is None
+    state = bytes(range(256)) * 3
+    for rounds, given, kept in [(5, b"five", 5), (4, b"four", 5), (5, b"again", 5), (9, state, 9)]:
+        assert await scenario.store.save_snapshot(scenario.key, Snapshot(rounds, given), 100) == kept
+    assert await scenario.store.load_snapshot(scenario.key) == Snapshot(9, state)
+
+
+@pytest.mark.parametrize(("rounds", "last_at", "kept"), [(3, MOMENT, 3), (3, OTHER_MOMENT, 1), (4, MOMENT, 1)])
+async def test_a_snapshot_of_another_log_is_not_kept(
+    scenario: Scenario, rounds: int, last_at: bytes, kept: int
+) -> None:
+    await scenario.play(3)
+    assert await scenario.store.save_snapshot(scenario.key, Snapshot(1, b"first", MOMENT), 10) == 1
+    assert await scenario.store.save_snapshot(scenario.key, Snapshot(rounds, b"second", last_at), 10) == kept
+
+
+@pytest.mark.parametrize("retain", [0, 1, 250, 5000])
+async def test_trimming_keeps_the_retained_rounds(scenario: Scenario, retain: int) -> None:
+    await scenario.play(700)
+    await scenario.store.save_snapshot(scenario.key, Snapshot(600, b"state"), retain)
+    left = await scenario.numbers(limit=10_000)
+    assert left == list(range(left[0], 701))
+    assert left[0] <= max(1, 600 - retain + 1)
+    assert left[0] > 600 - retain - 200  # a stream node has 100 entries and is dropped as a whole
+    await scenario.predict("next")
+    await scenario.confirm("next")
+    assert (await scenario.numbers())[-1] == 701
+
+
+# --- statistics and readiness
+
+
+async def test_every_refused_feedback_is_counted_by_its_status(scenario: Scenario) -> None:
+    await scenario.predict("a", "b")
+    for again in (False, True):
+        statuses = await scenario.confirm(*(["a"] if not again else []), "a", "x")
+        assert statuses[-2:] == [FeedbackStatus.DUPLICATE, FeedbackStatus.UNKNOWN]
+    figures = await scenario.figures()
+    assert (figures.round_count, figures.predictions, figures.correct) == (1, 2, 1)
+    assert figures.refused == {FeedbackStatus.DUPLICATE: 2, FeedbackStatus.UNKNOWN: 2}
+
+
+async def test_the_statistics_of_the_newest_version_with_most_rounds_are_kept(scenario: Scenario) -> None:
+    first, later = ((5, 2, 5), (3, 2, 5), (5, 2, 5), (6, 3, 6)), ((9, 2, 6), (6, 3, 6), (7, 4, 7), (8, 3, 7))
+    for rounds, version, kept in first + later:
+        text = f"{rounds} of {version}".encode()
+        given = PublishedStatistics(rounds, text, 1, 0, version)
+        assert await scenario.store.publish_statistics(scenario.key, given) == kept
+    figures = await scenario.figures()
+    assert (figures.statistics_rounds, figures.statistics) == (7, b"7 of 4")
+
+
+async def test_only_the_slots_of_the_window_and_one_before_are_kept(scenario: Scenario) -> None:
+    for slot in range(100, 120):
+        await scenario.predict(f"p{slot}")
+        for _ in range(2):
+            await scenario.store.publish_statistics(scenario.key, PublishedStatistics(0, b"", slot, slot - 4, 2))
+    figures = await scenario.figures()
+    assert figures.predictions_by == {slot: slot - 99 for slot in range(114, 120)}
+    assert (figures.snapshot_rounds, figures.snapshot_at) == (0, None)
+    await scenario.store.save_snapshot(scenario.key, Snapshot(4, b"state", statistics=b"tally"), 10)
+    figures = await scenario.figures()
+    assert (figures.snapshot_rounds, (figures.snapshot_at or 0.0) > 1.7e9) == (4, True)
+    assert await scenario.store.load_snapshot(scenario.key) == Snapshot(4, b"state", statistics=b"tally")
+
+
+async def test_the_load_has_the_models_and_the_memory_of_the_store(scenario: Scenario, any_store_url: str) -> None:
+    load = await scenario.store.read_load()
+    assert 0 < load.memory < load.memory_limit
+    names = await scenario.store.list_names(10_000)
+    assert (scenario.key.name in names, len(names)) == (True, load.models)
+    assert len(await scenario.store.list_names(1)) == 1
     with raw(any_store_url) as client:
-        for own in ("open", "closed"):
-            left = client.pttl(keys.block(*scenario.key, own))
-            assert WINDOW - 60 < left / 1000 <= WINDOW
+        client.config_set("maxmemory", "1gb")
+        try:
+            assert (await scenario.store.read_load()).memory_limit == 2**30
+        finally:
+            client.config_set("maxmemory", "0")
 
 
-async def test_all_keys_of_a_model_are_in_one_slot(scenario: Scenario, any_store_url: str) -> None:
-    """Each of a model's keys has exactly the model's name as its hash tag."""
-    await scenario.play(1)
-    await scenario.store.save_snapshot(scenario.key, Snapshot(1, b"state"), 10)
-    found = keys_like(any_store_url, scenario.key.name)
-    assert {key.split("}")[0].split("{")[1] for key in found} == {scenario.key.name}
-    assert {key.rpartition(":")[2] for key in found} == {"model", "log", "snapshot", "p0"}
+async def test_readiness_reports_version_and_durability(any_store: Store) -> None:
+    facts = await any_store.check()
+    assert facts.version.split()[0] in {"Valkey", "Redis"}
+    assert "survives a crash" in facts.persistence
+    assert facts.warnings == []

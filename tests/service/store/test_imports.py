@@ -14,14 +14,12 @@ from tests.service.store.scenario import Scenario
 
 
 def part(place: int, n: int, source: str = "file", digest: bytes = NEW, label: int = 2) -> ImportPart:
-    """Return n rounds with reward 1, from some place of a source."""
     outcome = struct.pack("<d", 1.0) + as_bytes(label)
     block = sample_block(f"~{source}-{place}", n, label, digest)
     return ImportPart(source, place, n, [ImportBlock(block.id, block.record, outcome * n)], digest)
 
 
 async def test_rounds_are_appended_once(scenario: Scenario) -> None:
-    """A repeated part, and one that skips rounds, append nothing; the reply has the position of the source."""
     add = scenario.store.import_rounds
     assert await add(scenario.key, part(0, 3), NOW) == Imported(3, 3, 0, True)
     assert await add(scenario.key, part(0, 3), NOW) == Imported(3, 3, 0, False)
@@ -33,7 +31,6 @@ async def test_rounds_are_appended_once(scenario: Scenario) -> None:
 
 
 async def test_imported_rounds_follow_others(scenario: Scenario) -> None:
-    """Imported rounds are read like those of feedback, before and after which they stand."""
     await scenario.play(2)
     assert await scenario.store.import_rounds(scenario.key, part(0, 2), NOW + 5) == Imported(2, 4, 0, True)
     await scenario.predict("later")
@@ -45,7 +42,6 @@ async def test_imported_rounds_follow_others(scenario: Scenario) -> None:
 
 
 async def test_rounds_for_another_definition_are_refused(scenario: Scenario) -> None:
-    """A part that does not take every change into account appends nothing, and the reply says how many there are."""
     assert await scenario.store.change_model(
         scenario.key, await digest_of(scenario.store, scenario.key.name), '{"at": 1}', "{}"
     )
@@ -55,7 +51,6 @@ async def test_rounds_for_another_definition_are_refused(scenario: Scenario) -> 
 
 
 async def test_a_damaged_block_appends_nothing(scenario: Scenario) -> None:
-    """All blocks are verified before the first is appended."""
     good, bad = part(0, 2), part(2, 2)
     (block,) = bad.blocks
     for broken in (block._replace(record=block.record[:-1]), block._replace(outcomes=block.outcomes[:-1])):
@@ -67,7 +62,6 @@ async def test_a_damaged_block_appends_nothing(scenario: Scenario) -> None:
 
 
 async def test_the_last_sources_are_listed(scenario: Scenario) -> None:
-    """The sources that were used last are kept, a limited number of them."""
     for number in range(MOST_SOURCES + 2):
         await scenario.store.import_rounds(scenario.key, part(0, 1, f"s{number}"), NOW + number)
     await scenario.store.import_rounds(scenario.key, part(1, 1, "s2"), NOW + 1000)
@@ -78,7 +72,6 @@ async def test_the_last_sources_are_listed(scenario: Scenario) -> None:
 
 
 async def test_a_damaged_position_stops_the_import(scenario: Scenario, any_store_url: str) -> None:
-    """A position that is not a number is reported, and nothing is appended."""
     with raw(any_store_url) as client:
         client.hset(keys.imports(*scenario.key), "file", "many 1")
     with pytest.raises(StoreCorruptError):
@@ -89,6 +82,5 @@ async def test_a_damaged_position_stops_the_import(scenario: Scenario, any_store
 
 
 async def test_a_missing_model_imports_nothing(scenario: Scenario) -> None:
-    """Another incarnation takes no rounds."""
     with pytest.raises(ModelNotFoundError):
         await scenario.store.import_rounds(ModelKey(scenario.key.name, "second"), part(0, 1), NOW)

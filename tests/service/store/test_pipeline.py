@@ -12,14 +12,13 @@ from redis.asyncio import Redis, RedisCluster
 
 from service.store.connections.addresses import TlsFiles, parse_store_url
 from service.store.connections.connections import connect
-from service.store.connections.pipeline import Pipeline, _refusal
+from service.store.connections.pipeline import Pipeline
 
 ECHO = "return ARGV[1]"
 
 
 @asynccontextmanager
 async def opened(url: str, patience: float = 5.0) -> AsyncIterator[Pipeline]:
-    """Open a pipeline for the duration of the context."""
     line = Pipeline(parse_store_url(url), patience, {})
     try:
         yield line
@@ -28,7 +27,6 @@ async def opened(url: str, patience: float = 5.0) -> AsyncIterator[Pipeline]:
 
 
 async def test_replies_reach_their_callers(store_url: str) -> None:
-    """Among refused and cancelled commands, every other caller gets its own reply."""
     async with opened(store_url) as line:
         accepted = [asyncio.ensure_future(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100)]
         refused = [asyncio.ensure_future(line.call(*command)) for command in (("EVALSHA", "0" * 40, 0), ("NOTHING",))]
@@ -45,7 +43,6 @@ async def test_replies_reach_their_callers(store_url: str) -> None:
 
 
 async def test_a_late_reply_ends_the_connection_and_the_next_call_opens_another(store_url: str) -> None:
-    """A late reply never reaches another caller."""
     async with opened(store_url, patience=0.2) as line:
         with pytest.raises(exceptions.TimeoutError, match=r"no reply within 0\.2 s"):
             await line.call("BLPOP", "wager:test:never", 1)
@@ -53,14 +50,12 @@ async def test_a_late_reply_ends_the_connection_and_the_next_call_opens_another(
 
 
 async def test_a_server_that_answers_is_not_late(store_url: str) -> None:
-    """The patience is that with a silent server: many slow commands may take longer together."""
     async with opened(store_url, patience=0.5) as line:
         slow = [asyncio.ensure_future(line.call("BLPOP", "wager:test:never", 0.2)) for _ in range(4)]
         assert await asyncio.gather(*slow) == [None] * 4
 
 
 async def test_a_lost_connection_fails_every_waiting_call(store_url: str) -> None:
-    """When the connection is lost, each waiting call fails immediately."""
     async with opened(store_url) as line:
         number = await line.call("CLIENT", "ID")
         waiting = [asyncio.ensure_future(line.call("BLPOP", "wager:test:never", 0)) for _ in range(3)]
@@ -71,23 +66,7 @@ async def test_a_lost_connection_fails_every_waiting_call(store_url: str) -> Non
         assert await line.call("EVAL", ECHO, 0, "again") == b"again"
 
 
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [
-        ("NOSCRIPT No matching script.", exceptions.NoScriptError),
-        ("OOM command not allowed when used memory > 'maxmemory'.", exceptions.OutOfMemoryError),
-        ("MOVED 3999 127.0.0.1:6381", exceptions.MovedError),
-        ("ASK 3999 127.0.0.1:6381", exceptions.AskError),
-        ("ERR wrong number of arguments", exceptions.ResponseError),
-    ],
-)
-def test_refusals_are_those_of_the_driver(answer: str, error: type[Exception]) -> None:
-    """The pipeline raises the same error type for a refusal as redis-py."""
-    assert type(_refusal(answer)) is error
-
-
 async def test_opening_a_connection_has_a_shorter_timeout() -> None:
-    """A server that does not answer the greeting fails before the reply timeout."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         line = Pipeline(parse_store_url(f"redis://:password@{host}:{port}"), 600.0, {}, opening=0.1)
@@ -101,8 +80,6 @@ async def test_opening_a_connection_has_a_shorter_timeout() -> None:
 async def test_a_connection_that_closes_while_it_is_used_is_lost(
     monkeypatch: pytest.MonkeyPatch, scheme: str, error: Exception
 ) -> None:
-    """uvloop and redis-py have other errors for a transport that has closed just now; callers see a lost connection."""
-
     async def closes(*_: Any, **__: Any) -> None:
         raise error
 

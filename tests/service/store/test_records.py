@@ -1,41 +1,145 @@
-"""The laws of blocks of predictions: they round-trip, and damage is found or harmless."""
+"""The laws of blocks and rounds: they round-trip to the bit, and damaged or unknown ones are refused."""
 
+import math
+import struct
 from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learners.base import Contexts
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.prediction_id import tokens_of
-from service.store.records.codecs import ContextCodec, DenseCodec, SparseCodec, label_codec
-from service.store.records.layout import VERSION
+from service.store.records.codecs import (
+    AnswerCodec,
+    ContextCodec,
+    DenseCodec,
+    SparseCodec,
+    label_codec,
+    label_set_codec,
+    ranking_codec,
+)
+from service.store.records.layout import EVIDENCE, HOLDOUT, INACTIVE, OPEN, PENDING, ROUND, VERSION
 from service.store.records.new_predictions import BLOCK_BYTES, NewPredictions
+from service.store.records.optional_fields import NO_PARTS, Parts
 from service.store.records.outcomes import decode_outcomes
 from service.store.records.records import RecordFormat
-from tests.service.store.record_samples import (
-    COUNTS,
-    FLOATS,
-    LAWS,
-    UNKNOWN,
-    Sample,
-    as_rounds,
-    encoded_answer,
-    plain_sample,
-    samples,
+from service.store.records.rounds import StoredRounds
+from tests.service.store.samples import (
+    as_round,
+    block_offsets,
+    changed_round,
+    new_predictions,
+    resealed,
+    without_bodies,
 )
-from tests.service.store.samples import block_offsets, packed_outcome, without_bodies
+
+LAWS = settings(deadline=None, derandomize=True, max_examples=100)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+MOMENTS = st.floats(0.0, 2.5e11)
+COUNTS = st.integers(0, 2**53)
+LABELS, MANY = 11, 2**31 - 1
+FORMS: list[tuple[AnswerCodec, st.SearchStrategy[Any]]] = [
+    (label_codec(LABELS), st.integers(0, LABELS - 1)),
+    (label_codec(MANY), st.integers(0, MANY - 1)),
+    (label_set_codec(3), st.lists(st.integers(0, 1), min_size=3, max_size=3)),
+    (ranking_codec(4), st.permutations(range(4))),
+]
+UNKNOWN = -1
+FOUR = label_codec(4)
+CODECS = pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(9)], ids=["dense", "sparse"])
+
+
+def encoded_answer(form: AnswerCodec, answer: Any) -> bytes:
+    return form.encode(np.full((1, *form.dtype.shape), answer, dtype=np.int64))[0]
+
+
+class Sample(NamedTuple):
+    """Predictions as a session passes them to the store, with their model's format."""
+
+    form: AnswerCodec
+    format: RecordFormat
+    answers: list[Any]
+    truth: Any  # an answer, or UNKNOWN
+    made: NewPredictions
+    bounds: list[int]
+    fingerprints: list[bytes]
+
+    def encoded(self) -> list[bytes]:
+        """Encode the blocks."""
+        return self.format.encode_blocks(self.made, self.bounds, tokens_of(self.bounds, "secret"), self.fingerprints)
+
+    def rounds(self) -> list[bytes]:
+        """Return the rounds that feedback makes of the predictions."""
+        truth, rounds = encoded_answer(self.form, self.truth), list[bytes]()
+        for record, (start, stop) in zip(self.encoded(), pairwise(self.bounds), strict=True):
+            for i in range(stop - start):
+                outcome = (bool(self.truth == self.answers[len(rounds)]), float(self.made.predicted_at))
+                rounds.append(as_round(record, i, (*outcome, len(rounds) + 1), truth))
+        return rounds
+
+
+@st.composite
+def some_contexts(draw: st.DrawFn, n: int) -> tuple[ContextCodec, Contexts]:
+    d, kind = draw(st.integers(1, 4)), draw(st.sampled_from(["dense", "float32", "sparse"]))
+    if kind == "sparse":
+        rows = draw(st.lists(st.lists(st.integers(0, 8), unique=True, max_size=4), min_size=n, max_size=n))
+        indices = [index for row in rows for index in row]
+        values = draw(st.lists(FLOATS, min_size=len(indices), max_size=len(indices)))
+        return SparseCodec(9), Contexts.sparse([len(row) for row in rows], indices, values)
+    width: Literal[32, 64] = 32 if kind == "float32" else 64
+    numbers = st.floats(allow_nan=False, allow_infinity=False, width=width)
+    values = draw(st.lists(numbers, min_size=n * d, max_size=n * d))
+    return DenseCodec(d, "<f4") if width == 32 else DenseCodec(d), Contexts.dense(np.array(values).reshape(n, d))
+
+
+@st.composite
+def some_parts(draw: st.DrawFn, n: int, labels: list[int] | None) -> Parts:
+    eligible = np.ones((n, 0), np.bool_)
+    if labels is not None and draw(st.booleans()):
+        eligible = np.array(draw(st.lists(st.booleans(), min_size=n * LABELS, max_size=n * LABELS))).reshape(n, LABELS)
+        eligible[np.arange(n), labels] = True
+        eligible[0, 0 if labels[0] else 1] = False  # otherwise it may have no mask
+    sent, actions = (draw(st.just([]) | st.lists(st.binary(max_size=600), min_size=n, max_size=n)) for _ in range(2))
+    return Parts(eligible, sent, actions)
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> Sample:
+    """Draw up to four predictions of any shape and kind, with any finite numbers and parts, in any blocks."""
+    n, E = draw(st.integers(1, 4)), draw(st.integers(0, 3))
+    form, answer = draw(st.sampled_from(FORMS))
+    answers, truth = draw(st.lists(answer, min_size=n, max_size=n)), draw(answer | st.just(UNKNOWN))
+    codec, contexts = draw(some_contexts(n))
+    evidence = np.array(draw(st.lists(FLOATS, min_size=n * E, max_size=n * E))).reshape(n, E)
+    made = new_predictions(
+        form,
+        answers,
+        contexts,
+        evidence,
+        propensities=np.array(draw(st.lists(st.floats(0.0, 1.0, exclude_min=True), min_size=n, max_size=n))),
+        residual_uniforms=np.linspace(0.0, 0.9, n),
+        predicted_at=draw(MOMENTS),
+        expires_at=draw(MOMENTS),
+        rounds_seen=draw(COUNTS),
+        parts=draw(some_parts(n, answers if form is FORMS[0][0] else None)),
+        holdout=np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n))),
+    )
+    bounds = [0, *sorted(draw(st.sets(st.integers(1, n - 1)) if n > 1 else st.just(set()))), n]
+    fingerprints = draw(
+        st.lists(st.binary(min_size=16, max_size=16), min_size=len(bounds) - 1, max_size=len(bounds) - 1)
+    )
+    return Sample(form, RecordFormat(form, E, codec, has_actions=True), answers, truth, made, bounds, fingerprints)
 
 
 @LAWS
 @given(samples())
 def test_the_stored_predictions_of_a_block_survive(sample: Sample) -> None:
-    """The answers and the facts stored with them round-trip, with and without the bodies."""
-    for record, (start, stop), fingerprint in zip(
-        sample.encoded(), pairwise(sample.bounds), sample.fingerprints, strict=True
-    ):
+    blocks = zip(sample.encoded(), pairwise(sample.bounds), sample.fingerprints, strict=True)
+    for record, (start, stop), fingerprint in blocks:
         for stored in (record, without_bodies(record)):
             kept = sample.format.decode_stored(stored)
             assert kept[:3] == (fingerprint, sample.made.expires_at, sample.made.rounds_seen)
@@ -43,50 +147,35 @@ def test_the_stored_predictions_of_a_block_survive(sample: Sample) -> None:
             assert kept.outputs.tolist() == list(sample.answers[start:stop])
 
 
-@pytest.mark.parametrize("answer", [-1, 4])
-def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None:
-    """An answer outside the model's labels is refused, so that no client receives an impossible or a wrong label."""
-    numbers = np.ones((1, 2))
-    shape = RecordFormat(label_codec(4), 0, DenseCodec(2))
-    (record,) = plain_sample(label_codec(4), shape, answer, numbers, np.empty((1, 0))).encoded()
-    with pytest.raises(StoreCorruptError, match="impossible output"):
-        shape.decode_stored(record)
-
-
-@pytest.mark.parametrize(("sparse", "n", "expected"), [(False, 1, 1), (False, 40, 1), (False, 600, 5), (True, 400, 3)])
-def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
-    """Predictions share blocks up to the size limit, and blocks have nearly equal sizes."""
-    codec: ContextCodec = SparseCodec(3) if sparse else DenseCodec(3)
-    shape, numbers = RecordFormat(label_codec(4), 2, codec), np.ones((n, 3))
-    contexts = Contexts.sparse([1] * n, [2] * n, numbers[:, 0]) if sparse else Contexts.dense(numbers)
-    bounds = shape.bounds(contexts)
-    made = NewPredictions(
-        label_codec(4).rows(np.ones(n, np.int64)), numbers[:, 0], numbers[:, 0], numbers[:, :2], contexts, 0, 1, 0
-    )
-    sizes = [
-        len(record)
-        for record in shape.encode_blocks(made, bounds, tokens_of(bounds, ""), [bytes(16)] * (len(bounds) - 1))
-    ]
-    assert len(sizes) == expected
-    assert max(sizes) <= BLOCK_BYTES + 60
-    assert max(np.diff(bounds)) - min(np.diff(bounds)) <= 1
-
-
 @LAWS
-@given(samples(), st.booleans(), FLOATS, COUNTS)
-def test_an_outcome_survives(sample: Sample, correct: bool, feedback_at: float, number: int) -> None:
-    """Packed outcomes decode to the same values; a truth of -1 means unknown."""
-    truth = encoded_answer(sample.form, sample.truth)
-    packed = packed_outcome((correct, feedback_at, number), truth, b"")
-    expected = [(correct, feedback_at, number, None if sample.truth == UNKNOWN else truth)] * 3
-    assert decode_outcomes(packed * 3, 3) == expected
+@given(samples())
+def test_rounds_survive_to_the_bit(sample: Sample) -> None:
+    records, made, n = sample.rounds(), sample.made, len(sample.answers)
+    rounds, (table, contexts, parts) = sample.format.decode_rounds(records), sample.format.rows(records)
+    for found in (rounds.contexts, contexts):
+        assert [part.tobytes() for part in found[:3]] == [part.tobytes() for part in made.contexts[:3]]
+    assert rounds.evidence.tobytes() == table["evidence"].tobytes() == made.evidence.tobytes()
+    assert rounds.evidence.shape == made.evidence.shape
+    assert rounds.residual_uniforms.tolist() == made.residual_uniforms.tolist()
+    assert rounds.labels.tolist() == sample.answers
+    assert rounds.propensities.tolist() == made.propensities.tolist()
+    assert rounds.correct.tolist() == [answer == sample.truth for answer in sample.answers]
+    assert rounds.true_labels.tolist() == np.full((n, *sample.form.dtype.shape), sample.truth).tolist()
+    assert table["round"].tolist() == list(range(1, n + 1))
+    assert table["rounds_seen"].tolist() == [made.rounds_seen] * n
+    assert table["predicted_at"].tolist() == table["feedback_at"].tolist() == [made.predicted_at] * n
+    assert table["token"].tolist() == tokens_of(sample.bounds, "secret")
+    assert ((table["flags"] & HOLDOUT) > 0).tolist() == np.array(made.holdout).tolist()
+    assert parts.eligible.tolist() == made.parts.eligible.tolist()
+    assert list(parts.sent) == list(made.parts.sent or [b""] * n)
+    assert list(parts.actions) == list(made.parts.actions or [b""] * n)
+    assert sample.format.table([b"".join(records)]).tobytes() == table.tobytes()
 
 
 @LAWS
 @given(samples(), st.data())
 def test_no_damage_is_read(sample: Sample, data: st.DataObject) -> None:
-    """With any byte of a block's head or of a round changed, decoding raises a StoreError."""
-    record, played = sample.encoded()[0], as_rounds(sample)[0]
+    record, played = sample.encoded()[0], sample.rounds()[0]
     for whole, end, decode in (
         (record, block_offsets(record).open, sample.format.decode_stored),
         (played, len(played), lambda damaged: sample.format.decode_rounds([damaged])),
@@ -99,9 +188,7 @@ def test_no_damage_is_read(sample: Sample, data: st.DataObject) -> None:
 @LAWS
 @given(st.binary(max_size=200))
 def test_noise_is_found_or_harmless(noise: bytes) -> None:
-    """Decoding arbitrary bytes succeeds or raises a StoreError, never another error."""
-    shape = RecordFormat(label_codec(3), 1, DenseCodec(2))
-    thin = RecordFormat(label_codec(3), 1, SparseCodec(2))
+    shape, thin = (RecordFormat(label_codec(3), 1, codec) for codec in (DenseCodec(2), SparseCodec(2)))
     for decode in (
         shape.decode_stored,
         lambda data: decode_outcomes(data, 3),
@@ -120,7 +207,213 @@ def test_noise_is_found_or_harmless(noise: bytes) -> None:
 @LAWS
 @given(samples(), st.integers(0, 255).filter(lambda version: version != VERSION))
 def test_another_format_is_refused(sample: Sample, version: int) -> None:
-    """An unknown version is corrupt if it is below the first one, and newer otherwise."""
     expected = StoreCorruptError if version < VERSION else NewerVersionError
     with pytest.raises(expected, match="format"):
         sample.format.decode_stored(bytes([version]) + sample.encoded()[0][1:])
+
+
+@pytest.mark.parametrize(("sparse", "n", "expected"), [(False, 1, 1), (False, 40, 1), (False, 600, 5), (True, 400, 3)])
+def test_predictions_share_blocks_of_nearly_equal_size(sparse: bool, n: int, expected: int) -> None:
+    codec: ContextCodec = SparseCodec(3) if sparse else DenseCodec(3)
+    shape, numbers = RecordFormat(label_codec(4), 2, codec), np.ones((n, 3))
+    contexts = Contexts.sparse([1] * n, [2] * n, numbers[:, 0]) if sparse else Contexts.dense(numbers)
+    bounds = shape.bounds(contexts)
+    made = new_predictions(label_codec(4), [1] * n, contexts, numbers[:, :2])
+    blocks = shape.encode_blocks(made, bounds, tokens_of(bounds, ""), [bytes(16)] * (len(bounds) - 1))
+    assert len(blocks) == expected
+    assert max(map(len, blocks)) <= BLOCK_BYTES + 60
+    assert max(np.diff(bounds)) - min(np.diff(bounds)) <= 1
+
+
+# --- rounds of two features
+
+
+def played(
+    codec: ContextCodec, answers: Any, E: int = 0, form: AnswerCodec = FOUR, **others: Any
+) -> tuple[RecordFormat, list[bytes]]:
+    """Return the rounds that wrong answers make of predictions in one block, and their format."""
+    n, shape = len(answers), RecordFormat(form, E, codec)
+    contexts = Contexts.dense(np.eye(n, 2))
+    if codec.fixed_bytes is None:
+        rows = [([8, 0], [1 / 3, -2.0]), ([], []), ([3], [5e-324])][:n]
+        indices, values = ([number for row in rows for number in row[part]] for part in (0, 1))
+        contexts = Contexts.sparse([len(row) for row, _ in rows], indices, values)
+    made = new_predictions(form, answers, contexts, np.arange(1.0 * n * E).reshape(n, -1), **others)
+    (record,) = shape.encode_blocks(made, [0, n], tokens_of([0, n], ""), [bytes(16)])
+    return shape, [as_round(record, i, (False, 0.1, i + 1)) for i in range(n)]
+
+
+def two_rounds(codec: ContextCodec) -> tuple[RecordFormat, list[bytes]]:
+    return played(codec, [3, 3], 2)
+
+
+@CODECS
+def test_a_round_with_a_false_length_is_corrupt(codec: ContextCodec) -> None:
+    shape, rounds = two_rounds(codec)
+    for length in (0, 3, len(rounds[0]) - 1, len(rounds[0]) + 1, 2 * len(rounds[0]), 2**32 - 1):
+        lying = length.to_bytes(4, "little") + rounds[0][4:] + rounds[1]
+        with pytest.raises(StoreCorruptError):
+            shape.decode_rounds([lying])
+        if length not in (2 * len(rounds[0]), len(lying)):
+            assert shape.round_bounds(lying) == [0, len(rounds[0]), len(lying)]
+    for length in (4, 10, shape.round_bytes - 1):  # truncated, with the true length
+        with pytest.raises(StoreCorruptError):
+            shape.decode_rounds([length.to_bytes(4, "little") + rounds[0][4:length]])
+
+
+def test_an_entry_of_rounds_of_one_length_is_split_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    shape, (first, second) = two_rounds(DenseCodec(2))
+    size = len(first)
+    lengths = [0, 1, 4, size // 2, size - 1, size, size + 1, 2 * size, 2**24 + size, 2**32 - 1]
+    lying = [length.to_bytes(4, "little") + first[4:] for length in lengths]
+    payloads = [one + other for one in lying for other in [second, second[:-1], b"", 3 * second, *lying]]
+
+    def bounds(payload: bytes) -> list[int] | None:
+        try:
+            return shape.round_bounds(payload)
+        except StoreCorruptError:
+            return None
+
+    found = [bounds(payload) for payload in payloads]
+    monkeypatch.setattr(StoredRounds, "_alike", lambda *_: None)
+    assert found == [bounds(payload) for payload in payloads]
+    assert [0, size, 2 * size] in found
+
+
+NEWER: list[dict[str, Any]] = [
+    *({"kind": kind} for kind in (OPEN, PENDING, INACTIVE, 9)),
+    {"actions_bytes": 8, "context_bytes": 8},
+    *({"flags": flags} for flags in (0, 2**4 | EVIDENCE, 2**5 | EVIDENCE, 2**15 | EVIDENCE)),
+]
+
+
+@CODECS
+@pytest.mark.parametrize("change", NEWER, ids=str)
+def test_a_round_of_a_newer_version_is_refused(codec: ContextCodec, change: dict[str, Any]) -> None:
+    shape, rounds = two_rounds(codec)
+    newer = changed_round(rounds[1], label_codec(4), **change)
+    with pytest.raises(NewerVersionError):
+        shape.decode_rounds([rounds[0], newer])
+    for at in (ROUND.place("check"), ROUND.place("body_check", "V4")):
+        damaged = newer[:at] + bytes([newer[at] ^ 1]) + newer[at + 1 :]
+        with pytest.raises(StoreCorruptError):
+            shape.decode_rounds([rounds[0], damaged])
+
+
+@CODECS
+def test_a_body_without_known_parts_is_refused(codec: ContextCodec) -> None:
+    shape, rounds = two_rounds(codec)
+    core = ROUND.size + 8
+    bare = changed_round((core).to_bytes(4, "little") + rounds[1][4:core], label_codec(4), flags=0)
+    for body, error in ((bare, NewerVersionError), (changed_round(bare, label_codec(4), flags=1), StoreCorruptError)):
+        with pytest.raises(error):
+            shape.decode_rounds([rounds[0] + body])
+
+
+IMPOSSIBLE: dict[str, list[float]] = {
+    "output": [-1, 4, MANY],
+    "truth": [-2, 4],
+    "reward": [-1.0, 1.5, 1.0, math.nan],
+    "labels": [0, 5],
+    "propensity": [0.0, 1.001, math.nan],
+    "residual_uniform": [-0.1, 1.0, math.nan],
+    "context": [math.inf],
+    "evidence": [math.nan],
+}
+
+
+@pytest.mark.parametrize("column", IMPOSSIBLE)
+def test_impossible_numbers_are_corrupt(column: str) -> None:
+    shape, rounds = two_rounds(DenseCodec(2))
+    shape.decode_rounds(rounds)
+    for value in IMPOSSIBLE[column]:
+        if column in ROUND.fields:
+            wrong = changed_round(rounds[1], label_codec(4), **{column: value})
+        else:
+            end = len(rounds[1]) - (16 if column == "evidence" else 0)
+            wrong = resealed(rounds[1][: end - 8] + struct.pack("<d", value) + rounds[1][end:], 4)
+        with pytest.raises(StoreCorruptError, match="impossible"):
+            shape.decode_rounds([rounds[0], wrong])
+
+
+@pytest.mark.parametrize("answer", [-1, 4])
+def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None:
+    shape = RecordFormat(label_codec(4), 0, DenseCodec(2))
+    made = new_predictions(label_codec(4), [answer], Contexts.dense(np.ones((1, 2))))
+    (record,) = shape.encode_blocks(made, [0, 1], tokens_of([0, 1], ""), [bytes(16)])
+    with pytest.raises(StoreCorruptError, match="impossible output"):
+        shape.decode_stored(record)
+
+
+@pytest.mark.parametrize(
+    ("form", "answer", "wrong"),
+    [
+        (label_set_codec(3), [0, 1, 1], ([0, 2, 1], [-1, -1, 1])),
+        (ranking_codec(3), [0, 1, 2], ([0, 1, 1], [0, 1, 3], [-1, -1, 0])),
+    ],
+    ids=["set", "ranking"],
+)
+def test_impossible_rows_are_corrupt(form: AnswerCodec, answer: list[int], wrong: tuple[list[int], ...]) -> None:
+    """Only a complete truth may be unknown, and no propensity is 0, however small."""
+    shape, (first, second) = played(DenseCodec(2), [answer] * 2, 1, form)
+    for column in ("output", "truth"):
+        for row in (*wrong, *([[-1, -1, -1]] if column == "output" else [])):
+            with pytest.raises(StoreCorruptError, match="impossible"):
+                shape.decode_rounds([first, changed_round(second, form, **{column: [row], "reward": 0.0})])
+    for propensity in (0.0, -5e-324, -0.1):
+        with pytest.raises(StoreCorruptError, match="impossible"):
+            shape.decode_rounds([changed_round(second, form, propensity=propensity)])
+    possible = changed_round(second, form, propensity=5e-324, truth=[[-1, -1, -1]])
+    assert shape.decode_rounds([possible]).propensities.tolist() == [5e-324]
+    assert shape.decode_rounds([possible]).true_labels.tolist() == [[-1, -1, -1]]
+
+
+@pytest.mark.parametrize(
+    ("index", "value", "cut", "reason"),
+    [(-1, 1.0, 0, "out of range"), (9, 1.0, 0, "out of range"), (3, math.nan, 0, "impossible"), (3, 1.0, 1, "damaged")],
+)
+def test_a_wrong_sparse_context_is_corrupt(index: int, value: float, cut: int, reason: str) -> None:
+    shape, others = played(SparseCodec(9), [3])
+    made = new_predictions(label_codec(4), [3], Contexts.sparse([2], [0, index], [1.0, value]))
+    (block,) = shape.encode_blocks(made, [0, 1], tokens_of([0, 1], ""), [bytes(16)])
+    record = as_round(block, 0, (True, 0.2, 1), encoded_answer(label_codec(4), 3))
+    if cut:
+        shorter = (len(record) - cut).to_bytes(4, "little") + record[4 : len(record) - cut]
+        record = changed_round(shorter, label_codec(4), context_bytes=24 - cut)
+    with pytest.raises(StoreCorruptError, match=reason):
+        shape.decode_rounds([*others, record])
+
+
+MASK = (np.arange(3 * 4).reshape(3, 4) % 3 != 1) | (np.arange(4) == 2)
+
+
+@CODECS
+@pytest.mark.parametrize("parts", [NO_PARTS, Parts(MASK)])
+def test_labels_added_later_were_not_eligible(codec: ContextCodec, parts: Parts) -> None:
+    """A round of fewer labels gets evidence of zero for the others."""
+    before, old = played(codec, [2] * 3, 4, parts=parts)
+    after, new = played(codec, [2] * 3, 9, label_codec(9))
+    rows = after.rows([*old, *(changed_round(one, label_codec(9), round=4) for one in new)])
+    assert rows.table["labels"].tolist() == [4] * 3 + [9] * 3
+    assert not rows.parts.eligible[:3, 4:].any()
+    assert rows.parts.eligible[3:].all()
+    assert rows.parts.eligible[:3, :4].tolist() == (MASK if parts is not NO_PARTS else np.ones((3, 4))).tolist()
+    assert rows.table["evidence"][:3, :4].tolist() == np.arange(12.0).reshape(3, 4).tolist()
+    assert not rows.table["evidence"][:3, 4:].any()
+    with pytest.raises(StoreCorruptError):
+        before.rows(new)
+
+
+def test_a_label_outside_its_mask_is_corrupt() -> None:
+    mask = np.ones((3, 4), np.bool_)
+    mask[2, 2] = False
+    shape, rounds = played(DenseCodec(2), [2] * 3, parts=Parts(mask))
+    with pytest.raises(StoreCorruptError, match="eligible"):
+        shape.rows(rounds)
+
+
+def test_actions_need_a_model_with_actions() -> None:
+    parts = Parts(np.ones((3, 0), np.bool_), (), (b"\0", b"x", b""))
+    shape, rounds = played(DenseCodec(2), [2] * 3, parts=parts)
+    with pytest.raises(NewerVersionError):
+        shape.rows(rounds)

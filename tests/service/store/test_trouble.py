@@ -22,7 +22,6 @@ from tests.service.store.troubles import TROUBLES, Trouble, in_trouble
 
 @pytest.fixture(params=["embedded-valkey", "redis-server"])
 def private_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Start each kind of store for this test only."""
     if request.param == "embedded-valkey":
         with EmbeddedServer(tmp_path) as server:
             yield server.url
@@ -34,71 +33,57 @@ def private_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]
 
 
 async def fill(store: Store) -> None:
-    """Create a model with an open prediction."""
     await store.create_model(KEY, "{}", NOW)
     await store.add_predictions(KEY, sample_predictions("open"), WINDOW, None)
 
 
 def dump_all(url: str) -> dict[Any, Any]:
-    """Return the dumped value of each key."""
     with raw(url) as client:
         return {key: client.dump(key) for key in client.scan_iter()}
 
 
-@pytest.mark.parametrize("call", sorted(REFUSED_WHEN_FULL))
-async def test_a_full_store_takes_no_more_data(private_url: str, call: str) -> None:
-    """Out of memory, calls that store more raise StoreFullError, and nothing is written. Reads and deletes work."""
+async def test_a_full_store_takes_no_more_data_and_does_the_rest(private_url: str) -> None:
     async with open_store(private_url) as store:
         await fill(store)
         with raw(private_url) as client:
             client.config_set("maxmemory", 1)
         before = dump_all(private_url)
-        with pytest.raises(StoreFullError):
-            await WRITES[call](store)
+        for refused in sorted(REFUSED_WHEN_FULL):
+            with pytest.raises(StoreFullError):
+                await WRITES[refused](store)
         assert dump_all(private_url) == before
         for read in READS.values():
             await read(store)
-        assert await store.delete_model("forest")
-
-
-async def test_a_full_store_does_the_rest(private_url: str) -> None:
-    """Out of memory, every other call has the effect that it has otherwise, and the store is ready."""
-    async with open_store(private_url) as store:
-        await fill(store)
-        with raw(private_url) as client:
-            client.config_set("maxmemory", 1)
+        statuses = [(await store.add_feedback(KEY, [GIVEN], STRICT, NOW))[0].status for _ in range(2)]
+        assert statuses == [FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE]
+        assert (await store.read_tail(KEY, 0, 10)).round_count == 1
+        assert await store.save_snapshot(KEY, Snapshot(1, b"state"), 10) == 1
+        assert await store.load_snapshot(KEY) is not None
         for name, call in (WRITES | OTHERS).items():
             if name not in REFUSED_WHEN_FULL:
                 await call(store)
         assert await store.get_model("forest") is None
 
 
-async def test_feedback_is_recorded_beyond_the_memory_limit(private_url: str) -> None:
-    """Feedback for a prediction that was stored before the limit becomes a round, which can be snapshot and trimmed."""
+async def test_readiness_reports_eviction_and_a_missing_log_and_leaves_one_expiring_key(private_url: str) -> None:
     async with open_store(private_url) as store:
-        await fill(store)
+        for _ in range(3):
+            await store.check()
         with raw(private_url) as client:
-            client.config_set("maxmemory", 1)
-        (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
-        assert result.status is FeedbackStatus.RECORDED
-        assert (await store.read_tail(KEY, 0, 10)).round_count == 1
-        assert await store.save_snapshot(KEY, Snapshot(1, b"state"), 10) == 1
-        assert await store.load_snapshot(KEY) is not None
-
-
-async def test_a_full_store_still_confirms_duplicates(private_url: str) -> None:
-    """Feedback that changes nothing gets its usual answer, though it cannot be counted."""
-    async with open_store(private_url) as store:
-        await fill(store)
-        await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
-        with raw(private_url) as client:
-            client.config_set("maxmemory", 1)
-        (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
-        assert result.status is FeedbackStatus.DUPLICATE
+            (key,) = client.scan_iter()
+            assert key == keys.probe("").encode()
+            assert 0 < client.ttl(key) <= 10
+            client.config_set("appendonly", "no")
+            facts = await store.check()
+            assert facts.warnings == [facts.persistence]
+            assert "lost when the store stops" in facts.persistence
+            client.config_set("maxmemory", "1gb")
+            client.config_set("maxmemory-policy", "allkeys-lru")
+        with pytest.raises(StoreUnavailableError, match=r"allkeys-lru.*noeviction"):
+            await store.check()
 
 
 async def wait_for_readiness(readiness: Callable[[], Coroutine[Any, Any, Any]], good: bool) -> str:
-    """Poll until the store is ready, or until it is not; return its last report."""
     async with asyncio.timeout(30.0):
         while True:
             try:
@@ -113,7 +98,6 @@ async def wait_for_readiness(readiness: Callable[[], Coroutine[Any, Any, Any]], 
 
 @pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
 async def test_a_store_is_ready_only_if_it_accepts_writes(private_url: str, trouble: Trouble) -> None:
-    """In each failure readiness and every write report the reason, even without other writes; reads still work."""
     async with open_store(private_url) as store:
         await fill(store)
         await store.check()
@@ -129,19 +113,7 @@ async def test_a_store_is_ready_only_if_it_accepts_writes(private_url: str, trou
         assert result.status is FeedbackStatus.RECORDED
 
 
-async def test_readiness_leaves_one_expiring_key(private_url: str) -> None:
-    """Readiness writes one key, which expires soon."""
-    async with open_store(private_url) as store:
-        for _ in range(3):
-            await store.check()
-        with raw(private_url) as client:
-            (key,) = client.scan_iter()
-            assert key == keys.probe("").encode()
-            assert 0 < client.ttl(key) <= 10
-
-
 async def test_one_primary_without_writes_makes_a_cluster_unready(small_cluster: Cluster) -> None:
-    """A cluster is ready if each primary accepts writes to a probe key in one of its slots."""
     async with open_store(small_cluster.url) as store:
         primaries = await store._connection.primaries()
         probes = [primary.probe for primary in primaries if primary.probe is not None]
@@ -156,23 +128,3 @@ async def test_one_primary_without_writes_makes_a_cluster_unready(small_cluster:
             finally:
                 server.send("CONFIG", "SET", "min-replicas-to-write", 0)
         await store.check()
-
-
-async def test_a_store_that_may_evict_is_not_ready(private_url: str) -> None:
-    """With a memory limit and an eviction policy models could vanish, so the store reports the reason."""
-    async with open_store(private_url) as store:
-        with raw(private_url) as client:
-            client.config_set("maxmemory", "1gb")
-            client.config_set("maxmemory-policy", "allkeys-lru")
-        with pytest.raises(StoreUnavailableError, match=r"allkeys-lru.*noeviction"):
-            await store.check()
-
-
-async def test_a_store_without_its_append_only_file_warns(private_url: str) -> None:
-    """A store without an append-only file is ready, but warns that a stop loses everything."""
-    async with open_store(private_url) as store:
-        with raw(private_url) as client:
-            client.config_set("appendonly", "no")
-        facts = await store.check()
-        assert facts.warnings == [facts.persistence]
-        assert "lost when the store stops" in facts.persistence
