@@ -9,6 +9,5 @@ from tests.service.wager import Wager, serve
 
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wager]:
-    """Run one `wager serve` for the tests that change only models of their own."""
     with serve(tmp_path_factory.mktemp("service")) as wager:
         yield wager

@@ -1,13 +1,15 @@
 """Services that a test controls, for the client."""
 
+import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import httpx2
+import pytest
 
-from wager_client import AsyncWager, Wager
+from wager_client import AsyncFeedbackQueue, AsyncWager, FeedbackQueue, Wager
 from wager_client.outbox import Outbox
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
@@ -29,32 +31,26 @@ PREDICTION = {
 
 
 def problem(status: int, slug: str, **headers: str) -> httpx2.Response:
-    """Return a problem of the service."""
     body = {"type": f"urn:wager:problem:{slug}", "title": "t", "status": status, "detail": "d", "field": "f"}
     return httpx2.Response(status, json=body, headers={name.replace("_", "-"): text for name, text in headers.items()})
 
 
 def predicted(request: httpx2.Request) -> httpx2.Response:
-    """Answer a request for one prediction, or for many."""
     asked = json.loads(request.content)
     answers = [PREDICTION | {"prediction_id": f"m:{each['prediction_id']}"} for each in asked.get("items", [asked])]
     return httpx2.Response(200, json={"predictions": answers} if "items" in asked else answers[0])
 
 
 def recorded(prediction_id: str, status: str = "recorded") -> dict[str, Any]:
-    """Return a result of feedback."""
     return {"prediction_id": prediction_id, "correct": True, "reward": 1.0, "status": status, "round": 1}
 
 
 class Scripted:
-    """A service that gives these replies in order, the last one again and again, and keeps the requests."""
-
     def __init__(self, *replies: Reply) -> None:
         self._replies = itertools.chain(replies, itertools.repeat(replies[-1]))
         self.requests: list[httpx2.Request] = []
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the next reply."""
         self.requests.append(request)
         reply = next(self._replies)
         if isinstance(reply, Exception):
@@ -65,7 +61,6 @@ class Scripted:
 
     @property
     def bodies(self) -> list[Any]:
-        """The bodies of the requests."""
         return [json.loads(request.content) for request in self.requests]
 
 
@@ -82,7 +77,6 @@ class Memory:
         self.requests = 0
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        """Answer a batch of feedback."""
         self.requests += 1
         failure = next(self._failures, "")
         if failure == "lost":
@@ -105,19 +99,32 @@ class Memory:
 
 
 def client_of(handler: Handler, **options: Any) -> Wager:
-    """Return a client of a controlled service that does not wait between attempts."""
     http = httpx2.Client(transport=httpx2.MockTransport(handler))
     return Wager("http://wager", http_client=http, **{"backoff": 0.0} | options)
 
 
 def async_client_of(handler: Handler, **options: Any) -> AsyncWager:
-    """Return a client of a controlled service that does not wait between attempts."""
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(handler))
     return AsyncWager("http://wager", http_client=http, **{"backoff": 0.0} | options)
 
 
 def outbox(size: int, batch: int, *arguments: Any, clock: list[float] | None = None, **options: Any) -> Outbox:
-    """Return the contents of a queue, on a clock that the test moves, and with waits without chance."""
     now = clock or [0.0]
     drop, *more = arguments or ("oldest",)
     return Outbox(size, batch, drop, *more, now=lambda: now[0], draw=lambda: 0.5, **options)
+
+
+def queue_of(handler: Handler, timeout: float = 30.0, **options: Any) -> FeedbackQueue:
+    return FeedbackQueue(client_of(handler, timeout=timeout), **options)
+
+
+def async_queue_of(handler: Handler, timeout: float = 30.0, **options: Any) -> AsyncFeedbackQueue:
+    return AsyncFeedbackQueue(async_client_of(handler, timeout=timeout), **options)
+
+
+EACH_QUEUE = pytest.mark.parametrize("make", [queue_of, async_queue_of], ids=["threads", "asyncio"])
+
+
+async def done(value: Any) -> Any:
+    """Return the result of a call of either client."""
+    return await value if inspect.isawaitable(value) else value

@@ -15,7 +15,6 @@ _DOC = '''"""One error for each type of problem that the service answers, in the
 
 
 def text() -> str:
-    """Return the module that the service's table of problems describes."""
     kinds = {kind.slug: kind for kind in every_kind()}.values()
     bases = "".join(f"    {name},\n" for name in sorted({class_of_status(kind.status).__name__ for kind in kinds}))
     classes = "\n\n".join(map(_class_of, kinds))

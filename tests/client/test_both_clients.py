@@ -13,7 +13,6 @@ from wager_client import AsyncFeedbackQueue, AsyncWager, FeedbackItem, FeedbackQ
 
 @pytest.mark.parametrize(("one", "other"), [(Wager, AsyncWager), (FeedbackQueue, AsyncFeedbackQueue)])
 def test_both_clients_have_the_same_methods(one: type, other: type) -> None:
-    """The methods have the same names, arguments and defaults."""
     shapes = [
         {
             name: [(p.name, p.kind, p.default) for p in inspect.signature(method).parameters.values()]
@@ -45,11 +44,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[Reply]]] = {
         {},
         [httpx2.Response(200, json={"results": [recorded("m:p")]})],
     ),
-    "predict_batch": (
-        ("m", [{"prediction_id": "p"}]),
-        {},
-        [predicted],
-    ),
+    "predict_batch": (("m", [{"prediction_id": "p"}]), {}, [predicted]),
     "create_model": (
         ("m",),
         {"labels": ["a", "b"], "exist_ok": True},
@@ -77,7 +72,6 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any], list[Reply]]] = {
 
 
 async def test_the_asynchronous_client_makes_the_same_requests() -> None:
-    """Each method sends the same request with both clients, and returns the same result."""
     assert set(CALLS) == {n for n, m in vars(Wager).items() if inspect.isfunction(m) and n[0] != "_"} - {
         "close",
         "with_options",

@@ -24,12 +24,15 @@ from wager_client import (
     ServerError,
     UnexpectedAnswerError,
     Wager,
+    WagerError,
     problems,
 )
+from wager_client.errors import problem_of
+from wager_client.retries import LONGEST_ATTEMPT, LONGEST_WAIT, Attempts, RemainingTime
+from wager_client.transports import Options
 
 
 def test_every_attempt_has_the_same_id() -> None:
-    """The client makes the id before the first attempt, so a repeat returns the stored prediction."""
     service = Scripted(httpx2.ReadError("reset"), problem(503, "store-unavailable"), predicted)
     client = client_of(service)
     assert client.predict("m", {"x": 1}).label == "a"
@@ -42,7 +45,6 @@ def test_every_attempt_has_the_same_id() -> None:
 
 
 def test_only_what_is_given_is_sent() -> None:
-    """Arguments that are left out are not in the body; the caller's id is kept."""
     service = Scripted(predicted)
     client_of(service, api_key="wk_1").predict("m", prediction_id="p", eligible=("a", "b"), activated=False)
     assert service.bodies == [{"model": "m", "prediction_id": "p", "eligible": ["a", "b"], "activated": False}]
@@ -50,7 +52,6 @@ def test_only_what_is_given_is_sent() -> None:
 
 
 def test_answers_of_newer_services_are_read() -> None:
-    """Unknown fields are in `raw` only."""
     prediction = client_of(Scripted(predicted)).predict("m", prediction_id="p")
     assert (prediction.prediction_id, prediction.propensity, prediction.raw["new_field"]) == ("m:p", 0.5, 7)
     assert prediction.expires_at is not None
@@ -59,7 +60,6 @@ def test_answers_of_newer_services_are_read() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"prediction_id": 3, "model": "m"}'])
 def test_answers_that_cannot_be_read_are_errors(body: bytes) -> None:
-    """A successful answer of another kind, as from a proxy, is no prediction."""
     with pytest.raises(UnexpectedAnswerError):
         client_of(Scripted(httpx2.Response(200, content=body))).predict("m")
 
@@ -88,7 +88,6 @@ OF_ANOTHER: list[tuple[str, tuple[Any, ...], dict[str, Any], Reply]] = [
 async def test_the_answer_for_another_prediction_is_refused(
     name: str, arguments: tuple[Any, ...], options: dict[str, Any], reply: Reply
 ) -> None:
-    """It may be on a connection that two processes use; it is neither returned nor replaced by the default."""
     with pytest.raises(UnexpectedAnswerError, match="the answer is for 'm:p'; the request was for "):
         getattr(client_of(Scripted(reply)), name)(*arguments, **options)
     with pytest.raises(UnexpectedAnswerError, match="the answer is for 'm:p'; the request was for "):
@@ -96,7 +95,6 @@ async def test_the_answer_for_another_prediction_is_refused(
 
 
 def test_a_batch_has_a_result_for_each_item() -> None:
-    """Problems of items are values; a list of another length is an error."""
     refused = {"type": "urn:wager:problem:wrong-feature-type", "title": "t", "status": 422, "detail": "d"}
     answer = httpx2.Response(200, json={"predictions": [PREDICTION, refused]})
     first, second = client_of(Scripted(answer)).predict_batch("m", [{"prediction_id": "p"}, {"context": 3}])
@@ -110,7 +108,6 @@ def test_a_batch_has_a_result_for_each_item() -> None:
 
 
 def test_a_problem_has_its_class() -> None:
-    """The type decides, then the status; the attributes are those of the body."""
     for answer, kind in [
         (problem(422, "unknown-label"), problems.UnknownLabelError),
         (problem(422, "new-in-a-later-version"), InvalidInputError),
@@ -128,7 +125,6 @@ def test_a_problem_has_its_class() -> None:
 
 @pytest.mark.parametrize("reply", [httpx2.ConnectError("no"), httpx2.ReadTimeout("slow"), problem(503, "too-busy")])
 def test_the_default_answers_while_the_service_is_away(reply: httpx2.Response | Exception) -> None:
-    """A default answer is marked, counted and never learned: its feedback is not sent."""
     service = Scripted(reply)
     client = client_of(service, max_retries=1)
     prediction = client.predict("m", default="b")
@@ -144,7 +140,6 @@ def test_the_default_answers_while_the_service_is_away(reply: httpx2.Response | 
 
 
 def test_a_default_has_slots_with_top() -> None:
-    """With `top`, the default is the labels in order."""
     prediction = client_of(Scripted(httpx2.ConnectError("no"))).predict("m", top=2, default=["b", "a"])
     assert prediction.slots is not None
     assert [(slot.label, slot.prediction_id, slot.is_default) for slot in prediction.slots] == [
@@ -155,14 +150,12 @@ def test_a_default_has_slots_with_top() -> None:
 
 @pytest.mark.parametrize("slug", ["unknown-label", "invalid-api-key", "model-not-found"])
 def test_a_refusal_is_no_outage(slug: str) -> None:
-    """An error of the caller is raised despite the default."""
     status = {"unknown-label": 422, "invalid-api-key": 401, "model-not-found": 404}[slug]
     with pytest.raises(ProblemError):
         client_of(Scripted(problem(status, slug))).predict("m", default="b")
 
 
 def test_creation_and_deletion_are_not_repeated() -> None:
-    """After a lost answer they may be done, so a repeat could fail, or delete another model."""
     service = Scripted(httpx2.ReadError("reset"))
     client = client_of(service)
     with pytest.raises(NoAnswerError):
@@ -173,7 +166,6 @@ def test_creation_and_deletion_are_not_repeated() -> None:
 
 
 def test_numbers_that_json_lacks_are_refused_here() -> None:
-    """NaN raises before anything is sent."""
     service = Scripted(predicted)
     with pytest.raises(ValueError, match="JSON"):
         client_of(service).predict("m", {"x": float("nan")})
@@ -182,7 +174,6 @@ def test_numbers_that_json_lacks_are_refused_here() -> None:
 
 @pytest.fixture
 def dripping() -> Iterator[str]:
-    """Run a service that sends one byte of its answer every 20 ms, without end."""
     done = threading.Event()
 
     def serve(listener: socket.socket) -> None:
@@ -206,7 +197,6 @@ def dripping() -> Iterator[str]:
 
 
 def test_the_deadline_holds_for_the_whole_call(dripping: str) -> None:
-    """An answer that keeps arriving ends at the deadline, not at httpx's timeout of a single read."""
     with httpx2.Client(verify=False) as http:
         started = time.monotonic()
         with pytest.raises(DeadlineError, match=r"within 0\.3 s"):
@@ -215,15 +205,12 @@ def test_the_deadline_holds_for_the_whole_call(dripping: str) -> None:
 
 
 async def test_the_deadline_holds_with_asyncio(dripping: str) -> None:
-    """As above, for the asynchronous client."""
     async with httpx2.AsyncClient(verify=False) as http:
         with pytest.raises(DeadlineError, match=r"within 0\.3 s"):
             await AsyncWager(dripping, timeout=0.3, http_client=http).health()
 
 
 def test_httpx_is_accepted() -> None:
-    """A client of httpx works as one of httpx2, and its errors are the client's errors."""
-
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/readyz":
             raise httpx.ConnectError("no")
@@ -247,7 +234,6 @@ def test_httpx_is_accepted() -> None:
 
 
 def test_options_change_without_new_connections() -> None:
-    """`with_options` shares connections and counts, and leaves the original as it is."""
     service = Scripted(httpx2.ConnectError("no"))
     client = client_of(service, max_retries=0)
     other = client.with_options(max_retries=3, api_key="wk_2")
@@ -259,17 +245,7 @@ def test_options_change_without_new_connections() -> None:
     assert [r.headers.get("authorization") for r in service.requests] == [None, *["Bearer wk_2"] * 4]
 
 
-@pytest.mark.parametrize(
-    "options", [{"timeout": 0}, {"max_retries": -1}, {"backoff": -1.0}, {"base_url": "wager:8000"}]
-)
-def test_wrong_options_are_refused(options: dict[str, object]) -> None:
-    """An option out of range raises ValueError that names it."""
-    with pytest.raises(ValueError, match=next(iter(options))):
-        Wager(**options)  # type: ignore[arg-type]
-
-
 def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`WAGER_BASE_URL` and `WAGER_API_KEY` are the defaults."""
     monkeypatch.setenv("WAGER_BASE_URL", "http://elsewhere/")
     monkeypatch.setenv("WAGER_API_KEY", "wk_3")
     service = Scripted(predicted)
@@ -279,7 +255,6 @@ def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_batch_of_feedback_takes_objects_predictions_and_default_answers() -> None:
-    """Predictions replace their ids; feedback for a default answer is ignored in its place, and counted."""
     answer = {"results": [recorded("m:p"), recorded("m:q")]}
     service = Scripted(httpx2.Response(200, json=answer))
     client = client_of(service)
@@ -297,7 +272,6 @@ def test_a_batch_of_feedback_takes_objects_predictions_and_default_answers() -> 
 
 
 def test_any_other_request_of_the_service_can_be_sent() -> None:
-    """It has the key and the errors of all calls; only reading is repeated, unless the caller allows it."""
     answers = [
         problem(503, "store-unavailable"),
         httpx2.Response(200, json={"verdict": "leaning"}),
@@ -318,3 +292,95 @@ def test_any_other_request_of_the_service_can_be_sent() -> None:
     assert len(service.requests) == len(answers)
     with pytest.raises(ValueError, match="begin with a slash"):
         client.request("GET", "models/m")
+
+
+AWAY = NoAnswerError("away")
+
+
+def attempts(
+    *, repeatable: bool = True, quick: bool = False, clock: list[float] | None = None, **more: Any
+) -> Attempts:
+    now, given = clock or [0.0], {"timeout": 100.0, "max_retries": 3, "backoff": 0.1} | more
+    return Attempts(Options("http://w", None, **given), repeatable, quick, lambda: now[0], lambda: 0.5)
+
+
+def test_waits_double_up_to_a_limit() -> None:
+    tried = attempts(max_retries=10)
+    waits = [tried.wait_after(AWAY) for _ in range(10)]
+    assert waits == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, *[LONGEST_WAIT] * 4])
+
+
+def test_no_attempt_begins_after_the_deadline() -> None:
+    clock = [0.0]
+    tried = attempts(timeout=0.25, clock=clock)
+    assert tried.wait_after(AWAY) == pytest.approx(0.1)
+    clock[0] = 0.1
+    with pytest.raises(NoAnswerError):
+        tried.wait_after(AWAY)
+
+
+def test_retry_after_is_a_lower_bound() -> None:
+    assert attempts().wait_after(problem_of(429, {}, retry_after=7.0)) == 7.0
+    assert attempts().wait_after(problem_of(503, {}, retry_after=0.0)) == pytest.approx(0.1)
+    with pytest.raises(ProblemError):
+        attempts(timeout=5.0).wait_after(problem_of(503, {}, retry_after=7.0))
+
+
+@pytest.mark.parametrize(
+    ("error", "safe", "unsafe"),
+    [
+        (NoAnswerError("lost"), True, False),
+        (NoAnswerError("not connected", maybe_done=False), True, True),
+        (problem_of(429, {"type": "urn:wager:problem:rate-limited"}), True, True),
+        (problem_of(503, {"type": "urn:wager:problem:too-busy"}), True, True),
+        (problem_of(503, {"type": "urn:wager:problem:store-unavailable"}), True, False),
+        (problem_of(502, {}), True, False),
+        (problem_of(408, {}), True, True),
+        (problem_of(422, {}), False, False),
+        (problem_of(404, {}), False, False),
+        (problem_of(409, {}), False, False),
+        (problem_of(501, {}), False, False),
+    ],
+)
+def test_only_what_may_help_and_cannot_harm_is_repeated(error: WagerError, safe: bool, unsafe: bool) -> None:
+    for repeatable, expected in ((True, safe), (False, unsafe)):
+        try:
+            attempts(repeatable=repeatable).wait_after(error)
+            repeated = True
+        except WagerError:
+            repeated = False
+        assert repeated == expected
+
+
+def test_timeouts_shrink_with_the_time_left() -> None:
+    clock = [0.0]
+    times = RemainingTime(attempts(timeout=2.0, clock=clock))
+    assert dict(times) == dict.fromkeys(("connect", "read", "write", "pool"), 2.0)
+    clock[0] = 1.5
+    assert times["read"] == 0.5
+    clock[0] = 3.0
+    assert times["read"] > 0
+
+
+@pytest.mark.parametrize(
+    ("timeout", "ends"), [(8.0, [4.0, 6.0, 7.0, 8.0]), (60.0, [LONGEST_ATTEMPT, 2 * LONGEST_ATTEMPT, 60.0])]
+)
+def test_an_attempt_that_hangs_leaves_time_for_the_next(timeout: float, ends: list[float]) -> None:
+    clock = [0.0]
+    tried, found = attempts(timeout=timeout, max_retries=len(ends) - 1, quick=True, clock=clock), []
+    for _ in ends:
+        tried.begin()
+        clock[0] += tried.attempt_left()
+        found.append(clock[0])
+        error = tried.timeout_error()
+        tried.failed += 1
+    assert found == ends
+    assert isinstance(error, DeadlineError)
+
+
+@pytest.mark.parametrize("options", [{"repeatable": False, "quick": True}, {"quick": False}, {"max_retries": 0}])
+def test_an_attempt_that_is_the_only_one_has_all_the_time(options: dict[str, Any]) -> None:
+    tried = attempts(timeout=8.0, **{"quick": True} | options)
+    tried.begin()
+    assert tried.attempt_left() == 8.0
+    assert isinstance(tried.timeout_error(), DeadlineError)

@@ -24,14 +24,12 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.fixture(scope="module")
 def wager(store_url: str) -> Iterator[Wager]:
-    """Return a client of the application in this process."""
     app = create_app(Settings(store_url=store_url, host="127.0.0.1", store_timeout_seconds=10.0))
     with TestClient(app, base_url="http://localhost") as http:
         yield Wager("http://localhost", timeout=60.0, max_retries=0, http_client=http)
 
 
 def test_headlines_follow_the_clicks(wager: Wager) -> None:
-    """With clicks only, the best headline wins, and a new one takes its place. Retired ones are not shown."""
     phases = headlines.run(wager, 2_400, 1)
     assert phases[headlines.VIDEO_FROM - 1].shown.most_common(1)[0][0] == "number"
     assert phases[-1].shown.most_common(1)[0][0] == "video"
@@ -39,27 +37,31 @@ def test_headlines_follow_the_clicks(wager: Wager) -> None:
 
 
 def test_texts_reach_the_right_team(wager: Wager, capsys: pytest.CaptureFixture[str]) -> None:
-    """The share of right answers grows far beyond chance, a quarter, and words explain the answer."""
     curve = intents.run(wager, 300, 1)
     assert sum(curve[-3:]) / 3 > 0.45
     assert "speaks for" in capsys.readouterr().out
 
 
 def test_products_find_their_buyers(wager: Wager) -> None:
-    """Sales exceed those of random recommendations, also with products that the model has never seen."""
     sales = recommendations.run(wager, 200, 1)
     assert sum(sales.by_quarter[2:]) / 2 > 1.5 * sales.expected_at_random
 
 
 def test_the_uplift_has_an_interval(wager: Wager) -> None:
-    """The log has both the holdout and the model; the interval contains their difference, and is above zero."""
     found = ab_test.run(wager, 350, 1)
     assert 0 < found.rule < 1
     assert 0 < found.low < found.model - found.rule < found.high
 
 
+def test_the_guide_lists_every_example() -> None:
+    text = (EXAMPLES / "README.md").read_text()
+    files = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*") if path.suffix in (".py", ".mjs")}
+    assert {name for name in files if f"]({name})" in text} == files
+    tree = SourceTree(EXAMPLES, (".",))
+    assert sizes.long_functions(tree) + sizes.undocumented(tree) == []
+
+
 def test_the_javascript_example_runs(running: server.Wager) -> None:
-    """With node, it learns, reports a wrong context, and answers with a default without a service."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node on this machine")

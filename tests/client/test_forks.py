@@ -12,20 +12,17 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.client.doubles import PREDICTION
+from tests.client.doubles import PREDICTION, done
 from wager_client import AsyncWager, FeedbackQueue, Wager
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers each request with the port of the connection as the label."""
-
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """Answer a prediction."""
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         named = {"prediction_id": f"m:{asked['prediction_id']}", "label": str(self.client_address[1])}
         body = json.dumps(PREDICTION | named).encode()
@@ -40,7 +37,6 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """Run a service that keeps its connections open."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         server.block_on_close = False
@@ -52,7 +48,6 @@ def url() -> Iterator[str]:
 
 
 def in_child(path: Path, work: Callable[[], list[Any]]) -> list[Any]:
-    """Do some work in a fork; return its result, or its error in words."""
     child = os.fork()
     if child == 0:
         try:
@@ -66,45 +61,27 @@ def in_child(path: Path, work: Callable[[], list[Any]]) -> list[Any]:
     return found
 
 
-def test_a_fork_opens_connections_of_its_own(url: str, tmp_path: Path) -> None:
-    """Clients of `with_options` share them there too, and closing the fork's client leaves the parent's open."""
-    with Wager(url) as wager:
-        other = wager.with_options(timeout=5.0)
+@pytest.mark.parametrize("kind", [Wager, AsyncWager])
+def test_a_fork_opens_connections_of_its_own(kind: Any, url: str, tmp_path: Path) -> None:
+    wager = kind(url)
+    other = wager.with_options(timeout=5.0)
 
-        def work() -> list[Any]:
-            with wager:
-                return [each.predict("m").label for each in (wager, other, wager)]
+    async def ask(close: bool) -> list[Any]:
+        found = [(await done(each.predict("m"))).label for each in (wager, other, wager)]
+        if close:
+            await done(wager.close())
+        return found
 
-        before = wager.predict("m").label
-        found = in_child(tmp_path / "found", work)
-        assert found == [found[0]] * 3
-        assert found[0] != before
-        assert (wager.predict("m").label, other.predict("m").label) == (before, before)
-
-
-def test_a_fork_opens_connections_of_its_own_with_asyncio(url: str, tmp_path: Path) -> None:
-    """As above, for the asynchronous client in an event loop of the fork."""
     with asyncio.Runner() as runner:
-        wager = AsyncWager(url)
-        other = wager.with_options(timeout=5.0)
-
-        async def ask() -> list[Any]:
-            return [(await each.predict("m")).label for each in (wager, other, wager)]
-
-        async def ask_and_close() -> list[Any]:
-            async with wager:
-                return await ask()
-
-        before = runner.run(ask())
-        found = in_child(tmp_path / "found", lambda: asyncio.run(ask_and_close()))
+        before = runner.run(ask(close=False))
+        found = in_child(tmp_path / "found", lambda: asyncio.run(ask(close=True)))
         assert before == [before[0]] * 3
         assert found == [found[0]] * 3
         assert found[0] != before[0]
-        assert runner.run(ask_and_close()) == before
+        assert runner.run(ask(close=True)) == before
 
 
 def test_a_fork_refuses_the_http_client_of_its_parent(url: str, tmp_path: Path) -> None:
-    """As the connections are the caller's, the error names `http_client`; a queue is refused before it has feedback."""
     with httpx2.Client(verify=False) as http:
         wager, asynchronous = Wager(url, http_client=http), AsyncWager(url, http_client=httpx2.AsyncClient())
         before = wager.predict("m").label

@@ -19,7 +19,6 @@ _DRAWN = ("label", "propensity")
 
 
 def fits(shown: Any, given: Any) -> bool:
-    """Check that an answer has what the page shows. Drawn labels and their probabilities may differ."""
     if isinstance(shown, dict):
         return all(name in given and (name in _DRAWN or fits(shown[name], given[name])) for name in shown)
     if isinstance(shown, list):
@@ -28,7 +27,6 @@ def fits(shown: Any, given: Any) -> bool:
 
 
 async def test_the_personalizer_page_runs(client: httpx2.AsyncClient) -> None:
-    """Each request is accepted, in order, and each answer on the page is the service's."""
     blocks = _BLOCK.findall((ROOT / "docs" / "from-personalizer.md").read_text())
     assert len(blocks) == 7
     models = [json.loads(body)["name"] for path, body, _ in blocks if path == "/models"]
@@ -41,7 +39,6 @@ async def test_the_personalizer_page_runs(client: httpx2.AsyncClient) -> None:
 
 
 async def test_the_page_about_browsers_runs(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The browser gets a label and a cookie; its click is one round, and a second click nothing."""
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "calling-from-a-browser.md").read_text(), re.DOTALL)
     page = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", page)

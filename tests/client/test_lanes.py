@@ -13,8 +13,8 @@ import httpx2
 import pytest
 
 from service.api.responses.problem_types import every_kind
-from tests.client.doubles import async_client_of, client_of, outbox, recorded
-from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, NoAnswerError, ProblemError, Report
+from tests.client.doubles import EACH_QUEUE, done, outbox, recorded
+from wager_client import FeedbackItem, NoAnswerError, ProblemError, Report
 from wager_client.errors import problem_of
 from wager_client.outbox import Outbox, may_succeed
 from wager_client.results import Feedback
@@ -26,7 +26,6 @@ AWAY = (503, "store-unavailable")
 
 
 def problem(status: int, slug: str = "", retry_after: float | None = None) -> ProblemError:
-    """Return a problem of the service."""
     return problem_of(status, {"type": f"urn:wager:problem:{slug}"}, retry_after)
 
 
@@ -47,7 +46,6 @@ class Service:
         self.found: list[str] = []
 
     def answer(self, items: list[FeedbackItem]) -> Outcome:
-        """Answer a request."""
         ids = [str(item.prediction_id) for item in items]
         self.requests.append(ids)
         for each in ids:
@@ -64,25 +62,20 @@ class Service:
 
 
 class Driven:
-    """A queue's contents and a service, on a clock that moves only if nothing is due."""
-
     def __init__(self, service: Service, size: int = 10_000, batch: int = 200, *arguments: Any) -> None:
         self.service, self.clock = service, [0.0]
         self.box: Outbox = outbox(size, batch, *arguments, clock=self.clock)
 
     def add(self, *ids: str) -> None:
-        """Add feedback."""
         for each in ids:
             self.box.add(FeedbackItem(each, correct=True))
 
     def send(self) -> None:
-        """Send what is due now."""
         while items := self.box.take():
             assert len(self.service.requests) < 5000, "requests without a wait"
             self.box.settle(self.service.answer(items))
 
     def run(self, seconds: float) -> None:
-        """Send all that becomes due within seconds."""
         end = self.clock[0] + seconds
         self.send()
         while (wait := self.box.wait()) is not None and self.clock[0] + wait <= end:
@@ -91,18 +84,15 @@ class Driven:
         self.clock[0] = end
 
     def report(self) -> Report:
-        """Return what became of the feedback."""
         return self.box.report()
 
 
 def ids(model: str, n: int) -> list[str]:
-    """Return n ids of a model."""
     return [f"{model}:{i}" for i in range(n)]
 
 
 @pytest.mark.parametrize("failure", [CORRUPT, AWAY, (503, "newer-version"), (507, "store-full"), (500, "")])
 def test_a_damaged_model_delays_no_other(failure: tuple[int, str]) -> None:
-    """However much of it waits in front, the others' feedback is sent at once."""
     driven = Driven(Service(bad=failure))
     driven.add(*ids("bad", 5000), *ids("good", 50))
     driven.send()
@@ -114,7 +104,6 @@ def test_a_damaged_model_delays_no_other(failure: tuple[int, str]) -> None:
 
 
 def test_a_damaged_prediction_delays_no_other() -> None:
-    """One of 3,000 fails: the rest is sent at once, and later feedback of its model as well, also alone."""
     driven = Driven(Service(**{"m:7": CORRUPT}))
     driven.add(*ids("m", 3000))
     driven.send()
@@ -128,7 +117,6 @@ def test_a_damaged_prediction_delays_no_other() -> None:
 
 
 def test_waits_grow_for_each_model_and_end_with_success() -> None:
-    """A model that fails is tried after 0.05, 0.1, 0.2 seconds and so on, at most 5; one success ends all waits."""
     driven = Driven(Service(bad=CORRUPT))
     driven.add(*ids("bad", 1))
     times: list[float] = []
@@ -149,7 +137,6 @@ def test_waits_grow_for_each_model_and_end_with_success() -> None:
 
 @pytest.mark.parametrize("waiting", [1, 4000])
 def test_a_damaged_model_costs_few_requests(waiting: int) -> None:
-    """However many of its items wait and come, it is asked once in its wait; a working model does not end that."""
     driven = Driven(Service(bad=CORRUPT, **{"good:0": CORRUPT}))
     driven.add(*ids("bad", waiting))
     driven.run(60.0)
@@ -164,7 +151,6 @@ def test_a_damaged_model_costs_few_requests(waiting: int) -> None:
 
 
 def test_models_share_a_request() -> None:
-    """Each gets its part, also if there are more models than items in a request."""
     driven = Driven(Service(), 100_000, 100)
     driven.add(*ids("busy", 1000), *ids("other", 30))
     assert Counter(name.partition(":")[0] for name in _taken(driven)) == {"busy": 70, "other": 30}
@@ -186,7 +172,6 @@ LATER |= {"not-activated", "foreign-origin", "unknown-host", "open-predictions-f
 
 @pytest.mark.parametrize("kind", every_kind(), ids=lambda kind: kind.slug)
 def test_every_problem_is_final_or_tried_again(kind: Any) -> None:
-    """What fails because of the service, the key or the order of requests is tried again; all other 4xx are final."""
     error = problem(kind.status, kind.slug)
     assert may_succeed(error) == (kind.status >= 500 or kind.slug in LATER)
     driven = Driven(Service(**{"m:0": (kind.status, kind.slug)}))
@@ -197,7 +182,6 @@ def test_every_problem_is_final_or_tried_again(kind: Any) -> None:
 
 @pytest.mark.parametrize("error", [REFUSED, problem(401), problem(403), problem(404, "no-such-path"), problem(429)])
 def test_a_refused_request_pauses_the_queue(error: Exception) -> None:
-    """If the whole service is away, or refuses the caller, everything waits, in order and in whole requests."""
     driven = Driven(Service())
     driven.service.poison = dict.fromkeys(ids("m", 500), error)
     driven.add(*ids("m", 500))
@@ -212,7 +196,6 @@ def test_a_refused_request_pauses_the_queue(error: Exception) -> None:
 
 @pytest.mark.parametrize("waiting", [False, True])
 def test_retry_after_is_respected(waiting: bool) -> None:
-    """Also while someone waits for the queue; but no longer than a minute."""
     for asked, waited in ((7.0, 7.0), (1e9, 60.0)):
         driven = Driven(Service())
         driven.service.poison = {"m:0": problem(429, "rate-limited", asked)}
@@ -227,7 +210,6 @@ def test_retry_after_is_respected(waiting: bool) -> None:
 
 @pytest.mark.parametrize("error", [problem(413), problem(422), problem(400, "invalid-json")])
 def test_an_item_that_makes_requests_refused_is_given_up(error: Exception) -> None:
-    """It is found by halves, without waits, and the others are sent, soon in full requests again."""
     driven = Driven(Service())
     driven.service.poison = {"m:100": error}
     driven.add(*ids("m", 200))
@@ -243,7 +225,6 @@ def test_an_item_that_makes_requests_refused_is_given_up(error: Exception) -> No
     "error", [problem(500, "internal-error"), NoAnswerError("reset"), ValueError("strange"), problem(502)]
 )
 def test_an_item_that_makes_requests_fail_is_tried_alone(error: Exception) -> None:
-    """The others are sent within a second, and never wait for it again; it is sent when it can be."""
     driven = Driven(Service())
     driven.service.poison = {"m:0": error, "m:1": error}
     driven.add(*ids("m", 1000))
@@ -262,35 +243,8 @@ def test_an_item_that_makes_requests_fail_is_tried_alone(error: Exception) -> No
     assert (driven.report().recorded, driven.report().pending) == (1600, 0)
 
 
-def test_an_item_that_makes_requests_fail_does_not_delay_a_model_that_recovers() -> None:
-    """Both failed before, but the item waits for itself."""
-    driven = Driven(Service(bad=CORRUPT))
-    driven.service.poison = {"m:0": problem(500, "internal-error")}
-    driven.add("m:0", *ids("bad", 3000))
-    driven.run(120.0)
-    driven.service.failing.clear()
-    before = len(driven.service.requests)
-    driven.run(8.0)
-    assert (driven.report().recorded, driven.report().pending) == (3000, 1)
-    assert len([each for each in driven.service.requests[before:] if "m:0" in each]) <= 20
-
-
-@pytest.mark.parametrize("error", [AWAY, (500, "internal-error")])
-def test_an_outage_ends_at_once(error: tuple[int, str]) -> None:
-    """After the first success, nothing waits, whatever the outage looked like."""
-    driven = Driven(Service())
-    driven.service.poison = dict.fromkeys(ids("m", 500), problem(*error))
-    driven.add(*ids("m", 500))
-    driven.run(60.0)
-    driven.service.poison.clear()
-    driven.clock[0] += driven.box.wait() or 0.0
-    driven.send()
-    assert (driven.report().recorded, driven.report().pending) == (500, 0)
-
-
 @pytest.mark.parametrize("drop", ["oldest", "newest"])
 def test_a_full_queue_drops_what_fails_first(drop: str) -> None:
-    """A damaged model fills the queue, but healthy models lose nothing."""
     driven = Driven(Service(bad=CORRUPT), 100, 50, drop)
     for n in range(500):
         driven.add(f"bad:{n}")
@@ -304,7 +258,6 @@ def test_a_full_queue_drops_what_fails_first(drop: str) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_full_queue_drops_the_oldest_of_all_models(seed: int) -> None:
-    """Whatever is sent, fails and comes back in between; what is on its way is not dropped."""
     chance, clock = random.Random(seed), [0.0]
     waiting: list[str] = []
     sent: list[str] = []
@@ -330,7 +283,6 @@ def test_a_full_queue_drops_the_oldest_of_all_models(seed: int) -> None:
 
 
 def test_a_full_queue_drops_first_from_the_model_of_which_most_failed() -> None:
-    """So a model that fails once in a while loses nothing to one that is damaged."""
     dropped: list[str] = []
     service = Service(few=CORRUPT, many=CORRUPT)
     driven = Driven(service, 12, 50, "oldest", lambda item, _: dropped.append(str(item.prediction_id)))
@@ -343,7 +295,6 @@ def test_a_full_queue_drops_first_from_the_model_of_which_most_failed() -> None:
 
 @pytest.mark.parametrize("failure", [{}, {f"m{n}": CORRUPT for n in range(4000)}], ids=["new", "failed"])
 def test_a_full_queue_costs_the_same_for_any_number_of_models(failure: dict[str, tuple[int, str]]) -> None:
-    """The steps of the interpreter to add feedback between two requests do not grow with the models that wait."""
     steps = []
     for models in (4, 4000):
         driven = Driven(Service(**failure), models)
@@ -357,7 +308,6 @@ def test_a_full_queue_costs_the_same_for_any_number_of_models(failure: dict[str,
 
 
 def _steps(work: Callable[[], None]) -> int:
-    """Return how many instructions of the interpreter some work takes."""
     n, before = 0, sys.gettrace()
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -375,7 +325,6 @@ def _steps(work: Callable[[], None]) -> int:
 
 
 def test_what_failed_has_its_turn() -> None:
-    """Under a load that never ends, it is sent again as soon as it is due."""
     driven = Driven(Service(bad=CORRUPT))
     driven.add(*ids("bad", 10), *ids("good", 1000))
     for n in range(1000, 1075):
@@ -390,7 +339,6 @@ def test_what_failed_has_its_turn() -> None:
 
 
 def test_waiting_for_the_queue_begins_with_what_works() -> None:
-    """While someone waits, what failed before is sent only if nothing else is due, and its waits are short."""
     driven = Driven(Service(bad=AWAY))
     driven.add(*ids("bad", 10))
     driven.run(60.0)
@@ -414,7 +362,6 @@ def test_waiting_for_the_queue_begins_with_what_works() -> None:
     [(CORRUPT, True), ((409, "not-activated"), True), (AWAY, False), ((503, "newer-version"), False)],
 )
 def test_nobody_waits_for_damage(failure: tuple[int, str], finished: bool) -> None:
-    """The wait ends when all that is left was tried again, and fails for a reason that does not pass in seconds."""
     driven = Driven(Service(bad=failure))
     driven.add(*ids("bad", 5000))
     driven.run(1.0)
@@ -434,26 +381,16 @@ def test_nobody_waits_for_damage(failure: tuple[int, str], finished: bool) -> No
 
 
 def damaged(request: httpx2.Request) -> httpx2.Response:
-    """Answer a batch: the model `bad` is damaged."""
     found = [each.partition('"')[0] for each in request.content.decode().split('"prediction_id": "')[1:]]
     corrupt = {"type": "urn:wager:problem:store-corrupt", "title": "t", "status": 500, "detail": "d"}
     return httpx2.Response(200, json={"results": [corrupt if each < "c" else recorded(each) for each in found]})
 
 
-def _check(report: Report, started: float) -> None:
+@EACH_QUEUE
+async def test_a_queue_closes_despite_damage(make: Any) -> None:
+    started, queue = time.monotonic(), make(damaged)
+    assert all(queue.put(each, correct=True) for each in [*ids("bad", 200), *ids("good", 50)])
+    assert not await done(queue.flush(60.0))
+    report = await done(queue.close(60.0))
     assert (report.recorded, report.dropped, report.pending) == (50, 200, 0)
     assert time.monotonic() - started < 10.0
-
-
-async def test_both_queues_close_despite_damage() -> None:
-    """The healthy feedback is recorded, and `close` returns long before its timeout."""
-    every, started = [*ids("bad", 200), *ids("good", 50)], time.monotonic()
-    queue = FeedbackQueue(client_of(damaged))
-    assert all(queue.put(each, correct=True) for each in every)
-    assert not queue.flush(60.0)
-    _check(queue.close(60.0), started)
-    started = time.monotonic()
-    asynchronous = AsyncFeedbackQueue(async_client_of(damaged))
-    assert all(asynchronous.put(each, correct=True) for each in every)
-    assert not await asynchronous.flush(60.0)
-    _check(await asynchronous.close(60.0), started)

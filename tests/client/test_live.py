@@ -1,6 +1,5 @@
 """The laws of the client against the real service, also while it fails."""
 
-import asyncio
 import functools
 import os
 import re
@@ -15,8 +14,7 @@ import httpx2
 import pytest
 
 import wager_client
-from service.store import keys
-from tests.servers import keys_like, raw
+from tests.architecture.modules import ROOT
 from tests.service import wager as server
 from wager_client import (
     AsyncFeedbackQueue,
@@ -38,7 +36,6 @@ README = Path(wager_client.__file__).parents[1] / "README.md"
 
 
 async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, name: str) -> None:
-    """The service accepts what the client sends, and the client reads what it answers."""
     wager = AsyncWager("http://localhost", timeout=60.0, http_client=client)
     assert (await wager.health()).status == "ready"
     made = await wager.create_model(name, labels=["a", "b", "c"], features={"kind": "named"})
@@ -81,7 +78,6 @@ async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, n
 
 
 async def test_the_asynchronous_client_works_with_a_client_of_httpx(running: server.Wager, name: str) -> None:
-    """A user's httpx client reaches the service."""
     async with (
         httpx.AsyncClient(verify=False) as http,
         AsyncWager(running.url, timeout=60.0, http_client=http) as client,
@@ -95,7 +91,6 @@ async def test_the_asynchronous_client_works_with_a_client_of_httpx(running: ser
 def test_the_examples_of_the_readme_run(
     running: server.Wager, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Each block of Python runs as it is written, except for the address."""
     monkeypatch.setenv("WAGER_BASE_URL", running.url)
     monkeypatch.chdir(tmp_path)
     Path("feedback.jsonl.rejected").write_text('{"feedback": {"prediction_id": "no-such-model:1", "correct": true}}\n')
@@ -110,13 +105,11 @@ def test_the_examples_of_the_readme_run(
 
 
 def front_page(url: str) -> CodeType:
-    """Return the example of the service's README, with another address."""
     (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     return compile(block.replace("http://127.0.0.1:8000", url), "README.md", "exec")
 
 
 def test_the_first_example_runs_again(running: server.Wager, capsys: pytest.CaptureFixture[str]) -> None:
-    """It runs as it is written, except for the address, and then once more with the model of the first run."""
     httpx2.delete(f"{running.url}/models/front-page")
     for _ in range(2):
         names: dict[str, Any] = {}
@@ -129,8 +122,6 @@ def test_the_first_example_runs_again(running: server.Wager, capsys: pytest.Capt
 
 @pytest.mark.parametrize("path", ["/models", "/predict", "/feedback"])
 def test_the_first_example_reports_a_refusal(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    """A call that the service cannot answer ends it with the status, not with a field that the answer lacks."""
-
     def answer(request: httpx2.Request) -> httpx2.Response:
         made = {"prediction_id": "front-page:1", "label": "sports", "propensity": 0.5}
         return httpx2.Response(503, request=request) if request.url.path == path else httpx2.Response(200, json=made)
@@ -143,7 +134,6 @@ def test_the_first_example_reports_a_refusal(monkeypatch: pytest.MonkeyPatch, pa
 
 @pytest.mark.slow
 def test_nothing_is_lost_or_doubled_when_processes_are_killed(tmp_path: Path, name: str) -> None:
-    """A worker and the store are killed during a stream: each prediction's feedback is exactly one round."""
     n, rewards = 400, {}
     with (
         server.serve(tmp_path, workers=2) as service,
@@ -170,41 +160,12 @@ def test_nothing_is_lost_or_doubled_when_processes_are_killed(tmp_path: Path, na
     assert Counter(rounds.values()) == Counter(rewards.values())
 
 
-@pytest.mark.slow
-def test_a_stopped_service_is_survived(tmp_path: Path, name: str) -> None:
-    """While the service is stopped, defaults answer and feedback waits; after its restart, everything arrives once."""
-    original, kept = Wager("http://127.0.0.1:1", timeout=PATIENCE), []
-    with server.serve(tmp_path) as service:
-        client = original.with_options(base_url=service.url)
-        client.create_model(name, labels=["a", "b"])
-        kept += [client.predict(name) for _ in range(20)]
-    queue = FeedbackQueue(client, spool=tmp_path / "feedback.jsonl")
-    away = client.with_options(timeout=0.2, max_retries=0)
-    for i, prediction in enumerate(kept):
-        queue.put(prediction, correct=i % 2 == 0)
-        queue.put(away.predict(name, default="a"), correct=True)
-    first = queue.close(timeout=0.0)
-    assert (first.pending, first.ignored, first.lost) == (20, 20, 0)
-    with server.serve(tmp_path) as service:
-        again = client.with_options(base_url=service.url)
-        with FeedbackQueue(again, spool=tmp_path / "feedback.jsonl") as queue:
-            assert queue.flush(PATIENCE)
-        found = queue.report()
-        assert (found.recorded + found.duplicates, found.lost) == (20, 0)
-        assert [each.prediction_id for each in again.rounds(name)] == [each.prediction_id for each in kept]
-        assert again.get_model(name).predictions == 20
-    original.close()
-
-
 class Switch(httpx2.AsyncBaseTransport):
-    """A transport to a service that a test can take away."""
-
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
         self.away = False
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Pass the request on, or fail."""
         if self.away:
             raise httpx2.ConnectError("refused")
         return await self._client._transport.handle_async_request(request)
@@ -213,7 +174,6 @@ class Switch(httpx2.AsyncBaseTransport):
 async def test_an_outage_loses_nothing_and_doubles_nothing(
     client: httpx2.AsyncClient, tmp_path: Path, name: str
 ) -> None:
-    """While the service is away, defaults answer and feedback waits, also over a restart of the caller."""
     service, file = Switch(client), tmp_path / "feedback.jsonl"
     wager = AsyncWager("http://localhost", backoff=0.0, http_client=httpx2.AsyncClient(transport=service))
     await wager.create_model(name, labels=["a", "b"])
@@ -233,35 +193,3 @@ async def test_an_outage_loses_nothing_and_doubles_nothing(
     assert (report.recorded, report.duplicates, report.lost) == (20, 1, 0)
     assert [each.prediction_id async for each in wager.rounds(name)] == [each.prediction_id for each in kept]
     assert (await wager.get_model(name)).predictions == 20
-
-
-async def recorded(queue: AsyncFeedbackQueue, n: int) -> None:
-    """Wait until the service has recorded n items of a queue."""
-    async with asyncio.timeout(60.0):
-        while queue.report().recorded < n:  # noqa: ASYNC110 - the queue tells nobody
-            await asyncio.sleep(0.01)
-
-
-async def test_damage_delays_only_what_is_damaged(client: httpx2.AsyncClient, store_url: str, name: str) -> None:
-    """A damaged model and a damaged prediction are first: all else arrives; after its repair, the model's as well."""
-    wager = AsyncWager("http://localhost", timeout=60.0, max_retries=0, http_client=client)
-    bad, made = f"{name}-bad", dict[str, list[str]]()
-    for model, n in ((bad, 300), (name, 150)):
-        await wager.create_model(model, labels=["a", "b"])
-        made[model] = [str((await wager.predict(model, prediction_id=f"p{i}")).prediction_id) for i in range(n)]
-    (broken,) = [key for key in keys_like(store_url, f"{{{name}}}") if key.endswith(":p0")]
-    with raw(store_url) as direct:
-        direct.hset(keys.model(bad), "rounds", "damaged")
-        direct.set(broken, b"damaged", keepttl=True)
-        queue = AsyncFeedbackQueue(wager, batch=50)
-        assert all(queue.put(each, correct=True) for each in (*made[bad], *made[name]))
-        await recorded(queue, 149)
-        assert not await queue.flush(60.0)
-        assert (queue.report().recorded, queue.report().pending) == (149, 301)
-        direct.hset(keys.model(bad), "rounds", 0)
-        await recorded(queue, 449)
-        report = await queue.close(60.0)
-    assert (report.recorded, report.dropped) == (449, 1)
-    for model, expected in made.items():
-        rounds = [each.prediction_id async for each in wager.rounds(model)]
-        assert sorted(rounds) == sorted(set(expected) - {f"{name}:p0"})

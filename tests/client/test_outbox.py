@@ -3,13 +3,14 @@
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 
-from tests.client.doubles import Memory, Scripted, async_client_of, client_of, outbox, problem
+from tests.client.doubles import EACH_QUEUE, Memory, Scripted, async_client_of, client_of, done, outbox, problem
 from tests.servers import wait_until
-from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, Prediction, Report
+from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, Report
 from wager_client.errors import ProblemError, problem_of
 from wager_client.results import Feedback
 from wager_client.retries import LONGEST_ATTEMPT
@@ -19,17 +20,14 @@ FAILURES: list[str | int] = ["lost", "lost answer", 503, "lost answer", "", 500,
 
 
 def item(n: int) -> FeedbackItem:
-    """Return feedback for the prediction of a number."""
     return FeedbackItem(f"m:{n}", correct=True)
 
 
 def refusal(slug: str, status: int = 409) -> ProblemError:
-    """Return the problem of an item."""
     return problem_of(status, {"type": f"urn:wager:problem:{slug}"})
 
 
 def ids(items: list[FeedbackItem]) -> list[str | None]:
-    """Return the ids of items."""
     return [each.prediction_id for each in items]
 
 
@@ -37,7 +35,6 @@ def ids(items: list[FeedbackItem]) -> list[str | None]:
     ("drop", "kept", "lost"), [("oldest", ["m:2", "m:3"], "m:1"), ("newest", ["m:1", "m:2"], "m:3")]
 )
 def test_a_full_queue_drops_by_its_rule(drop: str, kept: list[str], lost: str) -> None:
-    """The oldest or the newest goes, is counted, and is reported to the callback."""
     dropped: list[tuple[str | None, str]] = []
     box = outbox(2, 10, drop, lambda each, why: dropped.append((each.prediction_id, why)))
     added = [box.add(item(n)) for n in (1, 2, 3)]
@@ -48,18 +45,7 @@ def test_a_full_queue_drops_by_its_rule(drop: str, kept: list[str], lost: str) -
     assert (box.report().dropped, box.report().pending) == (1, 2)
 
 
-def test_what_is_on_its_way_is_not_dropped() -> None:
-    """While everything in the queue is in a request, the newest goes, whatever the rule."""
-    box = outbox(1, 1)
-    box.add(item(1))
-    box.take()
-    assert not box.add(item(2))
-    box.settle([Feedback("m:1", "recorded")])
-    assert (box.report().recorded, box.report().dropped) == (1, 1)
-
-
 def test_each_result_has_its_count() -> None:
-    """Recorded, duplicate, conflict, too late, refused; failures of the service stay, in order."""
     clock = [0.0]
     box = outbox(10, 10, clock=clock)
     for n in range(8):
@@ -88,7 +74,6 @@ def test_each_result_has_its_count() -> None:
 
 
 def test_a_refused_batch_is_split_until_the_item_is_found() -> None:
-    """If the service refuses a whole request, halves are sent, and only an item alone is refused."""
     box = outbox(10, 8)
     for n in range(8):
         box.add(item(n))
@@ -104,42 +89,27 @@ def test_a_refused_batch_is_split_until_the_item_is_found() -> None:
 
 
 def test_values_that_json_lacks_are_refused_before_they_are_in_the_queue() -> None:
-    """NaN raises in `put`, not in the thread."""
     with FeedbackQueue(client_of(Memory())) as queue:
         with pytest.raises(ValueError, match="JSON"):
             queue.put("m:1", reward=float("nan"))
         assert queue.report().pending == 0
 
 
-def test_everything_arrives_once_through_failures() -> None:
-    """Lost requests, lost answers and errors of the service lose nothing, and the duplicates are counted."""
+@EACH_QUEUE
+async def test_everything_arrives_once_through_failures(make: Any) -> None:
     service = Memory(FAILURES)
-    with FeedbackQueue(client_of(service), batch=7) as queue:
-        for n in range(100):
-            assert queue.put(f"m:{n}", correct=n % 2 == 0)
-        assert queue.flush(30.0)
-        found = queue.report()
-    assert len(service.rounds) == 100
-    assert found.recorded + found.duplicates == 100
+    queue = make(service, batch=7)
+    for n in range(100):
+        assert queue.put(f"m:{n}", correct=n % 2 == 0)
+    assert await done(queue.flush(30.0))
+    found = await done(queue.close())
+    assert len(service.rounds) == found.recorded + found.duplicates == 100
     assert found.duplicates >= 1
     assert (found.lost, found.pending, found.last_error) == (0, 0, None)
 
 
-async def test_everything_arrives_once_with_asyncio() -> None:
-    """As above, for the asynchronous queue."""
-    service = Memory(FAILURES)
-    async with AsyncFeedbackQueue(async_client_of(service), batch=7) as queue:
-        for n in range(100):
-            assert queue.put(f"m:{n}", correct=n % 2 == 0)
-        assert await queue.flush(30.0)
-        found = queue.report()
-    assert len(service.rounds) == 100
-    assert found.recorded + found.duplicates == 100
-    assert (found.lost, found.pending, found.last_error) == (0, 0, None)
-
-
-async def test_a_request_that_hangs_does_not_stop_the_queue() -> None:
-    """A request of either queue has at most `LONGEST_ATTEMPT`, however long the client's deadline is."""
+@EACH_QUEUE
+async def test_a_request_that_hangs_does_not_stop_the_queue(make: Any) -> None:
     given: list[float] = []
     memory = Memory()
 
@@ -147,54 +117,32 @@ async def test_a_request_that_hangs_does_not_stop_the_queue() -> None:
         given.append(request.extensions["timeout"]["read"])
         return memory(request)
 
-    with FeedbackQueue(client_of(serve, timeout=60.0)) as queue:
-        queue.put("m:1", correct=True)
-        assert queue.flush(30.0)
-    async with AsyncFeedbackQueue(async_client_of(serve, timeout=60.0)) as asynchronous:
-        asynchronous.put("m:2", correct=True)
-        assert await asynchronous.flush(30.0)
-    assert len(given) == 2
-    assert all(seconds <= LONGEST_ATTEMPT for seconds in given)
+    queue = make(serve, timeout=60.0)
+    queue.put("m:1", correct=True)
+    assert await done(queue.flush(30.0))
+    await done(queue.close())
+    assert len(given) == 1
+    assert given[0] <= LONGEST_ATTEMPT
 
 
-def test_feedback_for_default_answers_is_never_sent() -> None:
-    """It is counted as ignored."""
-    service = Memory()
-    with FeedbackQueue(client_of(service)) as queue:
-        assert not queue.put(Prediction(None, "m", "a", is_default=True), correct=True)
-    assert service.requests == 0
-    assert queue.report().ignored == 1
-
-
-def test_closing_while_the_service_is_away_reports_what_is_dropped() -> None:
-    """`close` returns within its timeout; what is left is dropped, counted, and given to the callback."""
+@EACH_QUEUE
+async def test_closing_while_the_service_is_away_reports_what_is_dropped(make: Any) -> None:
     lost: list[str] = []
-    queue = FeedbackQueue(client_of(Scripted(httpx2.ConnectError("refused"))), on_drop=lambda _, why: lost.append(why))
+    queue = make(Scripted(httpx2.ConnectError("refused")), on_drop=lambda _, why: lost.append(why))
     for n in range(5):
         queue.put(f"m:{n}", correct=True)
+    await asyncio.sleep(0.01)
     started = time.monotonic()
-    found = queue.close(timeout=0.1)
+    found = await done(queue.close(timeout=0.1))
     assert time.monotonic() - started < 5.0
     assert (found.dropped, found.pending, lost) == (5, 0, ["closed"] * 5)
-    assert found.last_error is not None
     assert "refused" in found.last_error
-    assert queue.close() == found
+    assert await done(queue.close()) == found
     with pytest.raises(RuntimeError, match="closed"):
         queue.put("m:9", correct=True)
 
 
-async def test_the_asynchronous_queue_closes_while_the_service_is_away() -> None:
-    """As above, for the asynchronous queue."""
-    queue = AsyncFeedbackQueue(async_client_of(Scripted(httpx2.ConnectError("refused"))))
-    queue.put("m:1", correct=True)
-    await asyncio.sleep(0)
-    found = await queue.close(timeout=0.1)
-    assert (found.dropped, found.pending) == (1, 0)
-    assert await queue.close() == found
-
-
 def test_an_asynchronous_queue_belongs_to_its_event_loop(tmp_path: Path) -> None:
-    """In another loop, and without one, as in a thread, each method says so; in its own, the queue goes on."""
     memory, refused = Memory(), "the feedback queue belongs to the event loop that made it"
 
     async def made() -> AsyncFeedbackQueue:
@@ -222,7 +170,6 @@ def test_an_asynchronous_queue_belongs_to_its_event_loop(tmp_path: Path) -> None
 
 
 def test_an_asynchronous_queue_without_an_event_loop_leaves_no_file(tmp_path: Path) -> None:
-    """The file is not locked for the next queue."""
     client, path = async_client_of(Memory()), tmp_path / "feedback.jsonl"
     with pytest.raises(RuntimeError, match="no running event loop"):
         AsyncFeedbackQueue(client, spool=path)
@@ -230,7 +177,6 @@ def test_an_asynchronous_queue_without_an_event_loop_leaves_no_file(tmp_path: Pa
 
 
 def test_a_wrong_key_waits_for_a_right_one() -> None:
-    """A refusal of the caller, not of the items, loses nothing: the key may be replaced."""
     memory = Memory()
     keys = ["wrong"]
     wrong = Scripted(problem(401, "invalid-api-key"))
@@ -244,8 +190,6 @@ def test_a_wrong_key_waits_for_a_right_one() -> None:
 
 
 def test_a_failing_callback_does_not_end_the_queue(caplog: pytest.LogCaptureFixture) -> None:
-    """Its error is logged."""
-
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
@@ -260,7 +204,6 @@ def test_a_failing_callback_does_not_end_the_queue(caplog: pytest.LogCaptureFixt
 
 
 def test_a_file_remembers_the_queue(tmp_path: Path) -> None:
-    """A queue on the file of a closed one continues it, and an empty queue leaves no file."""
     path, memory = tmp_path / "feedback.jsonl", Memory()
     first = FeedbackQueue(client_of(Scripted(httpx2.ConnectError("refused"))), spool=path)
     for n in range(5):
@@ -274,7 +217,6 @@ def test_a_file_remembers_the_queue(tmp_path: Path) -> None:
 
 
 def test_a_killed_process_loses_nothing_in_the_file(tmp_path: Path) -> None:
-    """Lines that are complete count, a torn last one does not, and done entries stay done."""
     path = tmp_path / "feedback.jsonl"
     spool = Spool(path, now=time.time)
     box = outbox(10, 2, record=spool)
@@ -291,18 +233,7 @@ def test_a_killed_process_loses_nothing_in_the_file(tmp_path: Path) -> None:
     again.close()
 
 
-def test_one_queue_at_a_time_uses_a_file(tmp_path: Path) -> None:
-    """A second queue on the file is refused, as both would send everything."""
-    path = tmp_path / "feedback.jsonl"
-    spool = Spool(path, now=time.time)
-    with pytest.raises(OSError, match="another queue"):
-        Spool(path, now=time.time)
-    spool.close()
-    Spool(path, now=time.time).close()
-
-
 def test_the_file_stays_small(tmp_path: Path) -> None:
-    """The file is written anew when most of its lines are done."""
     path = tmp_path / "feedback.jsonl"
     spool = Spool(path, now=time.time)
     box = outbox(10, 10, record=spool)

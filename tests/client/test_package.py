@@ -21,7 +21,6 @@ CLIENT = ROOT / "client"
 
 
 def test_every_problem_type_has_a_class() -> None:
-    """The classes are those of the service's table; `python -m tests.client.problem_classes` writes them."""
     assert PATH.read_text() == text()
     for kind in every_kind():
         error = problem_of(kind.status, {"type": f"urn:wager:problem:{kind.slug}"})
@@ -30,7 +29,6 @@ def test_every_problem_type_has_a_class() -> None:
 
 
 def test_the_client_imports_httpx2_only() -> None:
-    """No module imports the service, the learners, or a library that the distribution does not declare."""
     declared = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert [each.partition(">")[0] for each in declared] == ["httpx2"]
     sources = "".join(path.read_text() for path in (CLIENT / "wager_client").rglob("*.py"))
@@ -38,8 +36,12 @@ def test_the_client_imports_httpx2_only() -> None:
     assert names - set(sys.stdlib_module_names) == {"wager_client", "httpx2"}
 
 
+def test_the_code_follows_the_house_rules() -> None:
+    assert sizes.long_functions(TREE) == []
+    assert [each for each in sizes.undocumented(TREE) if "id_of" not in each] == []  # its overloads have none
+
+
 def test_every_public_name_is_exported() -> None:
-    """`__all__` has each name that the package imports."""
     tree = ast.parse((CLIENT / "wager_client" / "__init__.py").read_text())
     imported = {a.asname or a.name for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names}
     (listed,) = [n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
@@ -47,7 +49,6 @@ def test_every_public_name_is_exported() -> None:
 
 
 def test_the_wheel_works_without_the_service(tmp_path: Path) -> None:
-    """The wheel has the package, its types and its licence, and can be imported where the service is not."""
     wheel = pytest.importorskip("hatchling.builders.wheel")
     built = Path(next(wheel.WheelBuilder(str(CLIENT)).build(directory=str(tmp_path), versions=["standard"])))
     with zipfile.ZipFile(built) as archive:

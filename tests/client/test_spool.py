@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.client.doubles import Memory, Scripted, async_client_of, client_of, outbox, problem
+from tests.client.doubles import EACH_QUEUE, Memory, Scripted, async_client_of, client_of, done, outbox, problem
 from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, SpoolInUseError, WagerError
 from wager_client import spool as spools
 from wager_client.errors import ProblemError, problem_of
@@ -39,25 +39,24 @@ DAMAGED = [
 
 
 def lines_of(numbers: range) -> list[bytes]:
-    """Return the lines of entries."""
     return [json.dumps({"number": n, "prediction_id": f"m:{n}", "correct": True}).encode() for n in numbers]
 
 
 def write(path: Path, lines: list[bytes]) -> Path:
-    """Write a file of lines."""
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     return path
 
 
-def test_damaged_lines_are_set_aside_and_the_others_are_sent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """They are counted, logged, and kept as they are beside the file, after those of earlier damage."""
+@EACH_QUEUE
+async def test_damaged_lines_are_set_aside_and_the_others_are_sent(
+    make: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "feedback.jsonl"
     for times in (1, 2):
         memory = Memory()
-        write(path, [*lines_of(range(1, 3)), *DAMAGED, *lines_of(range(3, 5))])
-        with FeedbackQueue(client_of(memory), spool=path) as queue:
-            assert queue.flush(30.0)
-            found = queue.report()
+        queue = make(memory, spool=write(path, [*lines_of(range(1, 3)), *DAMAGED, *lines_of(range(3, 5))]))
+        assert await done(queue.flush(30.0))
+        found = await done(queue.close())
         assert (found.recorded, found.damaged, found.lost) == (4, len(DAMAGED), 0)
         assert list(memory.rounds) == ["m:1", "m:2", "m:3", "m:4"]
         assert (tmp_path / "feedback.jsonl.damaged").read_bytes() == b"".join(line + b"\n" for line in DAMAGED) * times
@@ -65,17 +64,7 @@ def test_damaged_lines_are_set_aside_and_the_others_are_sent(tmp_path: Path, cap
         assert not path.exists()
 
 
-async def test_the_asynchronous_queue_sets_damaged_lines_aside(tmp_path: Path) -> None:
-    """As above."""
-    path, memory = write(tmp_path / "feedback.jsonl", [*DAMAGED, *lines_of(range(2))]), Memory()
-    async with AsyncFeedbackQueue(async_client_of(memory), spool=path) as queue:
-        assert await queue.flush(30.0)
-        assert queue.report().damaged == len(DAMAGED)
-    assert len(memory.rounds) == 2
-
-
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    """If no line is of a queue, nothing is sent, and the file stays as it is; it can be used by another queue."""
     path = write(tmp_path / "notes.txt", [b"milk", b"eggs"])
     for _ in range(2):
         with pytest.raises(ValueError, match=r"notes.txt, line 1: no entry of a feedback queue: b'milk'"):
@@ -85,7 +74,6 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_second_queue_on_a_file_is_refused_by_name(tmp_path: Path) -> None:
-    """The error is one of the client; wrong arguments do not leave the file locked."""
     path = tmp_path / "feedback.jsonl"
     with pytest.raises(ValueError, match="size: got 0"):
         FeedbackQueue(client_of(Memory()), spool=path, size=0)
@@ -97,7 +85,6 @@ async def test_a_second_queue_on_a_file_is_refused_by_name(tmp_path: Path) -> No
 
 
 def in_child(path: Path, queue: FeedbackQueue, asynchronous: AsyncFeedbackQueue) -> list[str]:
-    """Use queues in a fork; return what happens there."""
     child = os.fork()
     if child == 0:
         found = []
@@ -115,7 +102,6 @@ def in_child(path: Path, queue: FeedbackQueue, asynchronous: AsyncFeedbackQueue)
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 async def test_a_fork_cannot_lose_feedback(tmp_path: Path) -> None:
-    """There, `put` and `flush` raise, and `close` touches neither the file nor the lock of the queue."""
     path = tmp_path / "feedback.jsonl"
     away = Scripted(httpx2.ConnectError("refused"))
     queue = FeedbackQueue(client_of(away), spool=path)
@@ -155,9 +141,8 @@ if sys.argv[3] == "freed":
 """
 
 
-@pytest.mark.parametrize("space", range(1, 54, 8))
+@pytest.mark.parametrize("space", range(1, 54, 24))
 def test_a_full_disk_costs_no_entry_that_fits(tmp_path: Path, space: int) -> None:
-    """Whatever part of a line the disk still takes, the lines before it stay, and so do those after it."""
     path = write(tmp_path / "feedback.jsonl", [])
     limit = sum(len(line) + 1 for line in lines_of(range(1, 4))) + space
     for then, expected in (("full", [1, 2, 3]), ("freed", [2, 3, 4, 5, 6, 7])):
@@ -172,12 +157,9 @@ def test_a_full_disk_costs_no_entry_that_fits(tmp_path: Path, space: int) -> Non
 
 
 class Torn(io.FileIO):
-    """A file whose writes stop at a size."""
-
     most = 0
 
     def write(self, data: Any) -> int:
-        """Write what has room."""
         room = self.most - os.fstat(self.fileno()).st_size
         if room <= 0:
             raise OSError(28, "No space left on device")
@@ -185,7 +167,6 @@ class Torn(io.FileIO):
 
 
 def test_no_line_is_glued_to_a_part_of_another(tmp_path: Path) -> None:
-    """After a write that fails, the next that succeeds begins a line, also in another process."""
     path = tmp_path / "lines"
     lines = Lines(path, fsync=True)
     lines.append(b"one\n")
@@ -210,47 +191,38 @@ def test_no_line_is_glued_to_a_part_of_another(tmp_path: Path) -> None:
 
 
 def refusing(request: httpx2.Request) -> httpx2.Response:
-    """Answer a batch of three: recorded, unknown, and a damaged model."""
     found = problem(404, "prediction-not-found").json(), problem(500, "store-corrupt").json()
     sent = [each["prediction_id"] for each in json.loads(request.content)["feedback"]]
     results = {"m:1": {"prediction_id": "m:1", "status": "recorded"}, "m:2": found[0], "bad:3": found[1]}
     return httpx2.Response(200, json={"results": [results[each] for each in sent]})
 
 
-async def test_refused_feedback_is_kept_and_not_read_again(tmp_path: Path) -> None:
-    """By both queues: what failed stays in the file; what was refused is beside it, and can be sent as it is there."""
+@EACH_QUEUE
+async def test_refused_feedback_is_kept_and_not_read_again(make: Any, tmp_path: Path) -> None:
     path, aside = tmp_path / "feedback.jsonl", tmp_path / "feedback.jsonl.rejected"
-    for kind in (FeedbackQueue, AsyncFeedbackQueue):
-        queue: FeedbackQueue | AsyncFeedbackQueue
-        if kind is FeedbackQueue:
-            queue = FeedbackQueue(client_of(refusing), spool=path)
-        else:
-            queue = AsyncFeedbackQueue(async_client_of(refusing), spool=path)
-        for each in ("m:1", "m:2", "bad:3"):
-            assert queue.put(each, reward=0.5)
-        found = queue.close(60.0) if isinstance(queue, FeedbackQueue) else await queue.close(60.0)
-        assert (found.recorded, found.expired, found.pending) == (1, 1, 1)
-        (line,) = map(json.loads, aside.read_text().splitlines())
-        assert line["time"].endswith("+00:00")
-        assert line["problem"] == {"status": 404, "slug": "prediction-not-found", "detail": "d", "field": "f"}
-        assert line["feedback"] == {"prediction_id": "m:2", "reward": 0.5}
-        memory = Memory()
-        with FeedbackQueue(client_of(memory), spool=path) as again:
-            assert again.flush(60.0)
-        assert list(memory.rounds) == ["bad:3"]
-        client_of(memory).feedback_batch([json.loads(each)["feedback"] for each in aside.read_text().splitlines()])
-        assert memory.rounds["m:2"] == line["feedback"]
-        aside.unlink()
+    queue = make(refusing, spool=path)
+    for each in ("m:1", "m:2", "bad:3"):
+        assert queue.put(each, reward=0.5)
+    found = await done(queue.close(60.0))
+    assert (found.recorded, found.expired, found.pending) == (1, 1, 1)
+    (line,) = map(json.loads, aside.read_text().splitlines())
+    assert line["time"].endswith("+00:00")
+    assert line["problem"] == {"status": 404, "slug": "prediction-not-found", "detail": "d", "field": "f"}
+    assert line["feedback"] == {"prediction_id": "m:2", "reward": 0.5}
+    memory = Memory()
+    with FeedbackQueue(client_of(memory), spool=path) as again:
+        assert again.flush(60.0)
+    assert list(memory.rounds) == ["bad:3"]
+    client_of(memory).feedback_batch([json.loads(each)["feedback"] for each in aside.read_text().splitlines()])
+    assert memory.rounds["m:2"] == line["feedback"]
 
 
 def reject(spool: Spool, number: int) -> None:
-    """Keep one refused entry."""
     refused: ProblemError = problem_of(409, {"type": "urn:wager:problem:feedback-conflict", "detail": "d" * 50})
     spool.reject([(Entry(number, FeedbackItem(f"m:{number}", correct=True)), refused)])
 
 
 def test_the_file_of_refused_feedback_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest are kept, without a gap, in two files."""
     monkeypatch.setattr(spools, "MOST_REJECTED", 2000)
     path = tmp_path / "feedback.jsonl"
     for first in (0, 100):
@@ -266,7 +238,6 @@ def test_the_file_of_refused_feedback_is_bounded(tmp_path: Path, monkeypatch: py
 
 
 def test_what_is_refused_is_kept_before_it_is_forgotten(tmp_path: Path) -> None:
-    """If the process dies between the two, the feedback is in both files, and is refused again."""
     spool = Spool(tmp_path / "feedback.jsonl", now=float)
     spool.add(Entry(1, FeedbackItem("m:1", correct=True)))
     order: list[str] = []
@@ -279,8 +250,6 @@ def test_what_is_refused_is_kept_before_it_is_forgotten(tmp_path: Path) -> None:
 
 
 class Recording:
-    """A record that notes the order of its calls."""
-
     def __init__(self, spool: Spool, order: list[str]) -> None:
         self._spool, self._order = spool, order
 
@@ -290,7 +259,6 @@ class Recording:
 
 
 def test_a_full_disk_for_refused_feedback_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged, and the queue goes on."""
     (tmp_path / "feedback.jsonl.rejected").mkdir()  # as if it could not be written
     with FeedbackQueue(client_of(Memory()), spool=tmp_path / "feedback.jsonl") as queue:
         queue.put("m:1", correct=True)

@@ -28,7 +28,6 @@ CONSTRUCTORS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize("kind", [Wager, AsyncWager])
 @pytest.mark.parametrize(("options", "message"), CONSTRUCTORS, ids=range(len(CONSTRUCTORS)))
 def test_wrong_options_are_refused_by_name(kind: type, options: dict[str, Any], message: str) -> None:
-    """By both clients, and by `with_options`, which takes None for the option that it has."""
     with pytest.raises((TypeError, ValueError), match=message):
         kind(**options)
     if "http_client" not in options and None not in options.values():
@@ -37,7 +36,6 @@ def test_wrong_options_are_refused_by_name(kind: type, options: dict[str, Any], 
 
 
 def test_a_client_of_the_other_kind_is_refused() -> None:
-    """Before it is used; the message says which client takes it."""
     with pytest.raises(TypeError, match=r"http_client: .*AsyncWager takes an AsyncClient"):
         Wager(http_client=httpx2.AsyncClient())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"http_client: .*Wager takes a Client"):
@@ -72,7 +70,6 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
 
 
 async def _outcome(value: Any) -> Any:
-    """Return what a call of either client gives."""
     if inspect.isasyncgen(value):
         return [each async for each in value]
     if inspect.isgenerator(value):
@@ -84,7 +81,6 @@ async def _outcome(value: Any) -> Any:
 async def test_wrong_arguments_are_refused_by_name(
     name: str, arguments: tuple[Any, ...], options: dict[str, Any], message: str
 ) -> None:
-    """By both clients; no request is sent."""
     service = Scripted(httpx2.Response(200, json=PREDICTION))
     for client in (client_of(service), async_client_of(service)):
         with pytest.raises((TypeError, ValueError), match=message):
@@ -93,7 +89,6 @@ async def test_wrong_arguments_are_refused_by_name(
 
 
 async def test_queues_refuse_wrong_arguments_by_name() -> None:
-    """Both queues, in the constructor and in `put`; the queue goes on."""
     one, other = client_of(Memory()), async_client_of(Memory())
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"client": None}, "client: got None"),

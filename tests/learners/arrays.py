@@ -29,7 +29,6 @@ def matrix(contexts: Contexts) -> FloatArray:
 
 
 def as_sparse(contexts: Contexts) -> Contexts:
-    """Return dense contexts in explicit sparse form, without their zeros."""
     rows = matrix(contexts)
     kept = rows != 0.0
     starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
@@ -37,12 +36,10 @@ def as_sparse(contexts: Contexts) -> Contexts:
 
 
 def copied(state: Any) -> Any:
-    """Return a copy of a state that shares no memory with it."""
     return type(state)(*(field.copy() for field in state))
 
 
 def in_order(state: Any) -> Any:
-    """Return the state with the entries of each stored context, if it stores any, sorted by feature."""
     if not hasattr(state, "indices"):
         return state
     rows = np.searchsorted(state.ends[: int(state.stored)], np.arange(len(state.indices)), side="right")
@@ -51,17 +48,14 @@ def in_order(state: Any) -> Any:
 
 
 def bits(arrays: Sequence[Any]) -> list[bytes]:
-    """Return the bytes of arrays for bitwise comparison; nested tuples are flattened."""
     return [b"".join(bits(a)) if isinstance(a, tuple) else np.asarray(a).tobytes() for a in arrays]
 
 
 def is_finite(state: Any) -> bool:
-    """Check whether every number of a state is finite."""
     return all(bool(np.isfinite(field).all()) for field in state)
 
 
 def assert_close(actual: Any, expected: Any, tolerance: float) -> None:
-    """Fail unless two arrays, or tuples of arrays, agree within `tolerance`, both relative and absolute."""
     if isinstance(actual, tuple):
         assert len(actual) == len(expected)
         for a, e in zip(actual, expected, strict=True):
@@ -81,7 +75,6 @@ def monomials(x: FloatArray, degree: int) -> FloatArray:
 
 
 def unpacked(packed: FloatArray) -> FloatArray:
-    """Return the symmetric matrix of a packed lower triangle."""
     n = int(np.sqrt(2 * len(packed)))
     square = np.zeros((n, n))
     square[np.tril_indices(n)] = packed
@@ -109,5 +102,4 @@ def soba_inverse(state: SobaState | SobaLowRankState, a: float) -> FloatArray:
 
 
 def pack(square: FloatArray) -> FloatArray:
-    """Return the packed lower triangle of a symmetric matrix."""
     return np.ascontiguousarray(square[np.tril_indices(len(square))])

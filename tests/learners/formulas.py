@@ -3,8 +3,7 @@
 As in the papers, W is (K, d): its rows are the weight vectors of the labels.
 """
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +15,7 @@ LN2 = np.log(2.0)
 LOSSES: tuple[LossName, ...] = ("logistic", "hinge", "smooth_hinge")
 
 
-# --- Gaptron
-
-
 def theorem(problem: Problem, **hyperparameters: Any) -> Gaptron:
-    """Return Gaptron as its theorems define it; by default with the logistic loss in the unit ball."""
     chosen: dict[str, Any] = {"loss": "logistic", "exploration": "theorem", "learning_rate": "theorem", "radius": 1.0}
     learner: Gaptron = Gaptron(problem=problem, **(chosen | hyperparameters))
     return learner
@@ -66,70 +61,4 @@ def gradient(loss: LossName, s: FloatArray, y: int, x: FloatArray) -> FloatArray
 
 
 def projected(W: FloatArray, radius: float) -> FloatArray:
-    """Return Π_D(W), the nearest point of the Frobenius ball of this radius."""
     return W * min(1.0, radius / max(float(np.linalg.norm(W)), 1e-300))
-
-
-# --- SOBA
-
-
-class Accepted(NamedTuple):
-    """SOBA's numbers for a correct round before the update, the decision, and A and θ after it."""
-
-    accepted: bool
-    leader_wrong: bool
-    c: float
-    u: FloatArray  # (K·d,), (e_ȳ - e_y) ⊗ x
-    delta: float
-    q: float
-    m: float
-    A: FloatArray  # (K·d, K·d) after the round
-    theta: FloatArray  # (K·d,) after the round
-
-
-def soba(xs: FloatArray, labels: IntArray, propensities: FloatArray, K: int, a: float) -> Iterator[Accepted]:
-    """Run Algorithm 1 of SOBA on correct rounds, with explicit A and θ and one linear solve per round."""
-    n = K * xs.shape[1]
-    A, theta, total = a * np.eye(n), np.zeros(n), 0.0
-    for x, y, p in zip(xs, labels, propensities, strict=True):
-        w, own = np.linalg.solve(A, theta), np.eye(K)[y]
-        s = w.reshape(K, -1) @ x
-        rival = np.eye(K)[np.argmax(np.where(own, -np.inf, s))]
-        u, c, delta = np.kron(rival - own, x), 1.0 / p, float((rival - own) @ s)
-        q = float(c * u @ np.linalg.solve(A, u))
-        m = (c * delta**2 + 2 * c * delta) / (1 + q)
-        accepted = total + m >= 0
-        if accepted:
-            total, A, theta = total + m, A + c * np.outer(u, u), theta - c * u
-        yield Accepted(accepted, bool(np.argmax(s) != y), c, u, delta, q, m, A, theta)
-
-
-class DiagonalState(NamedTuple):
-    """The state of SOBAdiag after a round."""
-
-    A: FloatArray  # (K, d)
-    theta: FloatArray  # (K, d)
-    margin_sum: float
-    quadratic_sum: float
-    updates: int
-
-
-def soba_diagonal(
-    xs: FloatArray, labels: IntArray, propensities: FloatArray, K: int, a: float
-) -> Iterator[DiagonalState]:
-    """Run SOBAdiag, section 5 of the paper, on correct rounds, with explicit θ."""
-    A, theta = np.full((K, xs.shape[1]), a), np.zeros((K, xs.shape[1]))
-    total, quadratic, updates = 0.0, 0.0, 0
-    for x, y, p in zip(xs, labels, propensities, strict=True):
-        s = (theta / A) @ x
-        rival = max((k for k in range(K) if k != y), key=lambda k: (s[k], -k))
-        delta, q = s[rival] - s[y], float(np.sum(x**2 * (1 / A[rival] + 1 / A[y]))) / p
-        m = (delta**2 + 2 * delta) / p / (1 + q)
-        if total + m >= 0:
-            A[rival] += x**2 / p
-            A[y] += x**2 / p
-            theta[rival] -= x / p
-            theta[y] += x / p
-            total, updates = total + m, updates + 1
-            quadratic += float(np.sum(x**2 * (1 / A[rival] + 1 / A[y]))) / p
-        yield DiagonalState(A.copy(), theta.copy(), total, quadratic, updates)

@@ -25,40 +25,33 @@ EACH_LEARNER = pytest.mark.parametrize("algorithm", sorted(ALL_LEARNERS))
 
 @cache
 def rows(heading: str) -> dict[str, list[str]]:
-    """Return the rows of the first table after a heading, by algorithm."""
     section = GUIDE[GUIDE.index(f"\n{heading}") :].split("\n## ")[1]
     cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in section.splitlines() if line.startswith("| `")]
     return {first.strip(" `"): [each.strip() for each in rest] for first, *rest in cells}
 
 
 def problem_for(algorithm: str) -> Problem:
-    """Return a problem that every learner accepts, so large that lower-order terms do not matter."""
     return Problem(n_labels=3 if algorithm == "adahedge" else 10, n_features=200)
 
 
 def build(algorithm: str, settings: dict[str, Any]) -> Any:
-    """Return a learner with these hyperparameters."""
     return ALL_LEARNERS[algorithm](problem=problem_for(algorithm), **settings)
 
 
 def settings_in(text: str) -> list[dict[str, Any]]:
-    """Return the hyperparameters that a text shows as JSON."""
     return [json.loads(found) for found in SETTINGS.findall(text)]
 
 
 def hyperparameters_of(algorithm: str) -> set[str]:
-    """Return the names of a learner's hyperparameters."""
     return {field.name for field in fields(ALL_LEARNERS[algorithm])} - {"problem"}
 
 
 @pytest.mark.parametrize("heading", TABLES)
 def test_every_table_has_every_learner(heading: str) -> None:
-    """Each table has one row for each registered algorithm, and no other."""
     assert sorted(rows(heading)) == sorted(ALL_LEARNERS)
 
 
 def test_every_name_exists() -> None:
-    """Each lower-case code span is an algorithm, a hyperparameter, a value, or a name of the API."""
     known = set().union(ALL_LEARNERS, ANSWERS, API_NAMES, VALUES, *map(hyperparameters_of, ALL_LEARNERS))
     spans = set(re.findall(r"`([a-z][a-z0-9._-]*)`", GUIDE))
     assert spans <= known
@@ -66,7 +59,6 @@ def test_every_name_exists() -> None:
 
 @EACH_LEARNER
 def test_the_tuning_names_hyperparameters_of_the_learner(algorithm: str) -> None:
-    """A code span in a learner's row is one of its hyperparameters, or a learner."""
     tuning = rows(TABLES[2])[algorithm][1]
     spans = set(re.findall(r"`([a-z][a-z_-]*)`", tuning))
     assert spans <= hyperparameters_of(algorithm) | set(ALL_LEARNERS)
@@ -75,14 +67,12 @@ def test_the_tuning_names_hyperparameters_of_the_learner(algorithm: str) -> None
 @pytest.mark.parametrize("heading", TABLES)
 @EACH_LEARNER
 def test_the_settings_are_accepted(algorithm: str, heading: str) -> None:
-    """Settings that the guide shows can be copied into a model."""
     for settings in settings_in(" ".join(rows(heading)[algorithm])):
         build(algorithm, settings)
 
 
 @EACH_LEARNER
 def test_the_answer_and_the_feedback_are_those_of_the_learner(algorithm: str) -> None:
-    """The kind of answer is exact, and only learners under full information need the true label."""
     learner, row = build(algorithm, {}), rows(TABLES[0])[algorithm]
     assert row[1] == learner.answer
     assert row[2].startswith("true label" if learner.needs_true_label else "bit")
@@ -90,7 +80,6 @@ def test_the_answer_and_the_feedback_are_those_of_the_learner(algorithm: str) ->
 
 @EACH_LEARNER
 def test_a_guarantee_is_claimed_only_where_one_is_proved(algorithm: str) -> None:
-    """The defaults have "None" exactly where no theorem covers them; the settings shown have a theorem."""
     proved, covered = rows(TABLES[1])[algorithm]
     guarantee = build(algorithm, {}).guarantee
     assert proved.startswith("None") == guarantee.startswith("No theorem")
@@ -102,7 +91,6 @@ def test_a_guarantee_is_claimed_only_where_one_is_proved(algorithm: str) -> None
 
 @EACH_LEARNER
 def test_the_memory_is_that_of_the_state(algorithm: str) -> None:
-    """The formula gives the numbers of the default state, up to lower-order terms."""
     learner = build(algorithm, {})
     formula = rows(TABLES[0])[algorithm][5].split(";")[0].replace("·", "*").replace("²", "**2")
     symbols = {"K": learner.problem.n_labels, "d": learner.problem.n_features}
@@ -114,14 +102,12 @@ def test_the_memory_is_that_of_the_state(algorithm: str) -> None:
 
 @EACH_LEARNER
 def test_the_abilities_are_those_of_the_learner(algorithm: str) -> None:
-    """Sets and rankings refuse eligible labels; rewards and added labels are as the class says."""
     cls, (among, rewards, added) = ALL_LEARNERS[algorithm], rows(TABLES[3])[algorithm]
     assert (among == "refused") == (cls.answer in {"label-set", "ranking"})
     assert (rewards == "yes", added == "yes") == (cls.accepts_rewards, cls.labels_grow)
 
 
 def test_the_guide_links_to_what_exists() -> None:
-    """Each relative link names a file of the repository."""
     links = re.findall(r"\]\(([^)#]+)", GUIDE)
     assert "../openapi.md" in links
     assert all((ROOT / "docs" / link).exists() for link in links)

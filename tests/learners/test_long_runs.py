@@ -18,9 +18,9 @@ from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.answers import draw_answers, is_structured, uniforms_per_answer
 from learners.base import AnyLearner, Contexts, Decisions, Draws, FloatArray, IntArray, Problem, Rounds
 from learners.compiled_learner import CompiledLearner
+from learners.layouts import state_bytes
 from learners.registry import ALL_LEARNERS
 from tests.learners.arrays import as_sparse, bits, is_finite, same_rows, unit_rows
-from tests.learners.extremes import extreme_learners
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import other_answers
 
@@ -35,8 +35,6 @@ _IN_PYTHON = 30_000  # extra overhead of a learner in Python, per weak learner i
 
 
 class Play(NamedTuple):
-    """One case of the test."""
-
     case: Case
     n_labels: int
     most: int  # budget in multiply-adds, approximate
@@ -45,7 +43,6 @@ class Play(NamedTuple):
         return f"{self.case}-K{self.n_labels}"
 
     def learner(self) -> AnyLearner | None:
-        """Build the learner, or return None if it refuses that number of labels."""
         try:
             return self.case.at(Problem(self.n_labels, 2 if self.n_labels > 50 else 5))
         except pydantic.ValidationError:
@@ -53,13 +50,11 @@ class Play(NamedTuple):
 
 
 def plays(most: int, sizes: tuple[int, ...]) -> list[Play]:
-    """Return every implementation with each of these numbers of labels, or with the only number that it takes."""
     pairs = itertools.product(IMPLEMENTATIONS, sizes)
     return [Play(case, K, most) for case, K in pairs if case.n_labels in (None, K) or sizes[0] == K]
 
 
 def rounds_within(learner: AnyLearner, most: int) -> int:
-    """Return how many rounds the budget allows: at most LONG, at least three batches."""
     K, d = learner.problem.n_labels, learner.problem.n_features
     python = 0 if isinstance(learner, CompiledLearner) else _IN_PYTHON
     if isinstance(learner, AdaBoostOlm):
@@ -69,11 +64,7 @@ def rounds_within(learner: AnyLearner, most: int) -> int:
     return max(3 * BATCH, min(LONG, most // cost))
 
 
-# --- the hard world
-
-
 def contexts_of(learner: AnyLearner, rng: np.random.Generator, number: int) -> Contexts:
-    """Return BATCH contexts of a kind that changes from batch to batch."""
     d, X = learner.problem.n_features, learner.problem.norm_bound
     rows = X * unit_rows(rng, BATCH, d) * (1.0 - 1e-15)
     match number % 8:
@@ -94,7 +85,6 @@ def contexts_of(learner: AnyLearner, rng: np.random.Generator, number: int) -> C
 
 
 def truths_of(learner: AnyLearner, rng: np.random.Generator, labels: IntArray, x: FloatArray, number: int) -> IntArray:
-    """Return truths that make all answers correct, or all wrong, or that come from a noisy linear teacher."""
     wrong = other_answers(learner, labels)
     regime = number // 8 % 4
     if regime < 2:
@@ -115,17 +105,12 @@ def dense(contexts: Contexts, d: int) -> FloatArray:
 
 
 def uniforms_of(learner: AnyLearner, rng: np.random.Generator) -> FloatArray:
-    """Draw uniforms, including both ends of the interval."""
     uniforms = rng.random((BATCH, uniforms_per_answer(learner)))
     uniforms[0], uniforms[1] = 0.0, 1.0 - 2.0**-53
     return uniforms
 
 
-# --- the laws
-
-
 def check_answers(learner: AnyLearner, decisions: Decisions, drawn: Draws) -> None:
-    """Check that propensities are in (0, 1], distributions are valid and match them, and evidence is storable."""
     labels, propensities, residual_uniforms = drawn
     P, K = decisions.distributions, learner.problem.n_labels
     assert ((propensities > 0.0) & (propensities <= 1.0)).all()
@@ -139,7 +124,6 @@ def check_answers(learner: AnyLearner, decisions: Decisions, drawn: Draws) -> No
 
 
 def states_of_run(learner: AnyLearner, n_batches: int, seed: int) -> Iterator[Any]:
-    """Run a learner and check every batch; yield the state after each fold."""
     rng, state, waiting = np.random.default_rng(seed), learner.init(), []
     for number in range(n_batches):
         contexts = contexts_of(learner, rng, number)
@@ -159,13 +143,11 @@ def states_of_run(learner: AnyLearner, n_batches: int, seed: int) -> Iterator[An
 
 
 def check_is_readable(learner: AnyLearner, state: Any) -> None:
-    """Check that an encoded state decodes to the same bits."""
     assert is_finite(state)
     assert bits(codec.decode_state(learner, codec.encode_state(learner, state))) == bits(state)
 
 
 def check_long_run(play: Play) -> None:
-    """Run as many rounds as the budget allows, with regular round trips through the codec and one at the end."""
     learner = play.learner()
     if learner is None:
         return
@@ -177,19 +159,16 @@ def check_long_run(play: Play) -> None:
 
 @pytest.mark.parametrize("play", plays(2_000_000, (7,)), ids=str)
 def test_answers_are_probabilities(play: Play) -> None:
-    """Answers are probabilities for up to 200 rounds of 7 labels, fewer where a round is expensive."""
     check_long_run(play)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("play", plays(3_000_000_000, SIZES), ids=str)
 def test_answers_are_probabilities_in_long_runs(play: Play) -> None:
-    """Answers are probabilities for 100,000 rounds of 2 to 200 labels, or as many as 3·10⁹ multiply-adds allow."""
     check_long_run(play)
 
 
 def check_extremes(cls: type[Any], bound: float, n_random: int, n_batches: int) -> None:
-    """Run with all hyperparameters at the ends of their ranges, with a round trip through the codec after each fold."""
     for learner in extreme_learners(cls, bound, n_random):
         try:
             for state in states_of_run(learner, n_batches, seed=5):
@@ -205,7 +184,6 @@ EACH_BOUND = pytest.mark.parametrize("bound", [1e-6, 1.0, 1e6])
 @EACH_BOUND
 @EACH_LEARNER
 def test_extreme_hyperparameters_keep_answers_valid(cls: type[Any], bound: float) -> None:
-    """With hyperparameters at their extremes, for three batches, states decode and answers are probabilities."""
     check_extremes(cls, bound, n_random=3, n_batches=3)
 
 
@@ -213,5 +191,50 @@ def test_extreme_hyperparameters_keep_answers_valid(cls: type[Any], bound: float
 @EACH_BOUND
 @EACH_LEARNER
 def test_extreme_hyperparameters_keep_answers_valid_in_long_runs(cls: type[Any], bound: float) -> None:
-    """With more combinations of extremes, states decode and answers are probabilities for 2,000 rounds."""
     check_extremes(cls, bound, n_random=20, n_batches=100)
+
+
+_ALMOST_ZERO = 1e-12
+_LARGEST_COUNT = 50  # cap on counts that cost memory or time: updates, support vectors, weak learners
+_LARGEST_STATE = 20_000_000
+
+
+def ends(field: dict[str, Any]) -> list[Any]:
+    if "anyOf" in field:
+        return [end for part in field["anyOf"] for end in ends(part)]
+    match field.get("type"):
+        case "null":
+            return [None]
+        case "boolean":
+            return [False, True]
+        case "string":
+            return list(field.get("enum", [field.get("const")]))
+        case "integer":
+            most = field["maximum"]
+            return [field["minimum"], most if most == 2**53 else min(most, _LARGEST_COUNT)]
+        case _:
+            least = field.get("minimum", _ALMOST_ZERO)
+            return [float(least), float(field.get("maximum", 2.0 - 1e-9))]
+
+
+def extremes(cls: type[Any], seed: int, n_random: int) -> Iterator[dict[str, Any]]:
+    schema = pydantic.TypeAdapter(cls).json_schema()["properties"]
+    choices = {name: ends(field) for name, field in schema.items() if name != "problem"}
+    yield from ({name: value} for name, values in choices.items() for value in values)
+    rng = np.random.default_rng(seed)
+    for _ in range(n_random if choices else 0):
+        yield {name: values[rng.integers(len(values))] for name, values in choices.items()}
+
+
+def built(cls: type[Any], problem: Problem, fields: dict[str, Any]) -> AnyLearner | None:
+    try:
+        learner: AnyLearner = cls(problem=problem, **fields)
+    except pydantic.ValidationError:
+        return None
+    return learner if state_bytes(learner) <= _LARGEST_STATE else None
+
+
+def extreme_learners(cls: type[Any], norm_bound: float, n_random: int) -> list[AnyLearner]:
+    cases = itertools.product((Problem(3, 4, norm_bound), Problem(7, 2, norm_bound)), extremes(cls, 1, n_random))
+    found = (built(cls, problem, fields) for problem, fields in cases)
+    return [learner for learner in found if learner is not None]

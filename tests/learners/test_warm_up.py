@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[2]
 
 
 def all_rounds() -> Iterator[tuple[AnyLearner, Rounds]]:
-    """Yield every implementation with dense and with sparse rounds."""
     for case in IMPLEMENTATIONS:
         learner = case.at(Problem(4, 5))
         dense = random_rounds(1, 8, learner)
@@ -31,24 +30,20 @@ def all_rounds() -> Iterator[tuple[AnyLearner, Rounds]]:
 
 
 def load_default() -> None:
-    """Load the kernels of the default learner."""
     default: Any = RECOMMENDED
     load(default)
 
 
 def play_default() -> None:
-    """Let the default learner decide, fold and explain."""
     _play(each for each in all_rounds() if isinstance(each[0], RECOMMENDED))
 
 
 def play_all() -> None:
-    """Let every implementation do so, and those that may be a shadow fold the rounds of another policy."""
     _play(all_rounds())
     progress_all()
 
 
 def _play(cases: Iterable[tuple[AnyLearner, Rounds]]) -> None:
-    """Use the kinds of states and rounds that a worker has."""
     for learner, rounds in cases:
         state = codec.decode_state(learner, codec.encode_state(learner, learner.init()))
         evidence = learner.decide(state, rounds.contexts).evidence
@@ -57,7 +52,6 @@ def _play(cases: Iterable[tuple[AnyLearner, Rounds]]) -> None:
 
 
 def progress_all() -> None:
-    """Let every implementation that may be a shadow fold the rounds of another policy."""
     for learner, rounds in all_rounds():
         if not is_structured(learner):
             state = codec.decode_state(learner, codec.encode_state(learner, learner.init()))
@@ -65,7 +59,6 @@ def progress_all() -> None:
 
 
 def compiled_late() -> list[Compiled]:
-    """Return what both compile after they should not, in a process that has compiled nothing yet."""
     assert not any(compiled().values())
     late = []
     for prepare, use in ((load_default, play_default), (compile_all, play_all)):
@@ -78,7 +71,6 @@ def compiled_late() -> list[Compiled]:
 
 
 def test_nothing_is_compiled_after_the_warm_up() -> None:
-    """In a fresh process, no implementation compiles after the warm-up, on dense or sparse contexts."""
     program = "import json; from tests.learners.test_warm_up import compiled_late; print(json.dumps(compiled_late()))"
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

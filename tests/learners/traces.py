@@ -22,7 +22,6 @@ def long_teacher() -> FloatArray:
 
 
 def long_world() -> World:
-    """Return the world of the long traces, as their `doc` describes it."""
     t, j = np.mgrid[0:500, 0:5]
     x = np.cos(0.7 * (t + 1) * (j + 1) + 0.3 * j) / np.sqrt(5)
     y = (x @ long_teacher().T).argmax(axis=1)

@@ -16,16 +16,12 @@ LAWS = settings(deadline=None, derandomize=True, max_examples=60)
 
 
 class World(NamedTuple):
-    """The future of a run: contexts, true labels, and the uniforms that labels are drawn with."""
-
     contexts: FloatArray  # (n, d)
     truth: IntArray  # (n,), or (n, K) for a structured learner
     uniforms: FloatArray  # (n,), or (n, uniforms per answer)
 
 
 class Step(NamedTuple):
-    """One round of a run, with the state before and after it."""
-
     before: Any
     distribution: FloatArray  # (K,), or what a structured learner reports
     round: Rounds  # a single one
@@ -43,7 +39,6 @@ def make_world(seed: int, n: int, problem: Problem, noise: float = 0.1) -> World
 
 
 def world_for(learner: AnyLearner, seed: int, n: int) -> World:
-    """Draw a world like `make_world`, with truths and uniforms that fit the learner."""
     world = make_world(seed, n, learner.problem)
     if not is_structured(learner):
         return world
@@ -60,7 +55,6 @@ def some_answers(learner: AnyLearner, rng: np.random.Generator, n: int) -> IntAr
 
 
 def other_answers(learner: AnyLearner, labels: IntArray) -> IntArray:
-    """Return answers that differ from each of these."""
     match answer_kind(learner):
         case "ranking":
             return labels[:, ::-1]
@@ -71,7 +65,6 @@ def other_answers(learner: AnyLearner, labels: IntArray) -> IntArray:
 
 
 def two_clusters(seed: int, n: int, noise: float) -> World:
-    """Draw unit contexts around e_1 (label 0) and -e_1 (label 1) in the plane, with some labels swapped."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, n)
     angles = np.pi * labels + rng.uniform(-0.3, 0.3, n)
@@ -80,7 +73,6 @@ def two_clusters(seed: int, n: int, noise: float) -> World:
 
 
 def play(learner: AnyLearner, world: World, state: Any = None) -> Iterator[Step]:
-    """Run a learner through a world: decide, draw, learn immediately."""
     state = learner.init() if state is None else state
     for t in range(len(world.truth)):
         contexts = Contexts.dense(world.contexts[t : t + 1])
@@ -96,7 +88,6 @@ def play(learner: AnyLearner, world: World, state: Any = None) -> Iterator[Step]
 
 
 def expected_mistakes(learner: AnyLearner, world: World) -> float:
-    """Sum each round's probability of a mistake, given the rounds before it."""
     distributions = np.array([step.distribution for step in play(learner, world)])
     return float(np.sum(1.0 - distributions[np.arange(len(world.truth)), world.truth]))
 
@@ -104,13 +95,11 @@ def expected_mistakes(learner: AnyLearner, world: World) -> float:
 def largest_mean(
     mistakes: Callable[[Any, World], float], learner: AnyLearner, world: World, draws: FloatArray
 ) -> float:
-    """Return mean + 4 standard errors of the mistakes over rows of uniforms (runs, n)."""
     found = np.array([mistakes(learner, world._replace(uniforms=uniforms)) for uniforms in draws])
     return float(found.mean() + 4 * found.std(ddof=1) / np.sqrt(len(found)))
 
 
 def random_rounds(seed: int, n: int, learner: AnyLearner, least_propensity: float = 0.01) -> Rounds:
-    """Draw rounds that no learner decided on: half of them correct, with arbitrary propensities and evidence."""
     rng = np.random.default_rng(seed)
     K, d, X = learner.problem.n_labels, learner.problem.n_features, learner.problem.norm_bound
     labels, correct, contexts = rng.integers(0, K, n), rng.random(n) < 0.5, Contexts.dense(X * unit_rows(rng, n, d))
@@ -137,7 +126,6 @@ def one_round(
     evidence: FloatArray,
     residual_uniform: float = 0.5,
 ) -> Rounds:
-    """Build a single round from plain numbers."""
     return Rounds.of_bits(
         Contexts.dense(np.asarray(x, dtype=np.float64)),
         np.array([label], dtype=np.int64),
@@ -150,13 +138,11 @@ def one_round(
 
 
 def pick(rounds: Rounds, which: npt.ArrayLike) -> Rounds:
-    """Select rounds in the given order; their contexts must be dense."""
     chosen = np.asarray(which, dtype=np.int64)
     columns: list[Any] = [np.ascontiguousarray(column[chosen]) for column in rounds[1:]]
     return Rounds(Contexts.dense(matrix(rounds.contexts)[chosen]), *columns)
 
 
 def join(steps: Sequence[Step]) -> Rounds:
-    """Join the rounds of these steps into one batch."""
     columns = [np.concatenate(column) for column in zip(*(step.round[1:] for step in steps), strict=True)]
     return Rounds(Contexts.dense(np.concatenate([matrix(step.round.contexts) for step in steps])), *columns)

@@ -11,7 +11,6 @@ CLIENT = (
             "test_no_attempt_begins_after_the_deadline",
             "test_retry_after_is_a_lower_bound",
             "test_an_attempt_that_hangs_leaves_time_for_the_next",
-            "test_a_long_deadline_does_not_wait_for_a_dead_worker",
         ),
         errors=(
             ("unsafe requests are repeated", "wait_after", "not self._repeatable", "False"),

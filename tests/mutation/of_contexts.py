@@ -7,8 +7,7 @@ CONTEXTS = (
         concept="preparation",
         laws=(
             "test_the_constant_is_one_more_feature",
-            "test_context_and_constant_stay_within_the_bound",
-            "test_scale_never_stretches",
+            "test_scale_changes_only_rows_over_the_bound",
         ),
         errors=(
             (

@@ -75,7 +75,6 @@ ELIGIBLE = (
         home="with_more_labels",
         laws=(
             "test_growth_keeps_what_was_learnt",
-            "test_growth_before_or_after_rounds_is_the_same",
             "test_rounds_before_growth_leave_new_labels_alone",
             "test_fixed_labels_are_refused",
         ),

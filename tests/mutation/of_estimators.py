@@ -19,7 +19,7 @@ ESTIMATORS = (
     Errors(
         concept="rows of an estimator",
         home="_of_objects",
-        laws=("test_rows_must_be_finite", "test_repeated_entries_of_sparse_rows_add_up"),
+        laws=("test_every_wrong_argument_is_a_value_error", "test_sparse_matrices_are_sparse_contexts"),
         errors=(
             ("infinity is a number", "_check_finite", "~np.isfinite(values)", "np.isnan(values)"),
             ("repeated entries stay", "_sparse", "rows.sum_duplicates()", "rows.sort_indices()"),
@@ -27,7 +27,7 @@ ESTIMATORS = (
     ),
     Errors(
         concept="arguments of an estimator",
-        laws=("test_what_cannot_be_read_is_refused_by_name", "test_an_estimator_without_classes_says_so"),
+        laws=("test_every_wrong_argument_is_a_value_error", "test_what_needs_classes_says_so"),
         errors=(
             ("what is masked is read", "inputs.as_array", "np.ma.is_masked(row)", "False"),
             ("half right", "feedback.read_bits", "(bits != 0.0) & (bits != 1.0)", "(bits < 0.0) | (bits > 1.0)"),
@@ -57,7 +57,7 @@ ESTIMATORS = (
     Errors(
         concept="classes of an estimator",
         home="sorted_classes",
-        laws=("test_classes_are_numbered_in_their_order",),
+        laws=("test_classes_of_any_type",),
         errors=(("an unknown class is the first", "numbered", "places.get(value, -1)", "places.get(value, 0)"),),
     ),
     Errors(

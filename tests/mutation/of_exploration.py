@@ -8,7 +8,6 @@ EXPLORATION = (
         laws=(
             "test_draw_returns_a_possible_label_at_the_edges",
             "test_draw_inverts_the_cumulative_distribution",
-            "test_residuals_are_uniform_for_every_label",
             "test_propensities_are_in_range_for_any_distribution",
         ),
         errors=(
@@ -28,8 +27,8 @@ EXPLORATION = (
         concept="distribution",
         laws=(
             "test_leader_is_the_first_of_the_largest_scores",
-            "test_mixing_gives_each_label_its_share",
-            "test_softmax_is_stable",
+            "test_answer_mixes_by_the_larger_of_gap_and_rate",
+            "test_newtron::test_micro_trace",
         ),
         errors=(
             ("the last of the tied leaders", "leader", "scores[k] > scores[best]", "scores[k] >= scores[best]"),
@@ -71,7 +70,6 @@ EXPLORATION = (
         concept="adaptive exploration",
         laws=(
             "test_adaptive_rate_matches_theorem_5",
-            "test_state_matches_algorithm_1",
             "test_traces::test_micro_trace",
         ),
         errors=(
@@ -83,9 +81,8 @@ EXPLORATION = (
     Errors(
         concept="falling exploration",
         laws=(
-            "test_banditron::test_micro_trace",
-            "test_banditron::test_falling_exploration",
-            "test_epsilon_greedy_ridge::test_falling_exploration",
+            "test_traces::test_micro_trace[banditron]",
+            "test_falling_exploration",
         ),
         errors=(
             ("t one too large", "scheduled_rate", "rounds + 1.0", "rounds + 2.0"),

@@ -10,7 +10,7 @@ GAPTRON = (
             "test_loss_matches_the_formula",
             "test_coefficients_match_the_derivative",
             "test_gap_map_matches_the_formula",
-            "test_full_information_bound_holds",
+            "test_full_information_bounds_hold",
         ),
         errors=(
             ("logistic gradient in nats", "_logistic", "math.log(2.0)", "1.0"),
@@ -77,10 +77,9 @@ GAPTRON = (
         concept="ball",
         home="scale_into_ball",
         laws=(
-            "test_scores_are_the_matrix_product",
-            "test_add_outer_returns_the_change_of_the_squared_norm",
-            "test_projection_acts_only_outside_the_ball",
+            "test_sparse_contexts_equal_dense_ones",
             "test_weights_stay_in_the_ball",
+            "test_weights_match_the_plain_recursion",
         ),
         errors=(
             ("cross term of the norm counted once", "add_outer", "2.0 * x", "x"),
@@ -131,7 +130,7 @@ GAPTRON = (
             "test_adaptive_weights_match_the_plain_recursion",
             "test_answer_mixes_by_the_larger_of_gap_and_rate",
             "test_anytime_exploration_falls_as_one_over_root_t",
-            "test_projection_acts_only_outside_the_ball",
+            "test_weights_match_the_plain_recursion",
             "test_units_do_not_matter",
         ),
         errors=(

@@ -45,7 +45,7 @@ NEWTON = (
             "test_newtron::test_micro_trace",
             "test_matrix_starts_as_one_over_the_radius",
             "test_running_norm_survives_a_collapse",
-            "test_newtron::test_anytime_exploration",
+            "test_falling_exploration_of_newtron",
             "test_modes_agree_without_delay[pnewtron]",
         ),
         errors=(
@@ -72,8 +72,8 @@ NEWTON = (
         laws=(
             "test_newtron::test_micro_trace",
             "test_matrix_starts_as_one_over_the_radius",
-            "test_newtron::test_anytime_exploration",
-            "test_modes_differ_with_late_feedback[newtron]",
+            "test_falling_exploration_of_newtron",
+            "test_recompute_equals_the_undelayed_learner_in_order_of_arrival",
         ),
         errors=(
             ("b without the curvature", "_fold", "(1.0 - kappa * beta * known) * c", "c"),
@@ -149,8 +149,8 @@ NEWTON = (
         concept="bandit reduction",
         home="ExploredRounds",
         laws=(
-            "test_folklore_bandit::test_micro_trace",
-            "test_exploring_labels_are_uniform",
+            "test_bandit_reduction::test_micro_trace",
+            "test_coin_among_eligible_labels",
             "test_anytime_rate_matches_the_formula",
             "test_bandit_learner_ignores_the_true_label[folklore-bandit]",
         ),
@@ -199,7 +199,6 @@ NEWTON = (
         concept="bases of the bandit reduction",
         home="BanditReduction",
         laws=(
-            "test_base_state_is_a_view_of_the_whole_state",
             "test_base_learns_from_correct_exploring_rounds_only",
             "test_reduction_over_folklore_equals_folklore_bandit",
             "test_theorem_is_cited_only_where_its_conditions_hold",
@@ -223,7 +222,7 @@ NEWTON = (
         laws=(
             "test_theorem_is_cited_only_where_its_conditions_hold",
             "test_bound_of_bases_with_a_mistake_bound_holds",
-            "test_step_for_a_base_without_one_is_refused",
+            "test_contradictions_and_losses_of_precision_are_refused",
             "test_regret_bound_of_bases_with_a_step_is_half_the_squared_norm_over_the_step",
         ),
         errors=(

@@ -22,7 +22,6 @@ ONLY_COMPILED = (
     # Its scores tie up to rounding, and plain Python rounds differently: it does not fuse multiply and add.
     "test_bandit_perceptrons::test_micro_trace[bandit_perceptrons_linear_paper]",
     # The logarithm of zero is -inf in compiled code, but an error in plain Python.
-    "test_fenchel_young::test_extreme_hyperparameters_keep_everything_finite[extremes1]",
 )
 _BLUNDERS = ("NameError", "UnboundLocalError", "SyntaxError", "ImportError")
 _KERNELS_ARE_SILENT = (

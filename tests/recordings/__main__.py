@@ -13,7 +13,6 @@ from tests.recordings.playing import played
 
 
 def main() -> None:
-    """Record, and print the exchanges, the seconds of processor time and the bytes of each chapter."""
     print(f"{'chapter':28} exchanges  seconds    bytes")  # noqa: T201
     for title in sys.argv[1:] or CHAPTERS:
         began = time.process_time()

@@ -20,7 +20,6 @@ _WIDTH = 160
 
 
 def differences(expected: Any, got: Any, path: str = "") -> Iterator[str]:
-    """Yield a line for each JSON path at which two values differ. Types must be the same."""
     if type(expected) is not type(got):
         yield f"{path}: expected {_short(expected)}, got {_short(got)}"
     elif isinstance(expected, dict):
@@ -57,16 +56,11 @@ def _short(value: Any) -> str:
 
 
 def report(title: str, expected: Sequence[Recorded], got: Sequence[Recorded]) -> str:
-    """Return the first differences between two performances of a chapter; an empty text if they are alike."""
     lines = list(islice(_lines(title, expected, got), _MOST_SHOWN + 1))
     return "\n".join([*lines[:_MOST_SHOWN], *(["..."] if len(lines) > _MOST_SHOWN else [])])
 
 
 def _renumbered(exchanges: Sequence[Recorded]) -> Sequence[Recorded]:
-    """Return exchanges whose generated ids are numbered as they appear, and whose tokens are places in their blocks.
-
-    How many ids a worker has generated, or thrown away, is nobody's business; that an answer names a known one is.
-    """
     numbers: dict[str, int] = {}
 
     def renumber(found: re.Match[str]) -> str:

@@ -19,7 +19,6 @@ Recorded = dict[str, Any]
 
 
 def recorded(number: int, method: str, path: str, sent: bytes, response: httpx2.Response) -> Recorded:
-    """Return the record of an exchange."""
     whole = {
         "number": number,
         "request": f"{method} {path if len(path) < 200 else path[:200] + '...'}",
@@ -32,7 +31,6 @@ def recorded(number: int, method: str, path: str, sent: bytes, response: httpx2.
 
 
 def members_of(sent: bytes) -> list[str] | None:
-    """Return the names of the members of a JSON object; None for other bodies."""
     try:
         given = json.loads(sent)
     except (ValueError, RecursionError):
@@ -41,7 +39,6 @@ def members_of(sent: bytes) -> list[str] | None:
 
 
 def _body(response: httpx2.Response) -> Any:
-    """Return a body in a form in which changes can be read; None if it is empty, or a file of a page."""
     kind = response.headers.get("content-type", "").partition(";")[0]
     if not response.content or kind in {"text/html", "text/javascript", "text/css", "image/png", "image/svg+xml"}:
         return None
@@ -56,7 +53,6 @@ def _body(response: httpx2.Response) -> Any:
 
 
 def _model_file(content: bytes) -> dict[str, Any]:
-    """Return an exported model: its metadata as JSON, and the numbers of its arrays."""
     size = int.from_bytes(content[:8], "little")
     header, data = json.loads(content[8 : 8 + size]), content[8 + size :]
     metadata = {name: _unpacked(text) for name, text in header.pop("__metadata__").items()}
@@ -69,7 +65,6 @@ def _unpacked(text: str) -> Any:
 
 
 def _array(part: dict[str, Any], data: bytes) -> list[Any]:
-    """Return shape and numbers of an array; of a large one, sums and some of the numbers."""
     start, stop = part["data_offsets"]
     array = np.frombuffer(data[start:stop], _DTYPES[part["dtype"]])
     numbers = array.tolist()
@@ -84,23 +79,11 @@ def _metric_names(text: str) -> list[str]:
 
 
 def _outline(description: dict[str, Any]) -> dict[str, Any]:
-    """Return the operations of openapi.json; another test compares the rest with openapi.md."""
     operations = [f"{method.upper()} {path}" for path, item in description["paths"].items() for method in item]
     return {"operations": sorted(operations)}
 
 
 def masked(record: Recorded) -> Recorded:
-    """Replace what differs between two recordings of the same code, or of one on another machine.
-
-    - The length of a body: it follows from the body, whose floats may have other last digits.
-    - Ids of requests that the service makes: they are random. The recordings send ids, which are answered.
-    - ETags that are digests of a body with floats, and those of files of pages, which contain the time of the file.
-    - `Last-Modified` of files of pages.
-    - The time at which the store closed a prediction: it is by the store's clock, which the test cannot stop.
-    - The seconds until a limit ends: they may have passed.
-    - The order of open predictions: it is that of the store's scan.
-    - The version of the store's program and that of the release, and the lines of scripts in the store's errors.
-    """
     headers = {name: _header(name, value) for name, value in record["headers"].items() if name != "content-length"}
     if record["status"] == 429:
         headers["retry-after"] = MASKED

@@ -11,7 +11,6 @@ FOLDER = Path(__file__).parent / "answers"
 
 
 def write(title: str, exchanges: Sequence[Recorded]) -> int:
-    """Write the exchanges of a chapter; return the bytes. The same exchanges give the same bytes."""
     lines = [json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in exchanges]
     content = gzip.compress("".join(lines).encode(), mtime=0)
     FOLDER.mkdir(exist_ok=True)
@@ -20,6 +19,5 @@ def write(title: str, exchanges: Sequence[Recorded]) -> int:
 
 
 def read(title: str) -> list[Recorded]:
-    """Return the recorded exchanges of a chapter."""
     lines = gzip.decompress((FOLDER / f"{title}.jsonl.gz").read_bytes()).decode()
     return [json.loads(line) for line in lines.split("\n") if line]

@@ -43,7 +43,6 @@ class Play:
         self._own = asyncio.all_tasks()
 
     def name(self, of: str) -> str:
-        """Return the name of a model that no other chapter uses."""
         return f"recorded-{self._title}-{of}"
 
     async def send(
@@ -55,7 +54,6 @@ class Play:
         headers: Mapping[str, str] | None = None,
         **more_headers: str,
     ) -> httpx2.Response:
-        """Send a request, and record its answer; `body` is sent as JSON. An underscore in a header is a hyphen."""
         if body is not None:
             content = json.dumps(body).encode()
         given = {"x_request_id": f"{self._title}-{len(self.exchanges)}"}
@@ -68,39 +66,31 @@ class Play:
         return response
 
     async def get(self, path: str, **headers: str) -> Any:
-        """Get a resource; return its JSON."""
         return parsed(await self.send("GET", path, headers=headers))
 
     async def post(self, path: str, body: Any, **headers: str) -> Any:
-        """Post JSON; return the answer's."""
         return parsed(await self.send("POST", path, body, headers=headers))
 
     async def change(self, name: str, body: Any, version: str = "*") -> Any:
-        """Change a model of this version."""
         return parsed(await self.send("PATCH", f"/models/{name}", body, if_match=version))
 
     async def create(self, of: str, **definition: Any) -> str:
-        """Create a model; return its name."""
         name = self.name(of)
         await self.post("/models", {"name": name, **definition})
         return name
 
     async def wait(self, seconds: float) -> None:
-        """Move the clock, then close what has expired, as workers do each second."""
         self.clock.now += seconds
         await close_expired(self.store, self.clock)
 
     async def publish(self, name: str) -> None:
-        """Publish the statistics of a model, as workers do every few seconds."""
         await publish(self.store, name)
 
     async def fold_shadows(self) -> None:
-        """Fold the shadows of all models, as workers do each second."""
         self.clock.now += 5.0  # a model rests between two visits
         await shadow_folds(self._environment()).run()
 
     async def trim(self, name: str) -> None:
-        """Write a snapshot of a model, and let the store trim its log, as workers do."""
         sessions = session_cache(self.store, self.clock)
         await sessions.write_snapshot(name)
         await retention(self._environment(), sessions).run()
@@ -111,28 +101,23 @@ class Play:
         return Environment(self.store, COMPUTE, clock, rng, numbered("aside"), store_offset=offset)
 
     async def _settled(self) -> None:
-        """Wait until the request has no more work in the background, which the next answer would show or not."""
         async with asyncio.timeout(_PATIENCE):
             while left := asyncio.all_tasks() - self._own - {asyncio.current_task()}:
                 await asyncio.wait(left)
 
 
 class Chapter(NamedTuple):
-    """A sequence of requests to a service with an empty store."""
-
     title: str
     play: Callable[[Play], Awaitable[None]]
     settings: Mapping[str, Any] = MappingProxyType({})
 
 
 def parsed(response: httpx2.Response) -> Any:
-    """Return the JSON of an answer; None if it has another body."""
     return response.json() if "json" in response.headers.get("content-type", "").split("+")[-1] else None
 
 
 @asynccontextmanager
 async def performance(chapter: Chapter, store_url: str) -> AsyncIterator[Play]:
-    """Start the worker of a chapter, without its regular work in the background: it would depend on the real time."""
     clock, store, others = Clock(), RedisStore(store_url, timeout=10.0), asyncio.all_tasks()
     try:
         async with worker(store_url, clock, ids="rec", **chapter.settings) as client:
@@ -146,7 +131,6 @@ async def performance(chapter: Chapter, store_url: str) -> AsyncIterator[Play]:
 
 
 async def played(chapter: Chapter, store_url: str) -> tuple[Sequence[Recorded], Exception | None]:
-    """Play a chapter; return its exchanges, and the error that an unexpected answer caused in it."""
     async with performance(chapter, store_url) as play:
         try:
             await chapter.play(play)

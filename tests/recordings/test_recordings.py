@@ -30,10 +30,6 @@ OUT_OF_REACH = {
 
 @pytest.mark.parametrize("title", CHAPTERS)
 async def test_every_answer_is_the_recorded_one(title: str, tmp_path: Path) -> None:
-    """Status, headers and body of every exchange are as recorded; floats agree within the tolerance.
-
-    Each chapter has a new store, as when it was recorded: lists depend on what else a store has.
-    """
     with EmbeddedServer(tmp_path) as server:
         exchanges, error = await played(CHAPTERS[title], server.url)
     found = report(title, read(title), exchanges)
@@ -42,18 +38,15 @@ async def test_every_answer_is_the_recorded_one(title: str, tmp_path: Path) -> N
 
 
 def test_every_file_is_of_a_chapter() -> None:
-    """No file of answers is left over or missing."""
     assert {path.name for path in FOLDER.iterdir()} == {f"{title}.jsonl.gz" for title in CHAPTERS}
 
 
 @cache
 def every_exchange() -> Sequence[Recorded]:
-    """Return all recorded exchanges."""
     return [each for title in CHAPTERS for each in read(title)]
 
 
 def successful(method: str, path: str) -> list[Recorded]:
-    """Return the exchanges of an operation that succeeded."""
     pattern = re.compile(f"{method} {re.sub(r'{[a-z]+}', '[^/?]+', path)}")
     return [
         each for each in every_exchange() if each["status"] < 400 and pattern.fullmatch(each["request"].split("?")[0])
@@ -61,20 +54,17 @@ def successful(method: str, path: str) -> list[Recorded]:
 
 
 def test_every_operation_succeeds_in_some_exchange() -> None:
-    """All operations of openapi.json are recorded."""
     operations = [(method.upper(), path) for path, item in api_description()["paths"].items() for method in item]
     assert [each for each in operations if not successful(*each)] == []
 
 
 def test_every_learner_has_an_exchange() -> None:
-    """All learners of labels and of actions are recorded."""
     made = [each["body"] for each in successful("POST", "/models")]
     assert {body["learner"]["algorithm"] for body in made if body["labels"]} == {*ALL_LEARNERS}
     assert {body["learner"]["algorithm"] for body in made if body["actions"]} == {*ACTION_LEARNERS}
 
 
 def test_every_field_of_a_model_has_an_exchange() -> None:
-    """All fields of a definition and of a change are recorded."""
     assert _sent("POST", "/models") == {*ModelDefinition.model_fields}
     assert _sent("PATCH", "/models/{name}") == {*ModelPatch.model_fields}
 
@@ -84,13 +74,11 @@ def _sent(method: str, path: str) -> set[str]:
 
 
 def test_every_problem_has_an_exchange() -> None:
-    """All types of problems are recorded, except those out of reach."""
     found = {problem for each in every_exchange() for problem in _problems(each["body"])}
     assert {kind.slug for kind in every_kind()} - found == {*OUT_OF_REACH}
 
 
 def _problems(value: Any) -> Iterator[str]:
-    """Yield the types of the problems in a body."""
     if isinstance(value, dict):
         if str(value.get("type", "")).startswith("urn:wager:problem:"):
             yield value["type"].removeprefix("urn:wager:problem:")

@@ -19,12 +19,10 @@ pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 def taught(learner: AnyActionLearner, rounds: int = 60) -> Any:
-    """Return a state after some rounds."""
     return learner.fold(learner.init(), some_rounds(np.random.default_rng(1), rounds))
 
 
 def per_round(candidates: Candidates, column: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    """Return the part of each round."""
     return (column[first:end] for first, end in zip(candidates.starts, candidates.starts[1:], strict=False))
 
 
@@ -45,7 +43,6 @@ def test_choices_have_distributions(case: ActionCase, rounds: int, restricted: b
 
 
 def test_candidates_that_are_not_eligible_do_not_matter(case: ActionCase) -> None:
-    """The others get the distribution that they would have alone, to the bit."""
     candidates, learner = some_candidates(np.random.default_rng(3), 40, restricted=True), case.at()
     state = taught(learner)
     alone = [int(one_at(candidates, t).eligible.sum()) for t in range(40)]
@@ -59,7 +56,6 @@ def test_candidates_that_are_not_eligible_do_not_matter(case: ActionCase) -> Non
 
 @pytest.mark.parametrize("restricted", [False, True])
 def test_rounds_do_not_depend_on_their_batch(case: ActionCase, restricted: bool) -> None:
-    """Deciding and folding many rounds gives the bits of one at a time; deciding does not change the state."""
     rng, learner = np.random.default_rng(4), case.at()
     candidates, rounds = some_candidates(rng, 30, restricted=restricted), some_rounds(rng, 60)
     state, before = taught(learner), bits(taught(learner))
@@ -74,7 +70,6 @@ def test_rounds_do_not_depend_on_their_batch(case: ActionCase, restricted: bool)
 
 
 def test_dense_and_sparse_vectors_mean_the_same(case: ActionCase) -> None:
-    """Zeros may be written or left out."""
     rng, learner = np.random.default_rng(5), case.at()
     rounds, candidates = some_rounds(rng, 50, shared=True), some_candidates(rng, 20, shared=True)
     leaner = rounds._replace(chosen=sparse(rounds.chosen.values.reshape(-1, D)))
@@ -84,7 +79,6 @@ def test_dense_and_sparse_vectors_mean_the_same(case: ActionCase) -> None:
 
 
 def test_order_of_candidates_does_not_matter(case: ActionCase) -> None:
-    """Candidates in reverse order get the same probabilities."""
     learner, rng = case.at(), np.random.default_rng(6)
     matrix = rng.normal(size=(5, D))
     starts, all_of_them = np.array([0, 5]), np.empty(0, np.bool_)
@@ -95,7 +89,6 @@ def test_order_of_candidates_does_not_matter(case: ActionCase) -> None:
 
 
 def test_contributions_add_up_to_the_scores(case: ActionCase) -> None:
-    """Of two candidates, the one with the larger sum is at least as likely; the likeliest has the largest sum."""
     candidates, learner = some_candidates(np.random.default_rng(8), 40), case.at()
     state, before = taught(learner), bits(taught(learner))
     vectors = [candidates.vectors.rows(a, a + 1) for a in range(candidates.vectors.n)]
@@ -112,7 +105,6 @@ def test_contributions_add_up_to_the_scores(case: ActionCase) -> None:
 
 
 def test_states_survive_the_codec(case: ActionCase) -> None:
-    """A decoded state has the same bits and belongs to its learner only."""
     learner: Any = case.at()
     state = taught(learner)
     stored = encode_state(learner, state)
@@ -122,7 +114,6 @@ def test_states_survive_the_codec(case: ActionCase) -> None:
 
 
 def test_simulation_is_the_verbs_in_turn(case: ActionCase) -> None:
-    """A simulation makes the choices of decide, draw and fold, to the bit, also when continued."""
     rng, learner = np.random.default_rng(7), case.at()
     candidates, uniforms = some_candidates(rng, 80, restricted=True), rng.random(80)
     rewards = rng.random(candidates.vectors.n)
@@ -142,7 +133,6 @@ def test_simulation_is_the_verbs_in_turn(case: ActionCase) -> None:
 
 @pytest.mark.parametrize("extreme", [1e-300, 5e-324, 1e12])
 def test_extreme_numbers_leave_finite_states(case: ActionCase, extreme: float) -> None:
-    """Tiny and large features and mixed rewards keep every number finite."""
     rng, learner = np.random.default_rng(8), case.at()
     rounds, candidates = some_rounds(rng, 40, shared=True), some_candidates(rng, 20)
     rounds.chosen.values[::7] *= extreme
@@ -164,7 +154,6 @@ BAD_CANDIDATES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("words", BAD_CANDIDATES)
 def test_bad_candidates_are_refused(case: ActionCase, words: str) -> None:
-    """The message names the field."""
     vectors = Contexts.sparse([1] * 5, [0] * 5, [1.0] * 5)
     good, learner = Candidates(vectors, np.array([0, 2, 5]), np.empty(0, np.bool_)), case.at()
     learner.decide(learner.init(), good)
@@ -184,7 +173,6 @@ BAD_ROUNDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("words", BAD_ROUNDS)
 def test_bad_rounds_are_refused(case: ActionCase, words: str) -> None:
-    """The message names the field."""
     learner, good = case.at(), some_rounds(np.random.default_rng(9), 2)
     with pytest.raises(InvalidArrayError, match=words):
         learner.fold(learner.init(), good._replace(**BAD_ROUNDS[words]))
@@ -193,7 +181,6 @@ def test_bad_rounds_are_refused(case: ActionCase, words: str) -> None:
 
 
 def test_costs_and_guarantees_are_stated(case: ActionCase) -> None:
-    """Costs grow with the non-zeros, up to what the state can use; the guarantee says what is not proved."""
     learner = case.at()
     assert 0 < learner.decide_cost(1) <= learner.decide_cost(D)
     assert 0 < learner.fold_cost(1) <= learner.fold_cost(D)

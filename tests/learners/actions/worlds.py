@@ -14,14 +14,11 @@ D = 6
 
 
 class ActionCase(NamedTuple):
-    """A learner of actions with its hyperparameters."""
-
     learner: type[Any]
     hyperparameters: dict[str, Any]
     least_exploration: float = 0.0  # ε: every decision gives each of K candidates at least ε/K
 
     def at(self, n_features: int = D) -> AnyActionLearner:
-        """Build the learner."""
         learner: AnyActionLearner = self.learner(problem=ActionProblem(n_features), **self.hyperparameters)
         return learner
 
@@ -40,20 +37,17 @@ CASES = [
 
 
 def some_vectors(rng: np.random.Generator, n: int, shared: bool) -> Contexts:
-    """Draw n vectors with an intercept, dense, or sparse with some zeros."""
     matrix = rng.normal(size=(n, D)) * (rng.random((n, D)) < 0.7)
     matrix[:, -1] = 1.0
     return Contexts.dense(matrix) if shared else sparse(matrix)
 
 
 def sparse(matrix: Any) -> Contexts:
-    """Return the rows of a matrix without their zeros."""
     present = matrix != 0.0
     return Contexts.sparse(present.sum(axis=1), np.nonzero(present)[1], matrix[present])
 
 
 def some_candidates(rng: np.random.Generator, n: int, shared: bool = False, restricted: bool = False) -> Candidates:
-    """Draw the candidates of n rounds, from 1 to 5 each; restricted ones have at least one eligible per round."""
     starts = np.concatenate([[0], np.cumsum(rng.integers(1, 6, n))]).astype(np.int64)
     eligible = rng.random(starts[-1]) < 0.6 if restricted else np.empty(0, np.bool_)
     if restricted:
@@ -62,13 +56,11 @@ def some_candidates(rng: np.random.Generator, n: int, shared: bool = False, rest
 
 
 def some_rounds(rng: np.random.Generator, n: int, shared: bool = False) -> ActionRounds:
-    """Draw n rounds; rewards are 0, 1 or between."""
     rewards = np.clip(2.0 * rng.random(n) - 0.5, 0.0, 1.0)
     return ActionRounds(some_vectors(rng, n, shared), rewards, 1.0 - rng.random(n), rng.integers(1, 9, n))
 
 
 def one_at(candidates: Candidates, t: int) -> Candidates:
-    """Return the candidates of one round."""
     first, end = candidates.starts[t], candidates.starts[t + 1]
     eligible: BoolArray = candidates.eligible[first:end]
     return Candidates(candidates.vectors.rows(first, end), np.array([0, end - first]), eligible)

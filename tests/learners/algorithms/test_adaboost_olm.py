@@ -1,7 +1,7 @@
-"""BoostReg and AdaBoost.OLM++ against their paper: traces, costs, regret, the mixture and its bound."""
+"""BoostReg, AdaBoost.OLM++ and its weak learners: traces, costs, regret, the mixture and its bound."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,16 +18,15 @@ from learners.algorithms.improper.boosting_regression import (
     costs_of,
     regressors,
 )
-from learners.algorithms.improper.weak_learners import WEAK_LEARNERS, CostPerceptron
+from learners.algorithms.improper.folklore import Folklore
+from learners.algorithms.improper.random_features import random_features
+from learners.algorithms.improper.weak_learners import WEAK_LEARNERS, CostPerceptron, Name, WeakLearner
 from learners.base import Contexts, FloatArray, IntArray, Problem
 from tests.learners.arrays import assert_close, bits
 from tests.learners.traces import MICRO
 from tests.learners.worlds import LAWS, expected_mistakes, join, make_world, one_round, pick, play
 
 PROBLEM = Problem(3, 2)
-
-
-# --- BoostReg
 
 
 def test_boosting_regression_trace() -> None:
@@ -77,35 +76,17 @@ def test_boosting_keeps_the_odds_of_the_others(s: FloatArray, data: st.DataObjec
     assert np.abs(regressors(s, named, 1000)[0]) <= np.log(1000)
 
 
-@LAWS
-@given(SCORES)
-def test_costs_match_the_formula(s: FloatArray) -> None:
-    """C(y, k) = (σ_k - σ_y + 1)/K off the diagonal is non-negative, and row y sums to 1 - σ_y."""
-    costs, sigma, K = costs_of(s), softmax(s), len(s)
-    expected = (sigma[None] - sigma[:, None] + 1) / K * (1 - np.eye(K))
-    assert_close(costs, expected, 1e-12)
-    assert costs.min() >= 0.0
-    assert_close(costs.sum(axis=1), 1 - sigma, 1e-12)
-
-
-# --- the sequence of weak learners
-
-
 class Scripted(CostPerceptron):
-    """A weak learner that predicts labels from a script and records the costs it receives."""
-
     def __init__(self, script: Iterator[int]) -> None:
         super().__init__(sees_few=False)
         self.script = script
         self.seen: list[FloatArray] = []
 
-    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
-        """Return the next label of the script."""
+    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:  # noqa: ARG002, a protocol
         self.seen.append(costs)
         return next(self.script)
 
-    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
-        """Check that the costs are those of the true label."""
+    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:  # noqa: ARG002
         assert costs[y] == 0.0
 
 
@@ -134,38 +115,7 @@ def test_adaboost_trace(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_close(np.exp(state.log_weights), expected["v_after"], 1e-9)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_mistakes_are_close_to_those_of_the_best_member(noise: float) -> None:
-    """Expected mistakes are at most (min M_i + ln N)/(1 - 1/e), the bound of exponential weights."""
-    problem, N = Problem(4, 5), 6
-    learner, world = AdaBoostOlm(problem=problem, weak_learners=N, horizon=400), make_world(3, 400, problem, noise)
-    *_, last = play(learner, world)
-    fewest = -float(last.after.log_weights.max())
-    mistakes = expected_mistakes(learner, world)
-    assert mistakes <= (fewest + np.log(N)) / (1 - np.exp(-1))
-    assert mistakes < 0.75 * 400 * (0.5 if noise == 0.0 else 0.9)
-
-
-def test_boosting_helps_a_weak_learner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten weak learners slightly better than chance combine into a strong one."""
-    problem, T, rng = Problem(3, 1), 1500, np.random.default_rng(2)
-    truth, N = rng.integers(0, 3, T), 10
-    hints = np.where(rng.random((T, N)) < 0.25, truth[:, None], rng.integers(0, 3, (T, N)))
-    monkeypatch.setitem(WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
-    learner, contexts = AdaBoostOlm(problem=problem, weak_learners=N, horizon=T), Contexts.dense([1.0])
-    state, right = learner.init(), np.empty(T)
-    for t, y in enumerate(truth):
-        distributions, evidence = learner.decide(state, contexts)
-        right[t] = distributions[0, y]
-        state = learner.fold(state, one_round([1.0], 0, 1.0, int(y), evidence))
-    alone = float((hints == truth[:, None]).mean())
-    assert alone < 0.52
-    assert right[500:].mean() > alone + 0.1
-
-
 class Row(NamedTuple):
-    """The results of a sequence of N members over T rounds; i counts members from 1, and 0 means all scores zero."""
-
     right: FloatArray  # (T,), the probability of the true label
     losses: FloatArray  # (N + 1,), the logistic loss after member i, over all rounds
     mistakes: FloatArray  # (N + 1,), M_i, the mistakes of member i's answer; M_0 = T
@@ -218,6 +168,115 @@ def test_row_bounds_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     assert row.mistakes[1:].min() <= 4 * (T * np.log(K) + N * regret) / np.sum(row.edges**2)
 
 
+def test_evidence_with_an_invalid_label_teaches_nothing() -> None:
+    learner, world = AdaBoostOlm(problem=PROBLEM, weak_learners=2), make_world(1, 20, PROBLEM)
+    rounds = join(list(play(learner, world)))
+    for impossible in (-1.0, 3.0, np.nan, np.inf, -1e300):
+        evidence = rounds.evidence[:1].copy()
+        evidence[0, 3] = impossible
+        state = learner.fold_unchecked(learner.init(), pick(rounds, [0])._replace(evidence=evidence))
+        assert bits(state[:-1]) == bits(learner.init()[:-1])
+        assert int(state.rounds) == 1
+
+
+FEW: list[Name] = ["few-features", "cost-regression", "folklore"]
+
+
+def untrained(name: Name, n: int, n_labels: int) -> tuple[WeakLearner, FloatArray]:
+    weak = WEAK_LEARNERS[name]
+    memory = np.zeros(weak.memory_shape(n, n_labels))
+    weak.start(memory, n, n_labels)
+    return weak, memory
+
+
+@pytest.mark.parametrize(("rows", "n", "d"), [(40, 3, 7), (5, 7, 7), (20, 30, 10_000)])
+def test_random_features_are_distinct_and_reproducible(rows: int, n: int, d: int) -> None:
+    table = random_features(3, rows, n, d)
+    assert table.shape == (rows, n)
+    assert table.min() >= 0
+    assert table.max() < d
+    assert all(len(set(row)) == n for row in table)
+    assert (random_features(3, rows + 5, n, d)[:rows] == table).all()
+    assert n == d or (random_features(4, rows, n, d) != table).any()
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_weak_learner_of_few_features_ignores_the_others(name: Name) -> None:
+    learner = AdaBoostOlm(problem=Problem(3, 9), weak_learners=2, weak_learner=name, features_per_learner=2)
+    seen = np.unique(random_features(0, 2, 2, 9))
+    world = make_world(1, 40, learner.problem)
+
+    def states(column: int) -> list[bytes]:
+        contexts = world.contexts.copy()
+        contexts[:, column] *= 0.5
+        return bits([step.after.memories for step in play(learner, world._replace(contexts=contexts))])
+
+    unseen = np.setdiff1d(np.arange(9), seen)
+    assert states(int(unseen[0])) == states(int(unseen[-1]))
+    assert states(int(seen[0])) != states(int(unseen[0]))
+
+
+@pytest.mark.parametrize("name", ["cost-regression", "folklore"])
+def test_weak_learner_votes_for_the_cheapest_label(name: Name) -> None:
+    """With label probabilities p and predecessors' σ, the vote is argmax p - σ, which is not the likeliest label."""
+    p, s, rng = np.array([0.6, 0.3, 0.1]), np.log([0.8, 0.05, 0.15]), np.random.default_rng(1)
+    costs, x = costs_of(s), np.ones(1)
+    weak, memory = untrained(name, 1, 3)
+    for y in rng.choice(3, size=400, p=p):
+        weak.learn(memory, x, costs[y], weak.predict(memory, x, costs), int(y))
+    assert int(np.argmin(p @ costs)) == int(np.argmax(p - softmax(s))) == 1
+    assert weak.predict(memory, x, costs) == 1
+
+
+def test_cost_regression_is_ridge_regression_of_the_advantages() -> None:
+    """The weights minimize Σ (1[k = y] - σ_k - w_k'x)² + λ‖w‖² with λ = 1, for any votes."""
+    rng, K, n, T = np.random.default_rng(2), 4, 3, 50
+    weak, memory = untrained("cost-regression", n, K)
+    x, s, y = rng.normal(size=(T, n)), rng.normal(size=(T, K)), rng.integers(0, K, T)
+    for t in range(T):
+        weak.learn(memory, x[t], costs_of(s[t])[y[t]], int(rng.integers(K)), int(y[t]))
+    advantages = np.eye(K)[y] - softmax(s, axis=1)
+    inverse = np.linalg.inv(np.eye(n) + x.T @ x)
+    assert_close(memory[:, :K], inverse @ x.T @ advantages, 1e-9)
+    assert_close(memory[:, K:], inverse, 1e-9)
+
+
+def test_folklore_weak_learner_is_folklore_of_its_features() -> None:
+    """Its memory is the state of FOLKLORE with B = 10 after the same rounds."""
+    weak, memory = untrained("folklore", 2, 3)
+    full = Folklore(problem=Problem(3, 2, np.sqrt(2.0)), comparator_bound=10.0)
+    state, rng = full.init(), np.random.default_rng(3)
+    for x, y in zip(rng.uniform(-1, 1, (30, 2)), rng.integers(0, 3, 30), strict=True):
+        evidence = full.decide(state, Contexts.dense(x)).evidence
+        weak.learn(memory, x, np.zeros(3), 0, int(y))
+        state = full.fold(state, one_round(x, int(y), 1.0, int(y), evidence))
+    assert_close(memory[0], np.concatenate([state.inverse, state.solution]), 1e-12)
+
+
+@pytest.mark.parametrize("name", ["cost-regression", "folklore"])
+def test_more_weak_learners_of_few_features_are_better(name: Name) -> None:
+    problem, T, rng = Problem(3, 12), 800, np.random.default_rng(5)
+    truth, contexts = rng.integers(0, 3, T), rng.normal(size=(T, 12))
+    contexts += 1.5 * (truth[:, None] == np.arange(12) // 4)  # four features for each label
+    contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
+    world = make_world(5, T, problem)._replace(contexts=contexts, truth=truth)
+    settings: dict[str, Any] = {"weak_learner": name, "features_per_learner": 2, "horizon": T}
+    one, eight = (expected_mistakes(AdaBoostOlm(problem=problem, weak_learners=N, **settings), world) for N in (1, 8))
+    assert eight < 0.85 * one
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_features_do_not_depend_on_the_scale_of_contexts(name: Name) -> None:
+    """Contexts and bound times 4 give the same bits: the weak learners divide by X."""
+    problems = Problem(3, 5), Problem(3, 5, 4.0)
+    world = make_world(2, 30, problems[0])
+    one, four = (
+        list(play(AdaBoostOlm(problem=problem, weak_learner=name), world._replace(contexts=X * world.contexts)))
+        for problem, X in zip(problems, (1.0, 4.0), strict=True)
+    )
+    assert bits(one[-1].after) == bits(four[-1].after)
+
+
 def test_cost_perceptron_moves_by_its_cost() -> None:
     """After an error, the weights of the two labels move apart by cost times context; nothing else moves."""
     weak, memory, x = CostPerceptron(sees_few=False), np.zeros((2, 3)), np.array([0.5, -1.0])
@@ -228,15 +287,3 @@ def test_cost_perceptron_moves_by_its_cost() -> None:
     before = bits([memory])
     weak.learn(memory, x, costs, 0, 0)
     assert bits([memory]) == before
-
-
-def test_evidence_with_an_invalid_label_teaches_nothing() -> None:
-    """A round whose evidence has an invalid label is counted and otherwise ignored."""
-    learner, world = AdaBoostOlm(problem=PROBLEM, weak_learners=2), make_world(1, 20, PROBLEM)
-    rounds = join(list(play(learner, world)))
-    for impossible in (-1.0, 3.0, np.nan, np.inf, -1e300):
-        evidence = rounds.evidence[:1].copy()
-        evidence[0, 3] = impossible
-        state = learner.fold_unchecked(learner.init(), pick(rounds, [0])._replace(evidence=evidence))
-        assert bits(state[:-1]) == bits(learner.init()[:-1])
-        assert int(state.rounds) == 1

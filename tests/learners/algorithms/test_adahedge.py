@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 import numpy as np
-import pydantic
 import pytest
 
 from learners.algorithms.improper.adahedge import AdaHedge, AdaHedgeState
 from learners.base import NO_LABEL, Contexts, FloatArray, Problem
-from tests.learners.arrays import as_sparse, assert_close, bits, copied
+from tests.learners.arrays import assert_close, bits, copied
 from tests.learners.traces import MICRO, TOLERANCE
 from tests.learners.worlds import one_round
 
@@ -16,7 +15,6 @@ NONE = np.empty(0)
 
 
 def fold_one(learner: AdaHedge, state: AdaHedgeState, experts: FloatArray, truth: int) -> AdaHedgeState:
-    """Return the state after one round; the answer does not matter."""
     return learner.fold(state, one_round(experts, 0, 1.0, truth, NONE))
 
 
@@ -35,30 +33,23 @@ def test_micro_trace() -> None:
         assert_close((state.mixability_gap, state.losses), (expected["Delta"], expected["L"]), TOLERANCE)
 
 
-# --- Theorem 7
-
-
 def random_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
-    """Draw experts from useless to good, some undecided, and outcomes ±1."""
     y = rng.choice([-1.0, 1.0], n)
     right = rng.random((n, d)) < np.linspace(0.4, 0.9, d)
     return np.where(right, y[:, None], -y[:, None]) * rng.choice([0.3, 1.0], (n, d)), y
 
 
 def expert_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
-    """Draw experts at random, except the last, which is always right."""
     y = rng.choice([-1.0, 1.0], n)
     return np.column_stack([rng.choice([-1.0, 1.0], (n, d - 1)), y]), y
 
 
 def flipping_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
-    """Draw experts that alternate between +1 and -1, half of them opposed to the other half."""
     signs = np.where(np.arange(d) % 2, 1.0, -1.0) * np.where(np.arange(n) % 2, 1.0, -1.0)[:, None]
     return signs, np.where(rng.random(n) < 0.5, 1.0, -1.0)
 
 
 def contrary_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
-    """Draw experts that all agree, and flip together against the outcome, in blocks."""
     y = rng.choice([-1.0, 1.0], n)
     return np.tile((y * np.where(np.arange(n) // 20 % 2, 1.0, -1.0))[:, None], d), y
 
@@ -68,7 +59,6 @@ def contrary_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray
 def test_theorem_7_bound_holds(
     make: Callable[[np.random.Generator, int, int], tuple[FloatArray, FloatArray]], d: int
 ) -> None:
-    """The expected cost exceeds the best expert's loss by at most the theorem's bound."""
     rng = np.random.default_rng(d)
     learner, (experts, y) = AdaHedge(problem=Problem(3, d)), make(rng, 600, d)
     state, costs = learner.init(), rng.uniform(0.1, 0.4, 600)
@@ -85,26 +75,13 @@ def test_theorem_7_bound_holds(
 
 
 def test_uniform_weights_break_theorem_7() -> None:
-    """With one good expert in ten, uniform weights exceed the bound, so the test above can fail."""
     experts, y = expert_world(np.random.default_rng(10), 600, 10)
     mean = experts.mean(axis=1)
     cost = np.sum(np.abs(mean) * (mean * y < 0) + 0.25 * (1 - np.abs(mean)))
     assert cost > 2 * (np.log(10) / (1 - 0.5) + 4 / 3 * np.log(10) + 2)
 
 
-# --- edge cases
-
-
-def test_first_weights_are_uniform_over_the_best() -> None:
-    """While Δ = 0, the experts with the least loss share the weight."""
-    learner = AdaHedge(problem=Problem(3, 4))
-    assert_close(learner.weights(learner.init()), np.full(4, 0.25), 1e-15)
-    state = learner.init()._replace(losses=np.array([1.0, 0.5, 2.0, 0.5]))
-    assert_close(learner.weights(state), [0.0, 0.5, 0.0, 0.5], 1e-15)
-
-
 def test_predictions_are_clipped() -> None:
-    """Predictions beyond ±1 count as ±1 in decisions and updates, bit for bit."""
     learner = AdaHedge(problem=Problem(3, 2, 100.0))
     state = fold_one(learner, learner.init(), np.array([0.5, -0.2]), 1)
     wild, tame = np.array([9.0, -70.0]), np.array([1.0, -1.0])
@@ -112,18 +89,8 @@ def test_predictions_are_clipped() -> None:
     assert bits(fold_one(learner, copied(state), wild, 0)) == bits(fold_one(learner, copied(state), tame, 0))
 
 
-def test_missing_prediction_costs_one_half() -> None:
-    """A prediction missing from a sparse context counts as 0 and costs 1/2."""
-    learner = AdaHedge(problem=Problem(3, 3))
-    one = one_round(np.array([0.4, 0.0, -1.0]), 0, 1.0, 1, NONE)
-    state = learner.fold(learner.init(), one._replace(contexts=as_sparse(one.contexts)))
-    assert bits(state) == bits(learner.fold(learner.init(), one))
-    assert_close(state.losses, [0.3, 0.5, 1.0], 1e-15)
-
-
 @pytest.mark.parametrize("truth", [2, NO_LABEL])
 def test_invalid_truth_is_only_counted(truth: int) -> None:
-    """Abstaining is never the truth, so such a round changes only the count."""
     learner = AdaHedge(problem=Problem(3, 2))
     state = fold_one(learner, learner.init(), np.array([0.5, -0.2]), 1)
     after = fold_one(learner, copied(state), np.array([1.0, 0.3]), truth)
@@ -141,10 +108,3 @@ def test_any_gap_and_losses_give_valid_weights(gap: float) -> None:
             state = learner.init()._replace(losses=losses, mixability_gap=np.array(gap))
             assert_close(learner.weights(state).sum(), 1.0, 1e-12)
             assert np.isfinite(fold_one(learner, state, np.linspace(-1, 1, d), 1).mixability_gap)
-
-
-def test_problems_without_three_labels_are_refused() -> None:
-    """AdaHedge needs exactly two answers, plus abstention as the third."""
-    for K in (2, 4):
-        with pytest.raises(pydantic.ValidationError, match="exactly 3 labels"):
-            AdaHedge(problem=Problem(K, 5))

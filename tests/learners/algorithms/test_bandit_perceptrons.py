@@ -1,5 +1,6 @@
-"""Bandit perceptrons, linear and kernelized, against Fakcharoenphol and Prompak 2019: traces and the mistake bound."""
+"""Bandit perceptrons, linear, kernelized and over the feature map: traces, the map, the mistake bound."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,18 +9,18 @@ import pydantic
 import pytest
 
 from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
+from learners.algorithms.first_order.bandit_perceptrons_features import BanditPerceptronsFeatures
 from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel, rational_kernel
 from learners.base import Contexts, FloatArray, Problem
-from tests.learners.arrays import as_sparse, assert_close, bits, copied, is_finite, matrix, unit_rows
+from tests.learners.arrays import as_sparse, assert_close, bits, copied, matrix, monomials, unit_rows
 from tests.learners.traces import LONG, MICRO, TOLERANCE, long_world
-from tests.learners.worlds import World, make_world, one_round, play, random_rounds
+from tests.learners.worlds import World, make_world, one_round, play
 
 PROBLEM = Problem(4, 5)
 RULES = {"paper": False, "full": True}
 
 
 def with_kernel(name: str, problem: Problem, **others: Any) -> BanditPerceptronsKernel:
-    """Build the kernel learner of a trace named …_linear_full, …_rational_paper and so on."""
     _, _, kernel, rule = name.split("_")
     choice: Any = {"kernel": kernel, "use_known_label": RULES[rule], **others}
     return BanditPerceptronsKernel(problem=problem, **choice)
@@ -33,17 +34,12 @@ def scores_of(learner: BanditPerceptronsKernel, state: Any, x: FloatArray) -> Fl
 
 
 def support_of(state: Any, label: int) -> list[tuple[tuple[float, ...], float]]:
-    """Return support vectors and signs of one label, sorted."""
     signs = state.coefficients[:, label]
     return sorted((tuple(state.support[:, j].tolist()), float(signs[j])) for j in np.flatnonzero(signs))
 
 
-# --- traces
-
-
 @pytest.mark.parametrize("name", [name for name in MICRO if name.startswith("bandit_perceptrons")])
 def test_micro_trace(name: str) -> None:
-    """Scores, distributions and every label's support match the trace, for both kernels and both rules."""
     learner = with_kernel(name, Problem(3, 2), max_support=8)
     state = learner.init()
     for expected in MICRO[name]["rounds"]:
@@ -59,7 +55,6 @@ def test_micro_trace(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in LONG if name.startswith("bandit_perceptrons")])
 def test_long_trace(name: str) -> None:
-    """After 300 rounds, mistakes, the size of each label's support and the last scores match the trace."""
     learner, world, expected = with_kernel(name, PROBLEM), long_world(), LONG[name]
     T = expected["T"]
     steps = list(play(learner, World(world.contexts[:T], world.truth[:T], world.uniforms[:T])))
@@ -70,12 +65,8 @@ def test_long_trace(name: str) -> None:
     assert int(state.after.updates) == sum(expected["support"])
 
 
-# --- the kernel
-
-
 @pytest.mark.parametrize("known", [True, False])
 def test_linear_kernel_matches_the_linear_learner(known: bool) -> None:
-    """The linear kernel gives the linear learner's weights, decisions and updates in every round."""
     kernel = BanditPerceptronsKernel(problem=PROBLEM, kernel="linear", use_known_label=known)
     linear: BanditPerceptrons = BanditPerceptrons(problem=PROBLEM, use_known_label=known)
     world = make_world(1, 400, PROBLEM)
@@ -96,37 +87,8 @@ def test_rational_kernel() -> None:
     assert [rational_kernel(product) for product in (1.0, 2.0, 1e300, -1e300)] == [2.0, 2.0, 2.0, 2 / 3]
 
 
-def test_other_norm_bounds_are_refused() -> None:
-    """The kernel has a pole at ⟨x, x'⟩ = 2, so contexts must be scaled to the unit ball."""
-    for bound in (0.5, 1.1):
-        with pytest.raises(pydantic.ValidationError, match="unit ball"):
-            BanditPerceptronsKernel(problem=Problem(4, 5, bound))
-
-
-def disc_and_ring(seed: int, n: int) -> World:
-    """Draw label 0 in a disc and label 1 on a ring around it, which is not linearly separable."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, 2, n)
-    return World(unit_rows(rng, n, 2) * np.where(truth, 1.0, 0.3)[:, None], truth, rng.random(n))
-
-
-def test_kernel_learns_a_nonlinear_problem() -> None:
-    """On a disc and a ring, the kernel stops erring and the linear learner does not."""
-    world, late = disc_and_ring(0, 1500), slice(1000, None)
-    errors = {}
-    for learner in (BanditPerceptronsKernel(problem=Problem(2, 2)), BanditPerceptrons(problem=Problem(2, 2))):
-        wrong = np.array([not bool(step.round.correct[0]) for step in play(learner, world)])
-        errors[learner.algorithm] = wrong[late].mean()
-    assert errors["bandit-perceptrons-kernel"] < 0.02
-    assert errors["bandit-perceptrons"] > 0.2
-
-
-# --- the support
-
-
 @pytest.mark.parametrize("order", [1, -1])
 def test_repeated_context_reuses_its_support_vector(order: int) -> None:
-    """The support holds no context twice, whatever number of labels it corrects, dense or sparse."""
     learner = BanditPerceptronsKernel(problem=Problem(3, 2), max_support=3)
     state = learner.init()
     met = [([1.0, 0.0], 0), ([0.0, 1.0], 1), ([1.0, 0.0], 2), ([1.0, 0.5], 0)]
@@ -140,7 +102,6 @@ def test_repeated_context_reuses_its_support_vector(order: int) -> None:
 
 
 def test_full_support_refuses_and_counts() -> None:
-    """A full support stays fixed: new contexts are only counted, known ones still change coefficients."""
     learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=6)
     steps = list(play(learner, make_world(2, 300, PROBLEM)))
     full = [step for step in steps if int(step.before.used) == 6]
@@ -155,41 +116,6 @@ def test_full_support_refuses_and_counts() -> None:
     changed = [learner.fold(copied(state), again._replace(labels=np.array([k]))) for k in range(4)]
     assert any(int(after.updates) > int(state.updates) for after in changed)
     assert all(int(after.refused) == int(state.refused) for after in changed)
-
-
-def test_full_support_gives_a_warning() -> None:
-    """The warning appears with the last free place, and counts the rounds skipped since then."""
-    learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=6)
-    for step in play(learner, make_world(2, 300, PROBLEM)):
-        state = step.after
-        skipped = f"max_support: 6 contexts are stored; {int(state.refused)} rounds were skipped since."
-        assert learner.warnings(state) == ([skipped] if int(state.used) == 6 else [])
-    assert int(state.refused) > 0
-    many = state._replace(refused=np.array(1234))
-    assert learner.warnings(many) == ["max_support: 6 contexts are stored; 1,234 rounds were skipped since."]
-
-
-def test_oversized_count_means_a_full_support() -> None:
-    """A stored count far above the capacity is treated as a full support."""
-    learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=4)
-    state = learner.init()._replace(used=np.array(2**62))
-    rounds = random_rounds(0, 50, learner)
-    after = learner.fold(copied(state), rounds)
-    assert is_finite(after)
-    assert int(after.refused) > 0
-    assert np.isfinite(learner.decide(after, rounds.contexts).distributions).all()
-
-
-# --- the rule
-
-
-def test_unclaimed_contexts_draw_uniformly() -> None:
-    """If every score is negative, the answer is uniform and the evidence 1; else it is a point mass with evidence 0."""
-    learner = BanditPerceptrons(problem=Problem(3, 1))
-    state = learner.init()._replace(weights=np.array([[-1.0, -2.0, -0.5]]))
-    decisions = learner.decide(state, Contexts.dense([[1.0], [-1.0]]))
-    assert_close(decisions.distributions, [[1 / 3, 1 / 3, 1 / 3], [0, 1, 0]], 1e-15)
-    assert decisions.evidence.ravel().tolist() == [1.0, 0.0]
 
 
 CASES: Sequence[tuple[float, bool, bool, bool, float]] = [
@@ -208,15 +134,11 @@ CASES: Sequence[tuple[float, bool, bool, bool, float]] = [
 def test_perceptron_is_corrected_only_if_it_errs_now(
     score: float, unclaimed: bool, correct: bool, known: bool, change: float
 ) -> None:
-    """The stored claim decides which correction is possible, the current sign whether it happens."""
     learner: BanditPerceptrons = BanditPerceptrons(problem=Problem(3, 1), use_known_label=known)
     state = learner.init()._replace(weights=np.array([[-3.0, score, -3.0]]))
     after = learner.fold(state, one_round([1.0], 1, 1.0, 1 if correct else 0, np.array([float(unclaimed)])))
     assert_close(after.weights, [[-3.0, score + change, -3.0]], 1e-15)
     assert int(after.updates) == (change != 0.0)
-
-
-# --- the bound
 
 
 def separable(seed: int, n: int, K: int) -> tuple[World, float]:
@@ -235,7 +157,6 @@ def separable(seed: int, n: int, K: int) -> tuple[World, float]:
 
 
 def run_delayed(learner: Any, world: World, delay: int) -> tuple[int, int]:
-    """Return mistakes and updates if every feedback is `delay` predictions late."""
     state, waiting, mistakes = learner.init(), [], 0
     for x, y, u in zip(world.contexts, world.truth, world.uniforms, strict=True):
         decisions = learner.decide(state, Contexts.dense(x))
@@ -263,10 +184,84 @@ def test_mistake_bound_holds(known: bool, delay: int) -> None:
     assert np.mean(ratios) <= 1.0
 
 
-def test_kernel_mistake_bound_holds() -> None:
-    """The kernel's updates are at most ⌊4·2/γ²⌋ if its feature space separates with strong margin γ/2."""
-    world, margin = separable(3, 250, 3)  # ⟨x, x'⟩/2 is a part of k: the margin there is at least that over √2
-    learner = BanditPerceptronsKernel(problem=Problem(3, 4))
-    mistakes, updates = run_delayed(learner, world, 0)
-    assert 0 < updates <= int(4 * 2 / (margin**2 / 2))
-    assert mistakes < len(world.truth) / 4
+def in_ball(seed: int, n: int, d: int) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    return unit_rows(rng, n, d) * np.where(np.arange(n) < n // 2, 1.0, rng.random(n))[:, None]
+
+
+def strips(seed: int, n: int) -> World:
+    x = in_ball(seed, n, 2)
+    truth = 3 * (x[:, 0] > 0.0) + np.searchsorted([-0.3, 0.3], x[:, 1])
+    return World(x, truth, np.random.default_rng(seed).random(n))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_inner_product_is_the_kernel(d: int) -> None:
+    """At degree 40 the inner product of two maps is the rational kernel up to 1e-12, also for x = x' of norm 1."""
+    x = in_ball(d, 20, d)
+    kernel = [[rational_kernel(float(a @ b)) for b in x] for a in x]
+    phi = monomials(x, 40)
+    assert_close(phi @ phi.T, kernel, 1e-12)
+
+
+@pytest.mark.parametrize(("d", "degree"), [(1, 7), (2, 10), (4, 5), (7, 3), (30, 1)])
+def test_a_lower_degree_is_a_partial_sum(d: int, degree: int) -> None:
+    """Up to degree D the inner product is Σ 2⁻ⁿ⟨x, x'⟩ⁿ over n ≤ D, which is within 2^-D of the kernel."""
+    x = in_ball(d, 12, d)
+    phi, products = monomials(x, degree), x @ x.T
+    assert_close(phi @ phi.T, sum((products / 2.0) ** n for n in range(degree + 1)), 1e-13)
+    assert np.abs(phi @ phi.T - 1.0 / (1.0 - products / 2.0)).max() <= 2.0**-degree * (1.0 + 1e-9)
+
+
+def test_longer_contexts_are_scaled_to_the_ball() -> None:
+    x = in_ball(1, 6, 3)[:3]
+    for scale in (1.5, 1e9, 1e150):
+        assert_close(monomials(scale * x, 40), monomials(x, 40), 1e-12)
+    assert np.isfinite(monomials(np.full((1, 3), 1e300), 40)).all()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_mistakes_are_those_of_the_kernel(known: bool) -> None:
+    world, problem = strips(3, 3000), Problem(6, 2)
+    features = BanditPerceptronsFeatures(problem=problem, use_known_label=known)
+    kernel = BanditPerceptronsKernel(problem=problem, max_support=3000, use_known_label=known)
+    mistakes = 0
+    for one, two in zip(play(features, world), play(kernel, world), strict=True):
+        assert one.distribution.tolist() == two.distribution.tolist()
+        assert bool(one.round.correct[0]) == bool(two.round.correct[0])
+        assert int(one.after.updates) == int(two.after.updates)
+        mistakes += not bool(one.round.correct[0])
+    assert 300 < mistakes < 2000  # it learns, but slowly
+
+
+def test_the_default_degree_is_exact_for_few_features() -> None:
+    for d in (1, 2, 3):
+        assert BanditPerceptronsFeatures(problem=Problem(3, d)).highest == 40
+    for d in (4, 5, 10, 50, 198):
+        learner = BanditPerceptronsFeatures(problem=Problem(3, d))
+        assert learner.features <= 20_000 < math.comb(d + learner.highest + 1, d)
+    assert BanditPerceptronsFeatures(problem=Problem(3, 50_000)).highest == 1
+
+
+@pytest.mark.parametrize(("d", "degree"), [(5, 40), (100, 4), (10_000, 2)])
+def test_a_degree_with_too_many_monomials_is_refused(d: int, degree: int) -> None:
+    with pytest.raises(pydantic.ValidationError, match=r"use at most \d+") as caught:
+        BanditPerceptronsFeatures(problem=Problem(3, d), degree=degree)
+    (error,) = caught.value.errors()
+    assert error["loc"] == ("degree",)
+    most = int(error["msg"].rpartition(" ")[2])
+    assert BanditPerceptronsFeatures(problem=Problem(3, d), degree=most).features <= 1_000_000
+    with pytest.raises(pydantic.ValidationError):
+        BanditPerceptronsFeatures(problem=Problem(3, d), degree=most + 1)
+
+
+def test_full_support_gives_a_warning() -> None:
+    """The warning appears with the last free place, and counts the rounds skipped since then."""
+    learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=6)
+    for step in play(learner, make_world(2, 300, PROBLEM)):
+        state = step.after
+        skipped = f"max_support: 6 contexts are stored; {int(state.refused)} rounds were skipped since."
+        assert learner.warnings(state) == ([skipped] if int(state.used) == 6 else [])
+    assert int(state.refused) > 0
+    many = state._replace(refused=np.array(1234))
+    assert learner.warnings(many) == ["max_support: 6 contexts are stored; 1,234 rounds were skipped since."]

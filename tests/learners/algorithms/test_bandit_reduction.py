@@ -1,21 +1,22 @@
-"""The bandit reduction over each base: its updates, its state, and the bound."""
+"""The bandit reduction over each base: the trace, the coin, its updates, and the bounds."""
 
 from typing import Any
 
 import numpy as np
-import pydantic
 import pytest
+from scipy.special import logsumexp
 
 from learners.algorithms.improper.bandit_reduction import BanditReduction
 from learners.algorithms.improper.explored_rounds import explored
+from learners.algorithms.improper.folklore import regret_bound
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
 from learners.algorithms.improper.reduction_bases import BASES, BaseName
-from learners.base import Problem
-from learners.layouts import state_layout
+from learners.base import Contexts, Problem
 from tests.learners.arrays import assert_close, bits
 from tests.learners.formulas import losses_of
+from tests.learners.traces import MICRO
+from tests.learners.worlds import expected_mistakes, join, largest_mean, make_world, one_round, pick, play, two_clusters
 from tests.learners.worlds import expected_mistakes as mistakes_of
-from tests.learners.worlds import join, largest_mean, make_world, pick, play, two_clusters
 
 PROBLEM = Problem(3, 2)
 NAMES: list[BaseName] = list(BASES)
@@ -24,7 +25,6 @@ NAMES: list[BaseName] = list(BASES)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("mode", ["as_of_prediction", "recompute"])
 def test_base_learns_from_correct_exploring_rounds_only(name: BaseName, mode: Any) -> None:
-    """The base's part of the state is that of the base alone after the correct exploring rounds, bit for bit."""
     learner = BanditReduction(problem=PROBLEM, base=name, exploration=0.4, delayed_update=mode)
     base = learner.base_learner
     steps = list(play(learner, make_world(4, 300, PROBLEM)))
@@ -39,26 +39,12 @@ def test_base_learns_from_correct_exploring_rounds_only(name: BaseName, mode: An
 
 
 def test_reduction_over_folklore_equals_folklore_bandit() -> None:
-    """With the base `folklore`, answers and evidence are those of `folklore-bandit`, bit for bit."""
     settings: dict[str, Any] = {"problem": PROBLEM, "exploration": 0.3, "comparator_bound": 4.0}
     world = make_world(6, 200, PROBLEM)
     one = list(play(BanditReduction(base="folklore", **settings), world))
     two = list(play(FolkloreBandit(**settings), world))
     assert bits(join(one)) == bits(join(two))
     assert bits([step.distribution for step in one]) == bits([step.distribution for step in two])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_base_state_is_a_view_of_the_whole_state(name: BaseName) -> None:
-    """The base's arrays fill `numbers` without gaps or overlaps, and its count of rounds is `updates`."""
-    learner = BanditReduction(problem=PROBLEM, base=name)
-    state = learner.init()
-    state.numbers[:] = np.arange(state.numbers.size)
-    *arrays, updates = learner.base_state(state)
-    assert (np.concatenate([array.ravel() for array in arrays]) == state.numbers).all()
-    assert updates is state.updates
-    assert all(layout.dtype == np.float64 for layout in list(state_layout(learner.base_learner).values())[:-1])
-    assert all(np.shares_memory(array, state.numbers) for array in arrays)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,14 +72,6 @@ def test_regret_bound_of_bases_with_a_step_is_half_the_squared_norm_over_the_ste
         assert_close(learner.base_regret(10), bound, 1e-12 * bound)
 
 
-def test_step_for_a_base_without_one_is_refused() -> None:
-    """FOLKLORE takes no step; the other bases take any positive one."""
-    with pytest.raises(pydantic.ValidationError, match="folklore takes no learning_rate"):
-        BanditReduction(problem=PROBLEM, base="folklore", learning_rate=1.0)
-    for name in NAMES[1:]:
-        assert BanditReduction(problem=PROBLEM, base=name, learning_rate=1.0).learning_rate == 1.0
-
-
 T, RUNS = 1000, 8
 
 
@@ -111,3 +89,57 @@ def test_bound_of_bases_with_a_mistake_bound_holds(name: BaseName, gamma: float)
         loss = float(losses_of("logistic", world.contexts @ U.T, world.truth).sum())
         bounds.append(loss + 2 * regret / gamma + gamma * T)
     assert worst <= min(bounds)
+
+
+TRACE: dict[str, Any] = MICRO["bandit_reduction"]
+ALMOST_ONE = float(np.nextafter(1.0, 0.0))
+
+
+def test_micro_trace() -> None:
+    learner = FolkloreBandit(problem=PROBLEM, exploration=TRACE["gamma"], comparator_bound=TRACE["B"])
+    state = learner.init()
+    for expected in TRACE["rounds"]:
+        (distribution,), evidence = learner.decide(state, Contexts.dense(expected["x"]))
+        label, residual_uniform = expected["sampled"], 0.0 if expected["explore"] else ALMOST_ONE
+        rounds = one_round(expected["x"], label, distribution[label], expected["y"], evidence, residual_uniform)
+        before = int(state.updates)
+        state = learner.fold(state, rounds)
+        assert_close(evidence[0], [*expected["z"], TRACE["gamma"]], 1e-9)
+        assert_close(distribution, expected["p"], 1e-9)
+        assert int(state.updates) - before == expected["updated"]
+    assert int(state.rounds) == len(TRACE["rounds"])
+
+
+def test_late_rounds_explore_at_the_rate_of_their_decision() -> None:
+    """With an anytime γ, a late round explores at the γ of its decision."""
+    learner = FolkloreBandit(problem=PROBLEM, exploration="anytime", comparator_bound=1e-3)
+    assert learner.exploration_rate(0) == 1.0
+    assert learner.exploration_rate(10**6) < 0.05
+    decided = learner.decide(learner.init(), Contexts.dense([1.0, 0.0]))
+    late = learner.init()
+    late.rounds[()] = 10**6
+    rounds = one_round([1.0, 0.0], 0, decided.distributions[0, 0], 0, decided.evidence, residual_uniform=0.9)
+    assert int(learner.fold(late, rounds).updates) == 1
+
+
+def test_anytime_rate_matches_the_formula() -> None:
+    """γ_t = min(1, √(K R(t)/t)), with the base's bound R."""
+    learner = FolkloreBandit(problem=PROBLEM, exploration="anytime", comparator_bound=2.0)
+    for t in (1, 100, 10**4, 10**8):
+        assert_close(learner.exploration_rate(t - 1), min(1, np.sqrt(3 * regret_bound(2.0, PROBLEM, t) / t)), 1e-12)
+
+
+HORIZON, REPEATS = 4000, 4
+SMALL = Problem(2, 2)
+
+
+def test_theorem_4_1_bound_holds() -> None:
+    """Theorem 4.1: E[M] is at most the loss of any W plus 2 √(K T R(T)) at the tuned γ; chance exceeds it."""
+    regret, world = regret_bound(1.0, SMALL, HORIZON), two_clusters(1, HORIZON, noise=0.02)
+    learner = FolkloreBandit(problem=SMALL, exploration=float(np.sqrt(2 * regret / HORIZON)), comparator_bound=1.0)
+    uniforms = np.random.default_rng(2).random((REPEATS, HORIZON))
+    mistakes = np.array([expected_mistakes(learner, world._replace(uniforms=u)) for u in uniforms])
+    z = np.outer(world.contexts[:, 0], [1.0, -1.0])
+    allowed = (logsumexp(z, axis=1) - z[np.arange(HORIZON), world.truth]).sum() + 2 * np.sqrt(2 * HORIZON * regret)
+    assert mistakes.mean() + 4 * mistakes.std(ddof=1) / np.sqrt(REPEATS) <= allowed
+    assert allowed < HORIZON / 2

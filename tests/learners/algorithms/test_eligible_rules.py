@@ -20,7 +20,6 @@ AMONG = np.array([[False, True, True, False, True]])
 
 
 def inverse_gaps(values: FloatArray, gap_weight: float) -> FloatArray:
-    """Return the inverse-gap weighting of the values (K',)."""
     p = 1.0 / (len(values) + gap_weight * (values.max() - values))
     p[values.argmax()] = 0.0
     p[values.argmax()] = 1.0 - p.sum()
@@ -28,7 +27,6 @@ def inverse_gaps(values: FloatArray, gap_weight: float) -> FloatArray:
 
 
 def taught(learner: FastCb | SquareCb, rounds: int) -> tuple[object, Contexts]:
-    """Return a state after random rounds of the constant feature, and that feature as a context."""
     rng, x = np.random.default_rng(2), Contexts.dense(np.ones(1))
     state = learner.init()
     for _ in range(rounds):
@@ -74,7 +72,6 @@ def test_fastcb_weighs_the_relative_gaps_of_eligible_labels() -> None:
 def test_adahedge_conditions_its_distribution(
     experts: tuple[float, ...], eligible: tuple[bool, ...], expected: tuple[float, ...]
 ) -> None:
-    """Eligible labels share their probabilities in proportion, or evenly if they have none."""
     learner = AdaHedge(problem=Problem(3, 2))
     decided = learner.decide(learner.init(), Contexts.dense(np.array(experts)), np.array([eligible]))
     assert_close(decided.distributions[0], np.array(expected), 1e-12)

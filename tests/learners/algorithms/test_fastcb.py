@@ -1,31 +1,28 @@
-"""FastCB: its state against one written out plainly, its exploration, restarts, features, and what is proved."""
+"""FastCB: its state against one written out plainly, exploration, restarts, columns as they are measured."""
 
 import math
-from copy import deepcopy
 
 import numpy as np
 import pytest
 
+from learners.algorithms.regression.change_test import Past, detect_change, note_round
 from learners.algorithms.regression.fastcb import FastCb
 from learners.algorithms.regression.logistic_mixture import share_of_softmax
 from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds, every_label
 from learners.evaluation.simulation import simulate
 from tests.learners.arrays import bits, copied, is_finite
+from tests.learners.worlds import one_round
 
 K, D = 3, 4
 
 
-def one_round(x: FloatArray, label: int, reward: float, eligible: BoolArray | None = None) -> Rounds:
-    """Return one round with a propensity, which the models ignore."""
-    truth, among = np.array([NO_LABEL]), every_label(1) if eligible is None else eligible[None]
-    outcome = np.array([label]), np.array([0.3]), np.array([reward == 1.0])
-    rounds = Rounds.of_bits(Contexts.dense(x), *outcome, truth, np.empty((1, 0)), np.zeros(1))
+def played(x: FloatArray, label: int, reward: float, eligible: BoolArray | None = None) -> Rounds:
+    rounds = one_round(x, label, 0.3, label if reward == 1.0 else NO_LABEL, np.empty(0))
+    among = every_label(1) if eligible is None else eligible[None]
     return rounds._replace(rewards=np.array([float(reward)]), eligible=among)
 
 
 class Plain:
-    """The mixture of both models, written out without optimization."""
-
     def __init__(self, learning_rate: float, n_labels: int = K) -> None:
         self.learning_rate, self.t, self.N = learning_rate, 0, 0.0
         self.growth = max(1.0, min(n_labels / 10, math.sqrt(n_labels) / 2))
@@ -35,13 +32,11 @@ class Plain:
         self.centres, self.deviations, self.intercept = np.zeros(D), np.zeros(D), True
 
     def relative(self, x: FloatArray) -> FloatArray:
-        """Return x in units of root mean squares, or its distance from the mean in deviations, clipped."""
         centred = self.intercept & (self.n >= 0.9 * self.t) & (self.deviations > 1e-10 * np.abs(self.centres))
         scale = np.where(centred, self.deviations, self.S)
         return np.clip(np.divide(x - centred * self.centres, scale, out=np.zeros(D), where=scale > 0), -5.0, 5.0)
 
     def centre(self, x: FloatArray) -> None:
-        """Update the means and deviations, with clipped values after the first ten."""
         constant = False
         for i in np.flatnonzero(x):
             if not self.intercept or self.n[i] < 0.9 * self.t:
@@ -57,7 +52,6 @@ class Plain:
         self.intercept = constant
 
     def measure(self, x: FloatArray) -> None:
-        """Update the scales and means."""
         self.t += 1
         for i in np.flatnonzero(x):
             self.n[i] += 1
@@ -69,21 +63,18 @@ class Plain:
         self.centre(x)
 
     def both(self, x: FloatArray, among: BoolArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return every label's chance by both models."""
         z = self.relative(x)
         f, q = 1.0 / (1.0 + np.exp(-self.W @ z)), np.exp(self.V @ z - (self.V @ z).max())
         q = q if among is None else np.where(among, q, 0.0)
         return np.clip(f, 1e-6, 1 - 1e-6), q / q.sum()
 
     def chances(self, x: FloatArray) -> FloatArray:
-        """Return every label's chance by the mixture."""
         f, q = self.both(x)
         weights = np.exp(self.losses.min() - self.losses)
         weights /= weights.sum()
         return np.asarray(weights[0] * f + weights[1] * np.clip(q, 1e-6, 1 - 1e-6))
 
     def learn(self, x: FloatArray, k: int, reward: float, among: BoolArray | None = None) -> None:
-        """Learn from one round."""
         self.measure(x)
         z, (f, q) = self.relative(x), self.both(x, among)
         alone = among is not None and among.sum() == 1
@@ -105,7 +96,6 @@ class Plain:
     def stepped(
         weights: FloatArray, information: FloatArray, step: float, most: float, slopes: FloatArray, z: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return weights and information after one step."""
         change = max(1e-300, step * np.abs(slopes).max() * float(z @ z) / 20)
         gradient = np.outer(slopes, z)
         information = information + gradient**2
@@ -117,7 +107,6 @@ class Plain:
 @pytest.mark.parametrize("whole", [True, False], ids=["bits", "rewards of subsets"])
 @pytest.mark.parametrize(("n_labels", "learning_rate"), [(K, 32.0), (60, 32.0), (K, 1000.0)])
 def test_models_match_the_plain_ones(n_labels: int, learning_rate: float, *, whole: bool, intercept: bool) -> None:
-    """Both models and their log losses match, with features that come, go, grow and have outliers."""
     rng = np.random.default_rng(3)
     learner = FastCb(problem=Problem(n_labels, D), learning_rate=learning_rate)
     state, plain = learner.init(), Plain(learning_rate, n_labels)
@@ -126,11 +115,9 @@ def test_models_match_the_plain_ones(n_labels: int, learning_rate: float, *, who
         x = (rng.normal(size=D) + np.array([0, 0, 3, 9])) * often * (1.0 + t / 50) * (1000.0 if t % 97 == 96 else 1.0)
         x[0] = 2.5 if intercept else x[0]
         k, right = int(rng.integers(n_labels)), bool(rng.random() < 0.4)
-        if not x.any():
-            continue
         reward = float(right) if whole else float(rng.choice([0.0, 0.2, 0.9, 1.0]))
         among = None if whole else (rng.random(n_labels) < rng.random()) | (np.arange(n_labels) == k)
-        state = learner.fold(state, one_round(x, k, reward, among))
+        state = learner.fold(state, played(x, k, reward, among))
         plain.learn(x, k, reward, among)
         known = state.features[: state.row_counts[0]]
         for mine, theirs in zip((state.label_weights, state.softmax_weights), (plain.W, plain.V), strict=True):
@@ -139,11 +126,10 @@ def test_models_match_the_plain_ones(n_labels: int, learning_rate: float, *, who
 
 
 def test_weights_are_clipped() -> None:
-    """A feature whose usual values are small beside its outliers has its weights limited to 20."""
     learner = FastCb(problem=Problem(2, 1), learning_rate=1000.0)
     state = learner.init()
     for t in range(3000):
-        state = learner.fold(state, one_round(np.array([1000.0 if t % 26 == 0 else 1.0]), 0, True))
+        state = learner.fold(state, played(np.array([1000.0 if t % 26 == 0 else 1.0]), 0, True))
     assert np.abs(state.label_weights).max() == 20.0
     assert np.abs(state.softmax_weights).max() <= 20.0
 
@@ -163,12 +149,11 @@ def test_relative_gaps_match_the_formula() -> None:
         assert decided == pytest.approx(0.9 * p + 0.1 / K, rel=1e-9)
         k, right = int(rng.integers(K)), bool(rng.random() < 0.5)
         mistakes += not right
-        state = learner.fold(state, one_round(x, k, right))
+        state = learner.fold(state, played(x, k, right))
         plain.learn(x, k, right)
 
 
 def test_mixture_costs_at_most_ln_2() -> None:
-    """The mixture's log loss exceeds the better model's by at most ln 2, even where the better one changes often."""
     rng = np.random.default_rng(7)
     for _ in range(200):
         losses, mixed = np.zeros(2), 0.0
@@ -181,104 +166,149 @@ def test_mixture_costs_at_most_ln_2() -> None:
         assert mixed <= losses.min() + math.log(2.0) + 1e-6
 
 
-@pytest.mark.parametrize(("exclusive", "share"), [(True, 1.0), (False, 0.0)])
-def test_mixture_moves_to_the_better_model(exclusive: bool, share: float) -> None:
-    """Softmax wins where exactly one label is right; one-vs-rest wins where labels are right independently."""
-    rng = np.random.default_rng(11)
-    learner, U = FastCb(problem=Problem(K, D)), 2.0 * rng.normal(size=(D, K))
-    state = learner.init()
-    for _ in range(2000):
-        x = rng.normal(size=D)
-        chances = 1.0 / (1.0 + np.exp(-(x @ U)))
-        k, best = int(rng.integers(K)), int((x @ U).argmax())
-        right = best == k if exclusive else bool(rng.random() < chances[k])
-        state = learner.fold(state, one_round(x, k, right))
-    assert share_of_softmax(*state.sums[:2]) == share
-
-
-def drifting(T: int, n_labels: int = 5) -> tuple[Contexts, IntArray]:
-    """Return 2 T contexts and labels; all labels change after the first T."""
-    rng = np.random.default_rng(2)
-    x, U = rng.normal(size=(2 * T, D)), rng.normal(size=(D, n_labels))
-    labels = (x @ U).argmax(axis=1)
-    labels[T:] = (labels[T:] + 1) % n_labels
-    return Contexts.dense(x), labels
-
-
 def test_restart_forgets_everything_but_scales() -> None:
-    """After a change, the learner restarts once, and goes on as a new learner with the same features and scales."""
     rng, learner = np.random.default_rng(3), FastCb(problem=Problem(5, D), restart_risk=1e-9)
     state, fresh, t = learner.init(), learner.init(), 0
     while state.counts[1] == 0 and t < 400:
         before, t = copied(state), t + 1
-        played = one_round(rng.normal(size=D), int(rng.integers(5)), bool(t <= 300 and rng.random() < 0.95))
-        state = learner.fold(state, played)
+        latest = played(rng.normal(size=D), int(rng.integers(5)), bool(t <= 300 and rng.random() < 0.95))
+        state = learner.fold(state, latest)
     assert 310 < t < 340
     for name in ("features", "slots", "row_counts", "scales", "means", "rounds"):
         getattr(fresh, name)[...] = getattr(before, name)
     fresh.counts[2:] = before.counts[2:]
-    fresh = learner.fold(fresh, played)
+    fresh = learner.fold(fresh, latest)
     assert bits(state._replace(counts=fresh.counts, rounds=fresh.rounds)) == bits(fresh)
     assert state.counts.tolist() == [int(fresh.counts[0]), 1, *fresh.counts.tolist()[2:]]
     assert state.rounds == t
 
 
-def test_restart_recovers_faster_than_none() -> None:
-    """With restarts, the mistakes after a change are close to those of a new learner, and fewer than without."""
-    T, uniforms = 8000, np.random.default_rng(3).random(16_000)
-    contexts, labels = drifting(T)
-    with_restarts, without = (
-        simulate(FastCb(problem=Problem(5, D), restart_risk=risk), contexts, labels, uniforms).mistakes[T:].sum()
-        for risk in (1e-9, 0.0)
-    )
-    fresh = simulate(FastCb(problem=Problem(5, D)), contexts.rows(T, 2 * T), labels[T:], uniforms[T:]).mistakes.sum()
-    assert with_restarts < 1.5 * fresh
-    assert with_restarts < 0.75 * without
-
-
-@pytest.mark.parametrize("size", [0.0, 1.0])
-def test_mixture_of_folded_rounds_costs_at_most_ln_2(size: float) -> None:
-    """Evaluated when each round is folded, the mixture's log loss exceeds the better model's by at most ln 2.
-
-    Contexts of zeros count too: there, the models predict 1/2 and 1/K.
-    """
-    rng, learner = np.random.default_rng(8), FastCb(problem=Problem(10, D))
-    state, plain, mixed = learner.init(), Plain(32.0, 10), 0.0
-    for t in range(400):
-        x = size * rng.normal(size=D) * (1000.0 if t % 50 == 49 else 1.0)
-        k, right = int(rng.integers(10)), bool(rng.random() < 0.1)
-        after = deepcopy(plain)
-        after.measure(x)
-        chance = after.chances(x)[k]
-        mixed -= math.log(chance if right else 1.0 - chance)
-        plain.learn(x, k, right)
-        state = learner.fold(state, one_round(x, k, right))
-        assert state.sums[:2] == pytest.approx(plain.losses, rel=1e-9)
-    assert mixed <= state.sums[:2].min() + math.log(2.0) + 1e-6
-
-
-def test_units_of_features_do_not_matter_to_fastcb() -> None:
-    """Rescaled features give the same answers."""
-    rng = np.random.default_rng(4)
-    learner, units = FastCb(problem=Problem(K, D, norm_bound=1e6)), np.array([1e-3, 1.0, 37.0, 1e4])
-    one, other = learner.init(), learner.init()
-    for _ in range(200):
-        x, k, correct = rng.normal(size=D), int(rng.integers(K)), bool(rng.random() < 0.5)
-        one = learner.fold(one, one_round(x, k, correct))
-        other = learner.fold(other, one_round(x * units, k, correct))
-    x = rng.normal(size=(5, D))
-    first = learner.decide(one, Contexts.dense(x)).distributions
-    assert learner.decide(other, Contexts.dense(x * units)).distributions == pytest.approx(first, rel=1e-9)
-
-
 @pytest.mark.parametrize("extreme", [1e-300, 1e-150, 5e-324, 1e150, 1.7e308])
 def test_extreme_values_keep_the_model(extreme: float) -> None:
-    """After values too small to square, or so large that a norm overflows, the next contexts are learned from."""
     learner = FastCb(problem=Problem(2, 2))
     state = learner.init()
     for x in (1.0, extreme, -extreme, 0.0, *[1.0] * 30):
-        state = learner.fold(state, one_round(np.array([x, 1.0]), 0, True))
+        state = learner.fold(state, played(np.array([x, 1.0]), 0, True))
         for context in (x, 1.0, extreme):
             assert np.isfinite(learner.decide(state, Contexts.dense([[context, 1.0]])).distributions).all()
     assert is_finite(state)
     assert learner.decide(state, Contexts.dense([[1.0, 1.0]])).distributions[0, 0] > 0.8
+
+
+def mistakes(columns: FloatArray, labels: IntArray, seed: int) -> FloatArray:
+    contexts = np.column_stack([columns, np.ones(len(columns))])
+    learner = FastCb(problem=Problem(int(labels.max()) + 1, contexts.shape[1]))
+    uniforms = np.random.default_rng([seed, 1]).random(len(labels))
+    return simulate(learner, Contexts.dense(contexts), labels, uniforms).mistakes.astype(np.float64)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("rule", ["income above age", "both large", "income above twice age"])
+def test_age_and_income_are_learned_as_they_are(rule: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    age, income = rng.uniform(18, 80, 3000), rng.uniform(10_000, 200_000, 3000)
+    rules = {
+        "income above age": income / 1000 > age,
+        "both large": income / 1000 + age > 150,
+        "income above twice age": income / 1000 > 2 * age,
+    }
+    wrong = mistakes(np.column_stack([age, income]), rules[rule].astype(np.int64), seed)
+    assert wrong[2000:].mean() <= 0.05
+
+
+@pytest.mark.parametrize("offset", [0.0, 2.0, 2000.0])
+def test_units_and_offsets_cost_at_most_two_points(offset: float) -> None:
+    raw, standardized = [], []
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 2])
+        columns, weights = rng.normal(size=(10_000, 13)), rng.normal(size=(13, 5))
+        labels = (columns @ weights).argmax(axis=1)
+        standardized.append(mistakes(columns, labels, seed).mean())
+        moved = (columns + offset * (np.arange(13) % 2)) * 10.0 ** (np.arange(13) / 2)
+        raw.append(mistakes(moved, labels, seed).mean())
+    assert np.mean(raw) <= np.mean(standardized) + 0.02
+
+
+def test_rare_zeros_of_a_usual_feature_are_values() -> None:
+    rng = np.random.default_rng(3)
+    columns = rng.uniform(1.0, 3.0, (6000, 3))
+    columns[rng.random(6000) < 0.05, 0] = 0.0
+    labels = np.where(columns[:, 0] == 0.0, 1, 2 * (columns[:, 1] > columns[:, 2]))
+    wrong = mistakes(columns, labels, 3)
+    assert wrong[3000:].mean() <= 0.02
+    assert wrong[3000:][columns[3000:, 0] == 0.0].mean() <= 0.2
+
+
+def test_offsets_are_kept_without_an_intercept() -> None:
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 2, 2000)
+    columns = (10.0 + rng.normal(size=(2000, 1))) * np.eye(2)[labels]
+    learner = FastCb(problem=Problem(2, 2))
+    wrong = simulate(learner, Contexts.dense(columns), labels, rng.random(2000)).mistakes
+    assert wrong[1000:].mean() <= 0.01
+
+
+@pytest.mark.parametrize("outlier", [1e4, 1e9])
+@pytest.mark.parametrize("at", [0, 1, 4, 8, 12])
+def test_an_outlier_among_the_first_values_is_overcome(at: int, outlier: float) -> None:
+    rng = np.random.default_rng(at)
+    age = rng.integers(18, 80, 1000).astype(np.float64)
+    labels = (age > 45).astype(np.int64)
+    age[at] = outlier
+    assert mistakes(age[:, np.newaxis], labels, at)[600:].mean() <= 0.05
+
+
+class PlainTest:
+    def __init__(self, n_labels: int) -> None:
+        self.K, self.t, self.mistakes, self.recent = n_labels, 0, 0.0, 0.0
+        self.sum, self.excess = 0.0, 0.0
+
+    def changed(self, loss: float, threshold: float) -> bool:
+        uniform = 1 - 1 / self.K
+        share, restart = max(0.1, (self.mistakes + 2 * uniform) / (self.t + 2)), False
+        if self.t > 0 and share < uniform:
+            if self.sum == 0:
+                self.excess = -max(10 * self.K, self.mistakes - self.t * self.recent) / 3
+            rate = (share + uniform) / 2
+            likelihood = loss * math.log(rate / share) + (1 - loss) * math.log((1 - rate) / (1 - share))
+            self.sum = max(0.0, self.sum + likelihood)
+            self.excess += loss - share
+            restart = self.sum > threshold and self.excess > 0
+        self.t, self.mistakes = self.t + 1, self.mistakes + loss
+        self.recent += (loss - self.recent) * min(1.0, 4 / (self.t + 3))
+        return restart
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("n_labels", [2, 10])
+def test_change_test_matches_the_plain_one(n_labels: int, parts: int) -> None:
+    rng, threshold, restarts = np.random.default_rng(6), 9.0, 0
+    for _ in range(20):
+        test, past, plain = np.zeros(3), Past(0, 0.0), PlainTest(n_labels)
+        rates = np.repeat(rng.uniform(0, 1, 8) ** 2, 150)
+        for loss in (rng.random((len(rates), parts)) < rates[:, None]).mean(axis=1).tolist():
+            decided = detect_change(test, past, loss, threshold, n_labels)
+            past = Past(past.rounds + 1, past.mistakes + loss)
+            note_round(test, past.rounds, loss)
+            assert decided == plain.changed(loss, threshold)
+            assert [max(0.0, test[0]), test[1]] == pytest.approx([plain.sum, plain.recent], abs=1e-9)
+            restarts += decided
+    assert restarts > 10
+
+
+@pytest.mark.parametrize("error", [0.05, 0.3, 0.6])
+def test_false_alarms_are_as_rare_as_promised(error: float) -> None:
+    """If mistakes are at most as probable as the share so far, the sum rarely exceeds -ln α."""
+    rng, threshold, alarms, n, alpha = np.random.default_rng(4), -math.log(1e-3), 0, 1000, 1e-3
+    for _ in range(n):
+        test, past = np.zeros(3), Past(0, 0.0)
+        for uniform in rng.random(100):
+            share = (past.mistakes + 1.8) / (past.rounds + 2)
+            wrong = float(uniform < min(error, share))
+            detect_change(test, past, wrong, threshold, 10)
+            past = Past(past.rounds + 1, past.mistakes + wrong)
+            note_round(test, past.rounds, wrong)
+            if test[0] > threshold:
+                alarms += 1
+                break
+    assert alarms <= n * 100 * alpha

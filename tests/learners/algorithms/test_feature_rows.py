@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from learners.algorithms.regression.fastcb import FastCb, FastCbState
-from learners.algorithms.regression.feature_rows import ADD, ADD_OR_IGNORE, READ, FeatureRows, index_features, to_rows
+from learners.algorithms.regression.feature_rows import ADD, ADD_OR_IGNORE, READ, FeatureRows, to_rows
 from learners.base import Contexts, IntArray, InvalidStateError, Problem
 from learners.codec import decode_state, encode_state
 from learners.evaluation.simulation import simulate
@@ -15,12 +15,10 @@ MANY = 2**18
 
 
 def table(rows: int) -> FeatureRows:
-    """Return an empty table."""
     return FeatureRows(np.zeros(rows, np.int64), np.zeros(2 * rows, np.int64), np.zeros(2, np.int64))
 
 
 def converted(rows: FeatureRows, features: IntArray, mode: int) -> tuple[int, IntArray]:
-    """Convert one context with these features; return the number of contexts converted, and its rows."""
     contexts = Contexts.sparse([len(features)], features, np.ones(len(features)))
     room = Contexts(np.zeros(2, np.int64), np.empty(len(features), np.int64), np.empty(len(features)), False)
     done = to_rows(rows, contexts, room, 0, mode)
@@ -29,7 +27,6 @@ def converted(rows: FeatureRows, features: IntArray, mode: int) -> tuple[int, In
 
 @pytest.mark.parametrize("largest", [200, MANY, 2**62])
 def test_rows_are_in_order_of_first_occurrence(largest: int) -> None:
-    """Each new feature gets the next row; known features keep theirs, wherever they lie in the table."""
     rng = np.random.default_rng(1)
     rows, known = table(150), list[int]()
     while len(known) < 150:
@@ -40,17 +37,7 @@ def test_rows_are_in_order_of_first_occurrence(largest: int) -> None:
     assert converted(rows, np.array(known), ADD_OR_IGNORE)[1].tolist() == list(range(150))
 
 
-def test_reading_adds_nothing() -> None:
-    """A prediction leaves out features without a row, and leaves the table as it is."""
-    rows = table(8)
-    converted(rows, np.array([5, 3]), ADD)
-    before = bits(rows)
-    assert converted(rows, np.array([3, 4, 5]), READ)[1].tolist() == [1, 0]
-    assert bits(rows) == before
-
-
 def test_full_table_stops_or_ignores() -> None:
-    """Without room, a table that may grow stops before the context; another counts the entries that it ignores."""
     rows = table(3)
     converted(rows, np.array([7, 8]), ADD)
     assert converted(rows, np.array([7, 1, 2, 4]), ADD)[0] == 0
@@ -59,18 +46,7 @@ def test_full_table_stops_or_ignores() -> None:
     assert rows.counts.tolist() == [3, 2]
 
 
-def test_rebuilt_table_finds_every_row() -> None:
-    """Filling the slots again from the features finds the same rows."""
-    features = np.arange(500) ** 3 + 7
-    rows = table(500)
-    converted(rows, features, ADD)
-    rows.slots[:] = -1
-    index_features(rows)
-    assert converted(rows, features[::-1].copy(), READ)[1].tolist() == list(range(499, -1, -1))
-
-
 def test_corrupt_table_stays_inside_its_arrays() -> None:
-    """Whatever its numbers, a table only returns rows that exist, and every call ends."""
     rng = np.random.default_rng(3)
     for _ in range(300):
         n = int(rng.integers(0, 6))
@@ -82,7 +58,6 @@ def test_corrupt_table_stays_inside_its_arrays() -> None:
 
 
 def test_features_chosen_to_collide_cost_little() -> None:
-    """Features whose first slots are the same few get at most 128 rows; the rest are ignored, after few probes each."""
     d, rows = 2**22, table(2**16)
     first = (np.arange(d, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     hostile = np.argsort(first)[: 2**10].astype(np.int64)
@@ -95,11 +70,7 @@ def test_features_chosen_to_collide_cost_little() -> None:
     )
 
 
-# --- a learner with such a table
-
-
 def sparse_stream(n: int, n_features: int) -> tuple[Contexts, IntArray]:
-    """Return contexts with three of `n_features` hashed features each, and their labels."""
     rng = np.random.default_rng(4)
     known = rng.permutation(MANY)[:n_features]
     indices = np.array([rng.permutation(known)[:3] for _ in range(n)]).ravel()
@@ -107,14 +78,12 @@ def sparse_stream(n: int, n_features: int) -> tuple[Contexts, IntArray]:
 
 
 def played(learner: FastCb, n: int, n_features: int) -> FastCbState:
-    """Return the state after a simulation."""
     contexts, labels = sparse_stream(n, n_features)
     state: FastCbState = simulate(learner, contexts, labels, np.random.default_rng(5).random(n)).state
     return state
 
 
 def test_state_grows_with_the_features_that_occur() -> None:
-    """A model with 262,144 possible features starts small, and its rows are the features that occurred, doubled up."""
     learner = FastCb(problem=Problem(10, MANY))
     assert size_in_bytes(learner.init()) == new_state_bytes(learner) < 8_000
     state = played(learner, 400, 100)
@@ -125,14 +94,7 @@ def test_state_grows_with_the_features_that_occur() -> None:
     assert learner.warnings(state) == []
 
 
-def test_ten_thousand_models_fit_one_worker() -> None:
-    """Ten thousand models with 262,144 possible features and 200 that occurred take less than a gigabyte."""
-    learner = FastCb(problem=Problem(10, MANY))
-    assert 10_000 * size_in_bytes(played(learner, 600, 200)) < 2**30
-
-
 def test_features_beyond_the_limit_are_ignored_and_reported() -> None:
-    """Once `max_features` occurred, others are ignored and counted; a warning names the hyperparameter."""
     learner = FastCb(problem=Problem(10, MANY), max_features=50)
     state = played(learner, 400, 100)
     assert state.row_counts[0] == len(state.features) == 50
@@ -143,7 +105,6 @@ def test_features_beyond_the_limit_are_ignored_and_reported() -> None:
 
 
 def test_growth_does_not_depend_on_batches() -> None:
-    """Folding round by round, or all rounds together, gives the same bits, across several doublings."""
     learner, n = FastCb(problem=Problem(4, MANY)), 120
     contexts, labels = sparse_stream(n, 90)
     uniforms = np.random.default_rng(6).random(n)
@@ -156,7 +117,6 @@ def test_growth_does_not_depend_on_batches() -> None:
 
 
 def test_arrays_of_different_lengths_are_refused() -> None:
-    """All arrays that grow have the same number of rows, in memory and in a file."""
     learner = FastCb(problem=Problem(4, MANY))
     state = played(learner, 60, 40)
     uneven = state._replace(scales=state.scales[:-1].copy())
@@ -164,3 +124,12 @@ def test_arrays_of_different_lengths_are_refused() -> None:
         learner.decide(uneven, Contexts.sparse([1], [0], [1.0]))
     with pytest.raises(InvalidStateError, match="scales"):
         decode_state(learner, encode_state(learner, uneven))
+
+
+def test_reading_adds_nothing() -> None:
+    """A prediction leaves out features without a row, and leaves the table as it is."""
+    rows = table(8)
+    converted(rows, np.array([5, 3]), ADD)
+    before = bits(rows)
+    assert converted(rows, np.array([3, 4, 5]), READ)[1].tolist() == [1, 0]
+    assert bits(rows) == before

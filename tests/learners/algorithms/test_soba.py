@@ -1,185 +1,150 @@
-"""SOBA against its paper: the matrix, the margin test, Lemmas 1, 2 and 4, long runs."""
+"""SOBA, SOBAdiag and Algorithm 2 of their paper: theorems, exploration, the Newton step; traces elsewhere."""
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-import pydantic
 import pytest
 
-from learners.algorithms.second_order.soba import Soba, SobaState
+from learners.algorithms.second_order.soba import Soba
 from learners.algorithms.second_order.soba_diagonal import SobaDiagonal
-from learners.algorithms.second_order.soba_low_rank import SobaLowRank, SobaLowRankState
-from learners.base import Problem, StateTooLargeError
-from learners.new_models import check_state_size
-from tests.learners.arrays import assert_close, copied, matrix, soba_inverse, unpacked
-from tests.learners.formulas import Accepted, soba
-from tests.learners.worlds import Step, join, make_world, one_round, pick, play, random_rounds
+from learners.algorithms.second_order.soba_low_rank import SobaLowRank
+from learners.algorithms.second_order.soba_newton import SobaNewton
+from learners.base import Contexts, FloatArray, IntArray, Problem
+from learners.mathematics.exploration import adaptive_rate
+from tests.learners.arrays import assert_close, copied, matrix, unpacked
+from tests.learners.formulas import margins
+from tests.learners.traces import MICRO, TOLERANCE
+from tests.learners.worlds import World, expected_mistakes, largest_mean, make_world, one_round, play, two_clusters
 
 PROBLEM, A0 = Problem(3, 4), 0.7
-N = PROBLEM.n_labels * PROBLEM.n_features
 
 
-class Run(NamedTuple):
-    """SOBA's correct rounds, with the paper's Algorithm 1 on the same rounds."""
-
-    learner: Soba | SobaLowRank
-    steps: list[Step]
-    paper: list[Accepted]
-
-
-@pytest.fixture(scope="module", params=[(cls, rate) for cls in (Soba, SobaLowRank) for rate in (0.1, 0.6, "adaptive")])
-def run(request: pytest.FixtureRequest) -> Run:
-    """Run 400 rounds, at low, high and adaptive exploration."""
-    learner_type, exploration = request.param
-    room = {"max_updates": 300, "max_nonzeros": 1200} if learner_type is SobaLowRank else {}
-    learner = learner_type(problem=PROBLEM, regularization=A0, exploration=exploration, **room)
-    steps = [step for step in play(learner, make_world(4, 400, PROBLEM)) if step.round.correct[0]]
-    rounds = join(steps)
-    return Run(learner, steps, list(soba(matrix(rounds.contexts), rounds.labels, rounds.propensities, 3, A0)))
+@pytest.mark.parametrize("learner_type", [Soba, SobaLowRank, SobaDiagonal])
+def test_adaptive_rate_matches_theorem_5(learner_type: type[Soba | SobaLowRank | SobaDiagonal]) -> None:
+    """Round t explores with min(1, √(K (1 + Q)/t)): always at first, less and less later."""
+    room: Any = {"max_updates": 100} if learner_type is SobaLowRank else {}
+    learner = learner_type(problem=PROBLEM, exploration="adaptive", **room)
+    steps = list(play(learner, make_world(6, 300, PROBLEM)))
+    for t, step in enumerate(steps, start=1):
+        gamma = min(1.0, np.sqrt(3 * (1 + float(step.before.quadratic_sum)) / t))
+        assert adaptive_rate(3, float(step.before.quadratic_sum), t - 1) == pytest.approx(gamma, rel=1e-14)
+        assert_close(np.sort(step.distribution), [gamma / 3, gamma / 3, 1 - gamma + gamma / 3], 1e-12)
+    assert_close(steps[0].distribution, np.full(3, 1 / 3), 1e-15)
+    assert steps[-1].distribution.max() > 0.5
 
 
-def accepted(steps: list[Step]) -> list[bool]:
-    """Return whether each step was an update."""
-    return [int(step.after.updates) > int(step.before.updates) for step in steps]
+def eta_loss(m: FloatArray, eta: float) -> float:
+    """Return the sum of 1 - 2m/(2-η) + ηm²/(2-η) over margins of at most 1, as in Theorem 2."""
+    return float(np.where(m <= 1, 1 - 2 * m / (2 - eta) + eta * m**2 / (2 - eta), 0.0).sum())
 
 
-def log_determinant(state: SobaState | SobaLowRankState) -> float:
-    """Return ln det A, computed from the inverse."""
-    return -float(np.linalg.slogdet(soba_inverse(state, A0))[1])
+def theorem_2(U: FloatArray, eta: float, gamma: float, xs: FloatArray, ys: IntArray) -> float:
+    """Return the right side of Theorem 2 with a = X = 1 and K = d = 2."""
+    K, d, rounds = 2, 2, len(ys)
+    quadratic = d * K**2 * np.log(1 + 2 * rounds / (d * K)) / (gamma * eta * (2 - eta))
+    return float(eta_loss(margins(xs @ U.T, ys), eta) + eta / (2 - eta) * np.sum(U**2) + quadratic + gamma * rounds)
 
 
-def test_runs_cover_every_case(run: Run) -> None:
-    """The runs contain refused rounds, and accepted ones with the leader wrong and correct."""
-    assert {(p.accepted, p.leader_wrong) for p in run.paper} >= {(True, True), (True, False), (False, False)}
+def test_theorem_2_bound_holds() -> None:
+    """Mean mistakes plus four standard errors are below Theorem 2's bound, which is at most the mistakes of chance."""
+    rounds, runs = 2000, 10
+    gamma = float(np.sqrt(8 * np.log(1 + rounds / 2) / rounds))
+    learner: Soba = Soba(problem=Problem(2, 2), regularization=1.0, exploration=gamma)
+    world = two_clusters(8, rounds, noise=0.01)
+    draws = np.random.default_rng(9).random((runs, rounds))
+    direction = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    bounds = [
+        theorem_2(norm * direction, eta, gamma, world.contexts, world.truth)
+        for norm in (0.1, 0.3, 0.5, 1.0)
+        for eta in (0.1, 0.5, min(1.0, 2 / (2 * norm + 1)))
+        if eta <= 2 / (2 * norm + 1)
+    ]
+    assert largest_mean(expected_mistakes, learner, world, draws) <= min(bounds) <= 0.5 * rounds
 
 
-def test_state_matches_algorithm_1(run: Run) -> None:
-    """A⁻¹, W, Σ, Q and the updates match the paper's A and θ with a linear solve in every round."""
-    assert accepted(run.steps) == [p.accepted for p in run.paper]
-    margin_sum = np.cumsum([p.m * p.accepted for p in run.paper])
-    quadratic_sum = np.cumsum([p.q / (1 + p.q) * p.accepted for p in run.paper])
-    for step, p, total, quadratic in zip(run.steps, run.paper, margin_sum, quadratic_sum, strict=True):
-        assert_close(soba_inverse(step.after, A0), np.linalg.inv(p.A), 1e-9)
-        assert_close(step.after.weights, np.linalg.solve(p.A, p.theta).reshape(3, 4).T, 1e-9)
-        assert_close((step.after.margin_sum, step.after.quadratic_sum), (total, quadratic), 1e-9)
+def test_theorem_3_bound_holds() -> None:
+    """If a U has margins of at least 1, the leader's mean mistakes are at most Theorem 2's bound without L and γT."""
+    rounds, runs, gamma = 2000, 10, 0.3
+    learner: Soba = Soba(problem=Problem(2, 2), regularization=1.0, exploration=gamma)
+    world = two_clusters(8, rounds, noise=0.0)
+    draws = np.random.default_rng(9).random((runs, rounds))
+    U = np.array([[1.0, 0.0], [-1.0, 0.0]]) / (2 * np.cos(0.3))  # the contexts are within 0.3 of its rows
+    eta = min(1.0, 2 / (2 * float(np.linalg.norm(U[0])) + 1))
+    assert margins(world.contexts @ U.T, world.truth).min() >= 1.0
+    bound = theorem_2(U, eta, gamma, world.contexts, world.truth) - gamma * rounds
+    bound -= eta_loss(margins(world.contexts @ U.T, world.truth), eta)
+    assert largest_mean(leader_mistakes, learner, world, draws) <= bound <= 0.15 * rounds
 
 
-def test_inverse_is_positive_and_only_shrinks(run: Run) -> None:
-    """0 < A⁻¹ ≤ I/a, and A⁻¹ only shrinks, because A only grows."""
-    for step in run.steps:
-        eigenvalues = np.linalg.eigvalsh(soba_inverse(step.after, A0))
-        assert eigenvalues.min() > 0
-        assert eigenvalues.max() <= (1 + 1e-12) / A0
-        assert np.linalg.eigvalsh(soba_inverse(step.before, A0) - soba_inverse(step.after, A0)).min() >= -1e-12
+def leader_mistakes(learner: Soba, world: World) -> int:
+    leaders = [int(step.distribution.argmax()) for step in play(learner, world)]
+    return int(np.sum(leaders != world.truth))
 
 
-def test_common_directions_are_never_learned(run: Run) -> None:
-    """Weights sum to zero over the labels, and block sums of A⁻¹ stay I/a, because u has no common component."""
-    for step in run.steps:
-        assert_close(step.after.weights.sum(axis=1), np.zeros(4), 1e-12)
-        blocks = soba_inverse(step.after, A0).reshape(3, 4, 3, 4)
-        assert_close(blocks.sum(axis=2), np.broadcast_to(np.eye(4) / A0, (3, 4, 4)), 1e-9)
+@pytest.mark.parametrize("name", ["alg2_ons", "alg2_ons_theory"])
+def test_micro_trace(name: str) -> None:
+    trace = MICRO[name]
+    overrides: dict[str, Any] = {"beta": trace["beta"], "epsilon": trace["eps"]} if name == "alg2_ons" else {}
+    learner: SobaNewton = SobaNewton(
+        problem=Problem(3, 2), exploration=trace["gamma"], eta=trace["eta"], radius=trace["D"], **overrides
+    )
+    state = learner.init()
+    assert_close(unpacked(state.matrix), trace["eps"] * np.eye(6), TOLERANCE)
+    for expected in trace["rounds"]:
+        decisions = learner.decide(state, Contexts.dense(expected["x"]))
+        p, label, before = decisions.distributions[0], expected["sampled"], int(state.updates)
+        state = learner.fold(state, one_round(expected["x"], label, p[label], expected["y"], decisions.evidence))
+        assert_close((decisions.evidence[0], p), (expected["scores"], expected["p"]), TOLERANCE)
+        assert_close(state.weights.T, expected["W"], TOLERANCE)
+        assert int(state.updates) - before == (expected["grad"] is not None)
 
 
-def test_margin_sum_is_never_negative(run: Run) -> None:
-    """Σ ≥ 0 after every round."""
-    assert min(float(step.after.margin_sum) for step in run.steps) >= 0.0
+def nearest(A: FloatArray, V: FloatArray, radius: float) -> FloatArray:
+    """Return the argmin of (w - V)'A(w - V) over the ball, by bisection on the multiplier."""
+    if np.linalg.norm(V) <= radius:
+        return V
+    low, high = 0.0, float(np.linalg.norm(A @ V)) / radius
+    for _ in range(200):
+        middle = (low + high) / 2
+        outside = np.linalg.norm(np.linalg.solve(A + middle * np.eye(len(V)), A @ V)) > radius
+        low, high = (middle, high) if outside else (low, middle)
+    return np.asarray(np.linalg.solve(A + high * np.eye(len(V)), A @ V), dtype=np.float64)
 
 
-def test_correct_answer_against_the_leader_is_accepted(run: Run) -> None:
-    """If the leader is wrong and the answer correct, m ≥ 0 and the round is an update."""
-    for p, was_accepted in zip(run.paper, accepted(run.steps), strict=True):
-        assert was_accepted or not p.leader_wrong
+@pytest.mark.parametrize("radius", [0.5, 3.0])
+def test_step_is_the_online_newton_step(radius: float) -> None:
+    """A grows by gg', and W moves to the projection of W - A⁻¹g/β onto the ball in the norm of A, as in plain numpy."""
+    learner: SobaNewton = SobaNewton(
+        problem=PROBLEM, exploration=0.5, radius=radius, eta=0.1, beta=0.05, epsilon=1.0
+    )  # fmt: skip
+    updates, on_sphere = 0, 0
+    for step in play(learner, make_world(2, 300, PROBLEM)):
+        s, y = step.round.evidence[0], int(step.round.labels[0])
+        A, W, led = unpacked(step.before.matrix), step.before.weights.T.ravel(), int(np.argmax(s))
+        if step.round.correct[0] and led != y:
+            slope = (-2 + 2 * 0.1 * (s[y] - s[led])) / (2 - 0.1) / step.round.propensities[0]
+            g = slope * np.kron(np.eye(3)[y] - np.eye(3)[led], matrix(step.round.contexts)[0])
+            A = A + np.outer(g, g)
+            W = nearest(A, W - np.linalg.solve(A, g) / 0.05, radius)
+            updates, on_sphere = updates + 1, on_sphere + int(np.linalg.norm(W) > radius * (1 - 1e-9))
+        assert_close(unpacked(step.after.matrix), A, 1e-9)
+        assert_close(step.after.weights.T.ravel(), W, 1e-8)
+    assert 0 < on_sphere <= updates < 300
 
 
-def test_first_correct_round_is_accepted() -> None:
-    """With Σ = 0 and all scores zero, m = 0, which passes the test Σ + m ≥ 0."""
-    learner: Soba = Soba(problem=PROBLEM)
-    state = learner.fold(learner.init(), one_round([1.0, 0.0, 0.0, 0.0], 2, 0.5, 2, np.empty(0)))
-    assert (int(state.updates), float(state.margin_sum)) == (1, 0.0)
+@pytest.mark.parametrize("D", [2.0, 0.1])
+def test_matrix_starts_with_the_theorems_constant(D: float) -> None:
+    """A = ε·I with ε = 1/(4 β² D²), β = ½ min(1/(8 G D), (γ/K)(η/32)), G = 16 X K/γ."""
+    learner = SobaNewton(problem=Problem(3, 2), exploration=0.3, radius=D)
+    beta = 0.5 * min(1 / (8 * (16 * 3 / 0.3) * D), 0.3 / 3 * (1 / max(2 * D, 1)) / 32)
+    assert_close(learner.init().matrix[0] * 4 * beta**2 * D**2, 1.0, 1e-12)
 
 
-def test_lemma_1(run: Run) -> None:
-    """In expectation over the label drawn, θ moves by -h u and A by h uu', where h is 1 if y is accepted, else 0."""
-    for step, p in zip(run.steps[::9], run.paper[::9], strict=True):
-        x, y = matrix(step.round.contexts)[0], int(step.round.labels[0])
-        move, growth = np.zeros(N), np.zeros((N, N))
-        A = np.linalg.inv(soba_inverse(step.before, A0))
-        for label, probability in enumerate(step.distribution):
-            state = run.learner.fold(copied(step.before), one_round(x, label, probability, y, np.empty(0)))
-            after = np.linalg.inv(soba_inverse(state, A0))
-            move += probability * (after @ state.weights.T.ravel() - A @ step.before.weights.T.ravel())
-            growth += probability * (after - A)
-        assert_close(move, -float(p.accepted) * p.u, 1e-8)
-        assert_close(growth, float(p.accepted) * np.outer(p.u, p.u), 1e-8)
-
-
-def test_lemma_2(run: Run) -> None:
-    """Σ n (2⟨U, -g⟩ - ⟨U, z⟩²) ≤ a‖U‖² + Σ n g'A_t⁻¹g for any U."""
-    updates = [(s, p) for s, p in zip(run.steps, run.paper, strict=True) if p.accepted]
-    right = sum(p.c**2 * p.u @ soba_inverse(s.after, A0) @ p.u for s, p in updates)
-    rng = np.random.default_rng(0)
-    best = np.linalg.solve(updates[-1][1].A, updates[-1][1].theta)
-    for U in [best, *(scale * rng.normal(size=N) for scale in (0.01, 0.1, 1.0) for _ in range(30))]:
-        left = sum(-2 * p.c * U @ p.u - p.c * (U @ p.u) ** 2 for _, p in updates)
-        assert left <= A0 * U @ U + right + 1e-9
-
-
-def test_quadratic_sum_is_at_most_the_growth_of_the_determinant(run: Run) -> None:
-    """Σ n q/(1+q) ≤ ln det A_T - K d ln a ≤ K d ln(1 + 2 X² Σ n c / (a K d))."""
-    last = run.steps[-1].after
-    growth = log_determinant(last) - N * np.log(A0)
-    assert 0 < float(last.quadratic_sum) <= growth
-    assert growth <= N * np.log(1 + 2 * sum(p.c for p in run.paper if p.accepted) / (A0 * N))
-
-
-def test_lemma_4_holds_for_adaptive_rates() -> None:
-    """Σ (γ_t + α c_t/γ_t) ≤ (2 + 2α) √T √(K + Σ c) + α Σ c, with c_t = K z'A_t⁻¹z and the γ_t of the run."""
-    learner: Soba = Soba(problem=PROBLEM, exploration="adaptive")
-    steps = list(play(learner, make_world(5, 400, PROBLEM)))
-    gamma = np.array([3 * step.distribution.min() for step in steps])
-    c = 3 * np.diff([0.0, *(float(step.after.quadratic_sum) for step in steps)])
-    for alpha in (0.1, 1.0, 10.0):
-        bound = (2 + 2 * alpha) * np.sqrt(400 * (3 + c.sum())) + alpha * c.sum()
-        assert np.sum(gamma + alpha * c / gamma) <= bound
-
-
-def test_inverse_does_not_drift() -> None:
-    """After 10⁴ rank-one downdates A·A⁻¹ is still I, and W is still A⁻¹θ."""
-    learner: Soba = Soba(problem=PROBLEM)
-    rounds = random_rounds(2, 25_000, learner, least_propensity=0.02)
-    rounds = pick(rounds, np.flatnonzero(rounds.correct))
-    state, A, theta, xs = learner.init(), np.eye(N), np.zeros(N), matrix(rounds.contexts)
-    for t, (x, y, p) in enumerate(zip(xs, rounds.labels, rounds.propensities, strict=True)):
-        s, before = x @ state.weights, int(state.updates)
-        rival = int(np.argmax(np.where(np.arange(3) == y, -np.inf, s)))
-        state = learner.fold(state, pick(rounds, [t]))
-        if int(state.updates) > before:
-            u = np.kron(np.eye(3)[rival] - np.eye(3)[y], x)
-            A += np.outer(u, u) / p
-            theta -= u / p
-    assert int(state.updates) >= 10_000
-    assert_close(A @ unpacked(state.inverse), np.eye(N), 1e-9)
-    assert_close(state.weights.T.ravel(), np.linalg.solve(A, theta), 1e-9)
-
-
-def test_quadratic_sum_grows_at_the_least_regularization() -> None:
-    """q/(1+q) is in [0, 1) at the smallest accepted a; a smaller a would cost A⁻¹ its precision."""
-    with pytest.raises(pydantic.ValidationError, match="regularization"):
-        Soba(problem=Problem(4, 5, 1e4), regularization=0.099)
-    learner: Soba = Soba(problem=Problem(4, 5, 1e4), regularization=0.1, exploration="adaptive")
-    steps = play(learner, make_world(1, 2000, learner.problem))
-    growth = np.diff([float(step.after.quadratic_sum) for step in steps])
-    assert growth.min() >= 0.0
-    assert growth.max() <= 1.0
-
-
-def test_oversized_matrix_is_refused_with_its_size_and_an_alternative() -> None:
-    """Nine labels and 400 features fit into 110 MB with A and A⁻¹; the state for Reuters is refused with its size."""
-    check_state_size(Soba(problem=Problem(9, 400)), 110_000_000)
-    n = 4 * 47_236
-    needed = 8 * (n * (n + 1) + 2 * n + 2) + 24
-    with pytest.raises(StateTooLargeError, match=f"{needed:,} bytes.*use soba-low-rank instead"):
-        check_state_size(Soba(problem=Problem(4, 47_236)), 10**9)
-    check_state_size(SobaLowRank(problem=Problem(4, 47_236)), 10**9)
-    check_state_size(SobaDiagonal(problem=Problem(4, 47_236)), 10**9)
+def test_late_step_uses_the_scores_of_the_prediction() -> None:
+    """The leader and its margin come from the evidence, not from the state's present scores."""
+    learner: SobaNewton = SobaNewton(problem=PROBLEM, beta=0.05, epsilon=1.0)
+    state = list(play(learner, make_world(4, 300, PROBLEM)))[-1].after
+    led = one_round([1.0, 0.0, 0.0, 0.0], 1, 0.05, 1, np.array([0.0, 1.0, 0.0]))
+    followed = led._replace(evidence=np.array([[1.0, 0.0, 0.0]]))
+    assert int(learner.fold(copied(state), led).updates) == int(state.updates)
+    assert int(learner.fold(copied(state), followed).updates) == int(state.updates) + 1

@@ -6,39 +6,26 @@ import numpy as np
 import pytest
 
 from learners.algorithms.regression.squarecb import SquareCb, SquareCbState
-from learners.base import NO_LABEL, Contexts, FloatArray, Problem, Rounds
+from learners.base import NO_LABEL, Contexts, FloatArray, Problem
 from learners.mathematics.exploration import draw, weigh_by_gap
+from tests.learners.worlds import one_round
 
 K, D, C = 3, 4, 4.0
 
 
 def play_once(learner: SquareCb, state: SquareCbState, x: FloatArray, label: int, correct: bool) -> None:
-    """Fold one round with a propensity, which the regression ignores."""
-    one = Rounds.of_bits(
-        Contexts.dense(x),
-        np.array([label]),
-        np.array([0.3]),
-        np.array([correct]),
-        np.array([NO_LABEL]),
-        np.empty((1, 0)),
-        np.zeros(1),
-    )
-    learner.fold(state, one)
+    learner.fold(state, one_round(x, label, 0.3, label if correct else NO_LABEL, np.empty(0)))
 
 
 class Plain:
-    """Normalized adaptive logistic regression, written out without optimization."""
-
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate, self.t, self.N = learning_rate, 0, 0.0
         self.W, self.G, self.S = np.zeros((K, D)), np.zeros((K, D)), np.zeros(D)
 
     def probabilities(self, x: FloatArray) -> FloatArray:
-        """Return f_k for every label."""
         return np.asarray(1.0 / (1.0 + np.exp(-self.W @ x)))
 
     def learn(self, x: FloatArray, k: int, reward: float) -> None:
-        """Learn from one round."""
         for i in np.flatnonzero(np.abs(x) > self.S):
             self.W[:, i] *= self.S[i] / abs(x[i])
             self.S[i] = abs(x[i])
@@ -54,7 +41,6 @@ class Plain:
 
 @pytest.mark.parametrize("learning_rate", [0.5, 100.0])
 def test_regression_matches_the_plain_one(learning_rate: float) -> None:
-    """The weights match with features that come, go and grow, and with steps so large that weights are clipped."""
     rng = np.random.default_rng(3)
     learner = SquareCb(problem=Problem(K, D), learning_rate=learning_rate)
     state, plain = learner.init(), Plain(learning_rate)
@@ -103,11 +89,10 @@ def test_regret_is_bounded_by_the_regression_error() -> None:
 
 
 def divergence(true: FloatArray, predicted: FloatArray) -> FloatArray:
-    """Return the expected excess log loss of a prediction over the true probability, in nats."""
     return np.asarray(true * np.log(true / predicted) + (1 - true) * np.log((1 - true) / (1 - predicted)))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_guarantee_holds_on_a_run(seed: int) -> None:
     """Expected mistakes exceed the best label's by at most √(K T) (4/c + c R/8), if rewards are logistic."""
     rng = np.random.default_rng(seed)
@@ -125,28 +110,3 @@ def test_guarantee_holds_on_a_run(seed: int) -> None:
         play_once(learner, state, x, label, bool(rng.random() < true[label]))
     assert 0.0 < regret <= math.sqrt(K * T) * (4 / C + C * R / 8)
     assert regret < 0.1 * T * float(np.mean(np.ptp(1.0 / (1.0 + np.exp(-rng.normal(size=(999, D)) @ U)), axis=1)))
-
-
-def test_units_of_features_do_not_matter() -> None:
-    """Rescaled features give other weights but the same answers."""
-    rng = np.random.default_rng(4)
-    learner, units = SquareCb(problem=Problem(K, D, norm_bound=1e6)), np.array([1e-3, 1.0, 37.0, 1e4])
-    one, other = learner.init(), learner.init()
-    for _ in range(200):
-        x, k, correct = rng.normal(size=D), int(rng.integers(K)), bool(rng.random() < 0.5)
-        play_once(learner, one, x, k, correct)
-        play_once(learner, other, x * units, k, correct)
-    x = rng.normal(size=(5, D))
-    first = learner.decide(one, Contexts.dense(x)).distributions
-    assert learner.decide(other, Contexts.dense(x * units)).distributions == pytest.approx(first, rel=1e-9)
-
-
-@pytest.mark.parametrize("tiny", [1e-300, 1e-150, 5e-324])
-def test_tiny_contexts_keep_the_state_finite(tiny: float) -> None:
-    """After a context too small to square, the state is finite, and the next context is learned from."""
-    learner = SquareCb(problem=Problem(2, 1))
-    state = learner.init()
-    for x in (tiny, 0.0, 1.0):
-        play_once(learner, state, np.array([x]), 0, True)
-    assert all(np.isfinite(array).all() for array in state)
-    assert learner.decide(state, Contexts.dense([[1.0]])).distributions[0, 0] > 0.5

@@ -8,5 +8,4 @@ from tests.learners.implementations import IMPLEMENTATIONS
 
 @pytest.fixture(params=range(len(IMPLEMENTATIONS)), ids=[str(case) for case in IMPLEMENTATIONS])
 def life(request: pytest.FixtureRequest) -> Life:
-    """Return each implementation in turn, after a run through a small world."""
     return life_of(request.param)

@@ -19,8 +19,6 @@ N = 300
 
 
 class Life(NamedTuple):
-    """A learner after a run through a small world."""
-
     case: Case
     learner: AnyLearner
     rounds: Rounds
@@ -30,7 +28,6 @@ class Life(NamedTuple):
 
 @cache
 def life_of(number: int) -> Life:
-    """Return the run of an implementation, by its index in the list. The result is shared: do not change it."""
     case = IMPLEMENTATIONS[number]
     learner = case.at(PROBLEM)
     steps = list(play(learner, world_for(learner, 7, N)))
@@ -38,19 +35,23 @@ def life_of(number: int) -> Life:
 
 
 def only_for(capable: Callable[[AnyLearner], bool]) -> pytest.MarkDecorator:
-    """Apply a test only to the implementations whose learners have a capability."""
     return only_cases(lambda case: capable(case.at(PROBLEM)))
 
 
 def only_cases(capable: Callable[[Case], bool]) -> pytest.MarkDecorator:
-    """Apply a test only to the implementations that have a capability."""
     found = [number for number, case in enumerate(IMPLEMENTATIONS) if capable(case)]
     assert found, "no implementation has this capability, so the test would check nothing"
     return pytest.mark.parametrize("life", found, ids=[str(IMPLEMENTATIONS[number]) for number in found], indirect=True)
 
 
+_FIRST = {case.learner: number for number, case in reversed(list(enumerate(IMPLEMENTATIONS)))}.values()
+of_each_algorithm = pytest.mark.parametrize(
+    "life", _FIRST, ids=[str(IMPLEMENTATIONS[i]) for i in _FIRST], indirect=True
+)
+"""Apply a test to the first implementation of each algorithm: its hyperparameters do not matter."""
+
+
 def has_layout(learner: AnyLearner, state: Any) -> bool:
-    """Check that the arrays of a state have the dtypes, shapes and limits that its fields declare."""
     layout, arrays = state_layout(learner), state._asdict()
     return arrays.keys() == layout.keys() and all(
         layout[name].fits(field) and ((field >= layout[name].least) & (field <= layout[name].most)).all()
@@ -59,7 +60,6 @@ def has_layout(learner: AnyLearner, state: Any) -> bool:
 
 
 def decide_rounds(learner: AnyLearner, state: Any, contexts: Contexts, seed: int) -> tuple[Decisions, Rounds]:
-    """Decide many contexts from one state, and make rounds that are correct with probability 0.7."""
     rng = np.random.default_rng(seed)
     decisions = learner.decide(state, contexts)
     uniforms = rng.random((contexts.n, uniforms_per_answer(learner)))

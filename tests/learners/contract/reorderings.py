@@ -13,12 +13,10 @@ from tests.learners.arrays import copied, monomials, pack, unpacked
 
 
 def _packed(packed: FloatArray, order: IntArray) -> FloatArray:
-    """Reorder the rows and columns of a packed triangle."""
     return pack(unpacked(packed)[np.ix_(order, order)])
 
 
 def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArray) -> Any:
-    """Reorder the labels and features of a state: by the symbols of its layout, or as its learner arranges them."""
     if isinstance(learner, BanditReduction):
         return _with_base(learner, state, labels, features)
     if isinstance(learner, AdaBoostOlm):
@@ -28,7 +26,6 @@ def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArr
 
 
 def chooses_by_place(learner: AnyLearner) -> bool:
-    """Check whether a learner chooses features by their places, so that their order matters."""
     return isinstance(learner, AdaBoostOlm) and learner.weak_learner != "perceptron"
 
 
@@ -58,14 +55,12 @@ def _by_symbols(learner: AnyLearner, state: Any, labels: IntArray, features: Int
 
 
 def _indexed(state: Any) -> Any:
-    """Rebuild the table from features to rows, if the state has one."""
     if hasattr(state, "slots"):
         index_features(FeatureRows(state.features, state.slots.reshape(-1), state.row_counts))
     return state
 
 
 def _monomials(learner: Any, features: IntArray) -> IntArray:
-    """Return the positions of the monomials of reordered features; no positions for learners without monomials."""
     if not hasattr(learner, "highest"):
         return np.arange(0)
     x = np.random.default_rng(1).random((1, len(features))) / len(features)
@@ -74,13 +69,11 @@ def _monomials(learner: Any, features: IntArray) -> IntArray:
 
 
 def _scores(learner: Any, labels: IntArray) -> IntArray:
-    """Return the positions of scores with reordered labels: one score per label, or one per label and place."""
     K, n_scores = learner.problem.n_labels, getattr(learner, "n_scores", 0)
     return (labels[:, None] * K + np.arange(K)).ravel() if n_scores == K * K else labels[:n_scores]
 
 
 def _cells(problem: Problem, labels: IntArray, features: IntArray) -> IntArray:
-    """Return the positions of pairs of a label and a feature, ordered by label."""
     return np.asarray((labels[:, None] * problem.n_features + features).ravel())
 
 
@@ -93,7 +86,6 @@ def _with_base(learner: BanditReduction, state: Any, labels: IntArray, features:
 
 
 def _memory(learner: AdaBoostOlm, memory: FloatArray, labels: IntArray, features: IntArray) -> FloatArray:
-    """Reorder the labels of a weak learner's memory, and its features if it sees all of them."""
     K = len(labels)
     if learner.weak_learner == "perceptron":
         return memory[np.ix_(features, labels)]

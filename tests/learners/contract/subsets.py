@@ -9,8 +9,6 @@ from tests.learners.implementations import Case
 
 
 class Stream(NamedTuple):
-    """Rounds whose true label is eligible and follows from the context."""
-
     contexts: Contexts
     truth: IntArray  # (n,)
     eligible: BoolArray  # (n, K)
@@ -25,10 +23,6 @@ def some_subsets(rng: np.random.Generator, n: int, n_labels: int) -> BoolArray:
 
 
 def separable(learner: AnyLearner, seed: int, n: int) -> Stream:
-    """Draw contexts near e_k for label k, with a random subset of the labels that has it.
-
-    AdaHedge instead gets experts that all lean to the true label, 0 or 1.
-    """
     rng, K, d = np.random.default_rng(seed), learner.problem.n_labels, learner.problem.n_features
     eligible, abstains = some_subsets(rng, n, K), learner.algorithm == "adahedge"
     truth = rng.integers(0, 2 if abstains else K, n)
@@ -44,7 +38,6 @@ _WITHOUT_SCHEDULE = {
 
 
 def is_free_of_n_labels(case: Case) -> bool:
-    """Check that K enters no constant of a decision, such as an exploration rate that depends on K."""
     fixed = not isinstance(case.hyperparameters.get("exploration", "anytime"), str)
     full = case.hyperparameters.get("information") == "full"
     algorithm = case.learner.algorithm

@@ -1,16 +1,21 @@
-"""Decisions: distributions, answers, evidence."""
+"""Decisions: distributions, evidence, contributions, and choosing in one call."""
 
 import numpy as np
+import pytest
 
-from learners.answers import answer_kind, is_structured
-from learners.base import Contexts
-from tests.learners.arrays import bits, matrix
-from tests.learners.contract.lives import Life, N, only_for
+from learners.answers import answer_kind, draw_answers_unchecked, is_structured, uniforms_per_answer
+from learners.base import Contexts, Decisions, NormPolicy, Problem, every_label
+from learners.choosing import NOBODY, Instead, choose_unchecked
+from learners.mathematics.preparation import Preparation, Preparer
+from tests.learners.arrays import bits, copied, is_finite, matrix
+from tests.learners.contract.lives import Life, N, of_each_algorithm, only_for
+from tests.learners.contract.subsets import some_subsets
+from tests.learners.implementations import IMPLEMENTATIONS, Case
+from tests.learners.worlds import play, world_for
 
 
 @only_for(lambda learner: not is_structured(learner))
 def test_decisions_are_distributions(life: Life) -> None:
-    """Probabilities are non-negative, sum to 1, and give each label its share of the least exploration."""
     K = life.learner.problem.n_labels
     for distributions in (life.distributions, life.learner.decide(life.state, life.rounds.contexts).distributions):
         assert distributions.shape == (N, K)
@@ -19,23 +24,7 @@ def test_decisions_are_distributions(life: Life) -> None:
         np.testing.assert_allclose(distributions.sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
 
-def test_drawn_answers_are_valid(life: Life) -> None:
-    """Labels are in range, sets are zeros and ones, rankings contain each label once; propensities are positive."""
-    K, labels = life.learner.problem.n_labels, life.rounds.labels
-    assert labels.dtype == np.int64
-    match answer_kind(life.learner):
-        case "ranking":
-            assert (np.sort(labels, axis=1) == np.arange(K)).all()
-        case "label-set":
-            assert (labels.shape, set(labels.ravel().tolist()) | {0, 1}) == ((N, K), {0, 1})
-        case _:
-            assert (labels.shape, labels.min() >= 0, labels.max() < K) == ((N,), True, True)
-    assert life.rounds.propensities.min() > 0.0
-    assert life.rounds.propensities.max() <= 1.0
-
-
 def test_evidence_has_the_declared_size(life: Life) -> None:
-    """Evidence is (n, evidence_size) floats for any n, including 0."""
     for n in (0, 1, 3):
         contexts = Contexts.dense(matrix(life.rounds.contexts)[:n])
         decisions = life.learner.decide(life.state, contexts)
@@ -46,15 +35,94 @@ def test_evidence_has_the_declared_size(life: Life) -> None:
 
 
 def test_decide_changes_neither_state_nor_contexts(life: Life) -> None:
-    """Deciding changes no bit of the state or of the contexts."""
     before = bits((life.state, life.rounds.contexts))
     life.learner.decide(life.state, life.rounds.contexts)
     assert bits((life.state, life.rounds.contexts)) == before
 
 
 def test_decisions_do_not_depend_on_their_batch(life: Life) -> None:
-    """Deciding n contexts together equals deciding them one by one, bit for bit."""
     rows = matrix(life.rounds.contexts)[:20]
     together = life.learner.decide(life.state, Contexts.dense(rows))
     alone = [life.learner.decide(life.state, Contexts.dense(row)) for row in rows]
     assert bits(together) == bits([np.concatenate(column) for column in zip(*alone, strict=True)])
+
+
+def preparer_of(life: Life, policy: NormPolicy) -> Preparer:
+    return Preparer(Preparation(policy, 1.0, False, life.learner.problem.n_features))
+
+
+def sent(life: Life, scale: float) -> Contexts:
+    contexts = life.rounds.contexts
+    return contexts._replace(values=contexts.values * scale)
+
+
+@of_each_algorithm
+@pytest.mark.parametrize("policy", ["none", "scale", "unit", "reject"])
+def test_one_call_gives_the_bits_of_its_steps(life: Life, policy: NormPolicy) -> None:
+    learner, contexts, prepare = life.learner, sent(life, 1.0 if policy == "reject" else 3.0), preparer_of(life, policy)
+    uniforms = np.random.default_rng(1).random((N, uniforms_per_answer(learner)))
+    before = bits(life.state)
+    chosen = choose_unchecked(learner, life.state, contexts, prepare, every_label(N), NOBODY, uniforms)
+    decisions = learner.decide(life.state, prepare(contexts))
+    assert bits(chosen[:2]) == bits(decisions)
+    assert bits(chosen.draws) == bits(draw_answers_unchecked(learner, decisions, uniforms))
+    assert chosen.sound.all()
+    assert bits(life.state) == before
+
+
+@only_for(lambda learner: not is_structured(learner))
+def test_another_policy_answers_some_contexts_among_the_eligible(life: Life) -> None:
+    rng, learner, prepare = np.random.default_rng(2), life.learner, preparer_of(life, "scale")
+    eligible, contexts = some_subsets(rng, N, learner.problem.n_labels), life.rounds.contexts
+    instead = Instead(rng.random(N) < 0.5, eligible / eligible.sum(axis=1, keepdims=True))
+    uniforms = rng.random((N, 1))
+    chosen = choose_unchecked(learner, life.state, contexts, prepare, eligible, instead, uniforms)
+    distributions, evidence = learner.decide(life.state, prepare(contexts), eligible)
+    expected = np.where(instead.answered[:, np.newaxis], instead.distributions, distributions)
+    assert bits(chosen[:2]) == bits((expected, evidence))
+    assert bits(chosen.draws) == bits(draw_answers_unchecked(learner, Decisions(expected, evidence), uniforms))
+
+
+@only_for(lambda learner: not is_structured(learner))
+def test_an_impossible_decision_is_not_sound(life: Life) -> None:
+    n_labels, prepare = life.learner.problem.n_labels, preparer_of(life, "scale")
+    answered = np.arange(N) == 1
+    instead, uniforms = Instead(answered, np.full((N, n_labels), np.nan)), np.full((N, 1), 0.5)
+    chosen = choose_unchecked(
+        life.learner, life.state, life.rounds.contexts, prepare, every_label(N), instead, uniforms
+    )
+    assert chosen.sound.tolist() == (~answered).tolist()
+
+
+WITH_SCORES = {
+    "fastcb", "squarecb", "gaptron", "soba", "soba-diagonal", "soba-low-rank", "soba-newton", "newtron", "pnewtron",
+    "banditron", "perceptron", "bandit-perceptrons", "epsilon-greedy-ridge", "fenchel-young",
+}  # fmt: skip
+"""The learners that have scores which are sums over the entries of a context."""
+
+
+@pytest.mark.parametrize("case", IMPLEMENTATIONS, ids=str)
+def test_contributions_sum_to_the_scores(case: Case) -> None:
+    learner = case.at(Problem(4, 5))
+    world = world_for(learner, 7, 120)
+    *_, last = play(learner, world)
+    state, seen = copied(last.after), 0
+    for x in world.contexts[:40]:
+        dense = Contexts.dense(x)
+        added = learner.contributions(state, dense)
+        assert (added is not None) == (learner.algorithm in WITH_SCORES)
+        if added is None:
+            return
+        assert added.shape == (len(x), learner.problem.n_labels)
+        kept = np.flatnonzero(x)
+        sparse = learner.contributions(state, Contexts.sparse([len(kept)], kept, x[kept]))
+        assert sparse is not None
+        np.testing.assert_allclose(sparse.sum(axis=0), added.sum(axis=0), rtol=1e-9, atol=1e-12)
+        scores, chances = added.sum(axis=0), learner.decide(state, dense).distributions[0]
+        if learner.algorithm == "fastcb":  # its mixture is one of probabilities, not of scores
+            continue
+        assert chances[scores.argmax()] >= chances.max() * (1 - 1e-9)
+        seen += len(set(scores.round(9).tolist())) > 1
+    assert seen > 0 or learner.algorithm == "fastcb"
+    assert [one.tobytes() for one in state] == [one.tobytes() for one in last.after]
+    assert is_finite(state)

@@ -22,14 +22,12 @@ BY_ALGORITHM = {case.learner.algorithm: case for case in reversed(ONE_LABEL)}
 
 
 def decide_subsets(life: Life, seed: int = 5) -> tuple[Any, Any]:
-    """Return random subsets for the rounds of a life, and the decisions among them."""
     eligible = some_subsets(np.random.default_rng(seed), N, life.learner.problem.n_labels)
     return eligible, life.learner.decide(life.state, life.rounds.contexts, eligible)
 
 
 @only_for(lambda learner: not is_structured(learner))
 def test_every_label_eligible_changes_no_bit(life: Life) -> None:
-    """No subset, an empty one and the subset of all labels give the same decisions and states, bit for bit."""
     whole = np.ones((N, life.learner.problem.n_labels), np.bool_)
     one, two, three = (
         life.learner.decide(life.state, life.rounds.contexts, among) for among in (None, whole[:, :0], whole)
@@ -41,7 +39,6 @@ def test_every_label_eligible_changes_no_bit(life: Life) -> None:
 
 @only_for(lambda learner: not is_structured(learner))
 def test_subsets_have_distributions(life: Life) -> None:
-    """Labels outside of the subset have probability 0 and evidence 0; the others sum to 1; a single one has 1."""
     eligible, (distributions, evidence) = decide_subsets(life)
     assert not distributions[~eligible].any()
     assert distributions.min() >= 0.0
@@ -59,7 +56,6 @@ def test_subsets_have_distributions(life: Life) -> None:
 
 @only_for(lambda learner: not is_structured(learner))
 def test_draws_from_subsets_have_their_propensities(life: Life) -> None:
-    """On a grid of uniforms each eligible label occurs as often as its probability, and weights 1/p are unbiased."""
     eligible, (distributions, _) = decide_subsets(life)
     grid = (np.arange(2000) + 0.5) / 2000
     for p, among in zip(distributions[:5], eligible[:5], strict=True):
@@ -70,20 +66,6 @@ def test_draws_from_subsets_have_their_propensities(life: Life) -> None:
         assert_close(weights[p > 0.02], np.ones((p > 0.02).sum()), 0.06)
 
 
-@pytest.mark.parametrize("algorithm", ["fastcb", "gaptron", "soba-diagonal"])
-def test_draws_from_subsets_pass_a_chi_square(algorithm: str) -> None:
-    """100,000 draws among three of four labels have the stored propensities."""
-    learner = BY_ALGORITHM[algorithm].at(PROBLEM)
-    stream, rng = separable(learner, 1, 300), np.random.default_rng(2)
-    state = simulate(learner, *stream[:2], stream.uniforms, eligible=stream.eligible).state
-    among = np.array([[True, False, True, True]])
-    p = learner.decide(state, stream.contexts.rows(0, 1), among).distributions
-    labels, _, _ = draw(np.repeat(p, 100_000, axis=0), rng.random(100_000))
-    expected, counts = p[0][among[0]] * 1e5, np.bincount(labels, minlength=4)
-    assert counts[1] == 0
-    assert float(np.sum((counts[among[0]] - expected) ** 2 / expected)) < 20.0
-
-
 def _as_smaller(case: Case, life: Life, labels: Any) -> tuple[AnyLearner, Any]:
     problem = Problem(len(labels), PROBLEM.n_features)
     features = np.arange(PROBLEM.n_features)
@@ -91,13 +73,11 @@ def _as_smaller(case: Case, life: Life, labels: Any) -> tuple[AnyLearner, Any]:
 
 
 def _could_be_smaller(case: Case) -> bool:
-    """Check that no constant depends on K, no label has a fixed role, and the state does not name other labels."""
     return is_free_of_n_labels(case) and not case.n_labels and case.learner.algorithm != "soba-low-rank"
 
 
 @only_cases(lambda case: not is_structured(case.at(PROBLEM)) and _could_be_smaller(case))
 def test_subset_follows_the_rule_of_a_smaller_learner(life: Life) -> None:
-    """A subset of two or three labels has the distribution of a learner that only ever had these labels."""
     contexts = life.rounds.contexts
     for labels in (np.array([0, 2]), np.array([1, 2, 3])):
         among = np.tile(np.isin(np.arange(4), labels), (N, 1))
@@ -111,7 +91,6 @@ _MOVES_OTHERS = {"soba", "soba-low-rank", "soba-newton", "newtron"}
 
 
 def _keeps_labels_apart(case: Case) -> bool:
-    """Check that neither another label's step nor a projection or a restart moves every label."""
     return (
         case.learner.algorithm not in _MOVES_OTHERS
         and not case.n_labels
@@ -121,7 +100,6 @@ def _keeps_labels_apart(case: Case) -> bool:
 
 
 def label_columns(learner: AnyLearner, state: Any, label: int) -> list[float]:
-    """Return the numbers of one label."""
     hints = get_type_hints(learner.state_type, include_extras=True)
     found: list[float] = []
     for name, hint in hints.items():
@@ -133,7 +111,6 @@ def label_columns(learner: AnyLearner, state: Any, label: int) -> list[float]:
 
 @only_cases(lambda case: not is_structured(case.at(PROBLEM)) and _keeps_labels_apart(case))
 def test_updates_leave_other_labels_alone(life: Life) -> None:
-    """Rounds in which a label was not eligible change none of its numbers."""
     before, among = copied(life.state), np.tile(np.array([True, False, True, True]), (N, 1))
     evidence = life.learner.decide(before, life.rounds.contexts, among).evidence
     spared = (life.rounds.labels != 1) & (life.rounds.true_labels != 1)
@@ -146,10 +123,6 @@ def test_updates_leave_other_labels_alone(life: Life) -> None:
 
 @pytest.mark.parametrize("case", BY_ALGORITHM.values(), ids=BY_ALGORITHM)
 def test_learns_from_random_subsets(case: Case) -> None:
-    """After 20,000 rounds with random subsets, the state is finite; a learner errs far less than uniform answers.
-
-    Learners without kernels, which are slower, get 5,000 rounds.
-    """
     learner = case.at(PROBLEM)
     n = 20_000 if isinstance(learner, CompiledLearner) else 5_000
     stream = separable(learner, 3, n)
@@ -163,7 +136,6 @@ def test_learns_from_random_subsets(case: Case) -> None:
 
 @only_for(lambda learner: not is_structured(learner))
 def test_bad_subsets_are_refused(life: Life) -> None:
-    """A subset of another shape or type, and an empty one, are refused by the name of the field."""
     contexts, K = Contexts.dense(matrix(life.rounds.contexts)[:3]), life.learner.problem.n_labels
     empty = np.ones((3, K), np.bool_)
     empty[1] = False
@@ -175,7 +147,6 @@ def test_bad_subsets_are_refused(life: Life) -> None:
 
 @only_for(is_structured)
 def test_structured_learners_refuse_subsets(life: Life) -> None:
-    """A set or a ranking of all labels cannot be restricted."""
     among = np.ones((N, life.learner.problem.n_labels), np.bool_)
     with pytest.raises(InvalidArrayError, match=r"^eligible"):
         life.learner.decide(life.state, life.rounds.contexts, among)

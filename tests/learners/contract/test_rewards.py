@@ -19,20 +19,17 @@ LEARNING = [case for case in IMPLEMENTATIONS if case.learner.accepts_rewards and
 
 
 def test_regressors_accept_rewards() -> None:
-    """Exactly the learners that regress the reward accept rewards; uniform, which learns nothing, too."""
     assert {name for name, cls in ALL_LEARNERS.items() if cls.accepts_rewards} == REGRESSORS
 
 
 @only_for(lambda learner: not learner.accepts_rewards)
 def test_learners_of_bits_ignore_rewards(life: Life) -> None:
-    """A learner that does not accept rewards uses only whether the answer was right."""
     rewards = np.where(life.rounds.correct, 1.0, np.random.default_rng(1).uniform(0.0, 0.99, N))
     assert bits(life.learner.fold(life.learner.init(), life.rounds._replace(rewards=rewards))) == bits(life.state)
 
 
 @only_for(lambda learner: learner.accepts_rewards and learner.algorithm != "uniform")
 def test_regressors_use_rewards(life: Life) -> None:
-    """The reward of a wrong answer changes the state."""
     rewards = np.where(life.rounds.correct, 1.0, 0.5)
     state = life.learner.fold(life.learner.init(), life.rounds._replace(rewards=rewards))
     assert is_finite(state)
@@ -41,7 +38,6 @@ def test_regressors_use_rewards(life: Life) -> None:
 
 @only_for(lambda learner: not is_structured(learner))
 def test_bad_rewards_are_refused(life: Life) -> None:
-    """Rewards outside [0, 1], of another shape, or in contradiction to the bit are refused by the field's name."""
     rewards = life.rounds.rewards
     for bad in (-0.1, 1.1, np.nan, np.inf):
         wrong = np.where(life.rounds.correct, 1.0, bad)
@@ -56,10 +52,6 @@ def test_bad_rewards_are_refused(life: Life) -> None:
 @pytest.mark.parametrize("case", LEARNING, ids=str)
 @pytest.mark.parametrize("means", [(0.3, 0.35, 0.6, 0.2), (0.05, 0.02, 0.01, 0.15)])
 def test_mean_rewards_lead_to_the_best_label(case: Case, means: tuple[float, ...]) -> None:
-    """Rewards equal to their mean in place of bits: the label with the largest mean gets the most answers, as for bits.
-
-    The labels' means take turns in two kinds of contexts.
-    """
     learner, n, rng = case.at(PROBLEM), 20_000, np.random.default_rng(7)
     kind = rng.integers(0, 2, n)
     x = np.eye(2, PROBLEM.n_features)[kind]

@@ -17,15 +17,12 @@ NAMES = list("abcd")
 
 
 def classifier(**parameters: Any) -> BanditClassifier:
-    """Return a new estimator with a seed."""
     return BanditClassifier(**{"random_state": 7} | parameters)
 
 
 def fitted(**parameters: Any) -> BanditClassifier:
-    """Return an estimator that has learnt all rows."""
     return classifier(**parameters).partial_fit(X, Y, CLASSES)
 
 
 def state_of(estimator: BanditClassifier) -> list[bytes]:
-    """Return the state as bytes."""
     return bits(estimator._state)

@@ -11,16 +11,16 @@ import pytest
 from scipy import sparse
 
 from learners.base import Contexts, Problem
+from learners.estimators.setup import Choice, set_up
 from learners.evaluation.simulation import simulate
 from learners.mathematics.preparation import Preparation, prepare
-from learners.registry import LEARNERS
+from learners.registry import LEARNERS, STRUCTURED_LEARNERS
 from tests.learners.arrays import bits
 from tests.learners.estimators.rows import CLASSES, NAMES, D, N, X, Y, classifier, fitted, state_of
 
 
 @pytest.mark.parametrize(("algorithm", "policy"), [("fastcb", "none"), ("gaptron", "scale")])
 def test_partial_fit_is_the_simulation(algorithm: str, policy: Any) -> None:
-    """The state is that of the compiled simulation, with the norm and the intercept of a new model of the service."""
     estimator = fitted(algorithm=algorithm)
     learner = LEARNERS[algorithm](problem=Problem(3, D + 1))
     contexts = prepare(Contexts.dense(X), Preparation(policy, 1.0, True, D))
@@ -35,7 +35,6 @@ def test_partial_fit_is_the_simulation(algorithm: str, policy: Any) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 50])
 def test_batches_of_any_size_give_the_same_bits(size: int) -> None:
-    """So does the same seed; another one does not."""
     estimator = classifier()
     for start in range(0, N, size):
         estimator.partial_fit(X[start : start + size], Y[start : start + size], CLASSES)
@@ -43,7 +42,6 @@ def test_batches_of_any_size_give_the_same_bits(size: int) -> None:
 
 
 def test_sample_and_update_are_one_round() -> None:
-    """A loop of draws and feedback, one row at a time, gives the state of `partial_fit`, with any form of feedback."""
     for algorithm in ("fastcb", "gaptron"):
         loop = classifier(algorithm=algorithm).partial_fit(X[:1], Y[:1], CLASSES)
         for t in range(1, N):
@@ -55,7 +53,6 @@ def test_sample_and_update_are_one_round() -> None:
 
 
 def test_draws_follow_the_distribution() -> None:
-    """The propensity is the probability of the label that `sample` drew, and predictions draw nothing."""
     estimator = fitted()
     distributions = estimator.predict_proba(X)
     choices = estimator.sample(X)
@@ -66,7 +63,6 @@ def test_draws_follow_the_distribution() -> None:
 
 @pytest.mark.parametrize("algorithm", ["fastcb", "gaptron"])
 def test_logged_rounds_are_learnt(algorithm: str) -> None:
-    """Rounds of another policy teach as much as they contain, in batches of any sizes, and sparse or dense."""
     labels = np.random.default_rng(1).choice(CLASSES, N)
     propensities, right = np.full(N, 1 / 3), labels == Y
     whole = classifier(algorithm=algorithm).partial_fit_logged(X, labels, propensities, right, CLASSES)
@@ -80,7 +76,6 @@ def test_logged_rounds_are_learnt(algorithm: str) -> None:
 
 
 def test_learners_under_full_information_get_the_true_label() -> None:
-    """They learn from it in `partial_fit`, and refuse feedback without it."""
     estimator = fitted(algorithm="gaptron", hyperparameters={"information": "full"})
     choices = estimator.sample(X)
     with pytest.raises(ValueError, match="true_labels: missing"):
@@ -94,12 +89,10 @@ TABLES: list[Any] = [X.tolist(), pd.DataFrame(X), pd.DataFrame(X, columns=NAMES)
 
 @pytest.mark.parametrize("table", TABLES, ids=["lists", "frame", "named frame", "columns first"])
 def test_every_form_of_a_table_gives_the_same_bits(table: Any) -> None:
-    """Lists, arrays and data frames are the same rows."""
     assert state_of(classifier().partial_fit(table, Y.tolist(), CLASSES)) == state_of(fitted())
 
 
 def test_sparse_matrices_are_sparse_contexts() -> None:
-    """Every format of scipy gives the same state; duplicates add up; answers are those of the dense rows."""
     csr = sparse.csr_array(X)
     expected = classifier(algorithm="gaptron").partial_fit(csr, Y, CLASSES)
     for table in (csr.tocsc(), csr.tocoo(), csr.tolil(), sparse.csr_matrix(X)):
@@ -123,7 +116,6 @@ def test_sparse_matrices_are_sparse_contexts() -> None:
     ids=["strings", "booleans", "integers", "series", "categories", "objects"],
 )
 def test_classes_of_any_type(labels: Any, classes: list[Any]) -> None:
-    """Classes are sorted, and answers have their type."""
     estimator = classifier().fit(X, labels)
     assert estimator.classes_.tolist() == classes
     assert set(estimator.predict(X).tolist()) <= set(classes)
@@ -132,7 +124,6 @@ def test_classes_of_any_type(labels: Any, classes: list[Any]) -> None:
 
 
 def test_fit_forgets_and_copies_go_on() -> None:
-    """`fit` begins anew; a copy by pickle learns on with the same bits."""
     estimator = fitted()
     copy = pickle.loads(pickle.dumps(estimator))
     assert state_of(copy.partial_fit(X, Y)) == state_of(estimator.partial_fit(X, Y))
@@ -141,8 +132,14 @@ def test_fit_forgets_and_copies_go_on() -> None:
 
 
 def test_the_import_needs_numpy_only() -> None:
-    """scikit-learn, pandas, joblib and matplotlib are not imported; numba imports scipy if it is installed."""
     heavy = "{'sklearn', 'pandas', 'joblib', 'matplotlib'}"
     code = f"import sys, learners.estimators; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("algorithm", sorted(set(LEARNERS) - set(STRUCTURED_LEARNERS)))
+def test_the_defaults_are_those_of_the_learner(algorithm: str) -> None:
+    built, cls = set_up(Choice(algorithm), 3, 4), LEARNERS[algorithm]
+    assert (built.preparation.policy, built.preparation.intercept) == (cls.norm_policy, cls.intercept)
+    assert (built.preparation.n_features, built.learner.problem.n_features) == (4, 4 + cls.intercept)

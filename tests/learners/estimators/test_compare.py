@@ -22,17 +22,14 @@ EXAMPLES = Examples(read_table(X).contexts, np.argmax(X, axis=1).astype(np.int64
 
 
 def clock() -> float:
-    """Return the same time always."""
     return 0.0
 
 
 def result(learners: Any = ("uniform", "fastcb"), seeds: int = 3, **options: Any) -> Comparison:
-    """Compare learners on the rows."""
     return compare(learners, X, Y, seeds=seeds, clock=clock, **options)
 
 
 def test_the_better_learner_is_recommended() -> None:
-    """The table is in order of errors, the reasons name numbers, and the same call gives the same result."""
     found = result()
     assert [row["name"] for row in found.rows] == ["fastcb", "uniform"]
     assert found.recommended == "fastcb"
@@ -47,7 +44,6 @@ def test_the_better_learner_is_recommended() -> None:
 
 
 def test_an_estimator_is_the_learner_with_its_settings() -> None:
-    """Names, dictionaries and estimators of the same settings play the same rounds, so they are tied exactly."""
     learners = ["fastcb", {"algorithm": "fastcb", "gap_scale": 4.0}, BanditClassifier("fastcb", norm="none")]
     found = result(learners)
     errors = {row["name"]: row["error"]["mean"] for row in found.rows}
@@ -57,7 +53,6 @@ def test_an_estimator_is_the_learner_with_its_settings() -> None:
 
 
 def test_a_run_equals_the_estimator() -> None:
-    """A run has the mistakes of an estimator on the same rows in the same order, apart from its draws."""
     (candidate,) = candidates_of(["fastcb"])
     run = Run(candidate, "measurement", 0, 900, 0)
     one, again = play(run, EXAMPLES, clock), play(run, EXAMPLES, clock)
@@ -69,7 +64,6 @@ def test_a_run_equals_the_estimator() -> None:
 
 
 def test_settings_are_selected_by_other_runs_than_those_that_measure() -> None:
-    """The best setting has two selection runs; the default and the best one have all measurement runs."""
     runs: list[Run] = []
 
     def fake(planned: Any, _: Examples) -> list[Played]:
@@ -86,8 +80,6 @@ def test_settings_are_selected_by_other_runs_than_those_that_measure() -> None:
 
 
 def fake_result(errors: dict[str, list[int]], full: tuple[str, ...] = ()) -> Comparison:
-    """Return the comparison of learners with these numbers of mistakes in 100 rounds."""
-
     def players(runs: Any, _: Examples) -> list[Played]:
         return [Played([0, 75, 100], [0, n, n], 1.0) for run in runs for n in [errors[run.candidate.name][run.seed]]]
 
@@ -98,7 +90,6 @@ def fake_result(errors: dict[str, list[int]], full: tuple[str, ...] = ()) -> Com
 
 
 def test_the_default_learner_wins_ties() -> None:
-    """A learner that is only luckier is not recommended in its place; one that is better is."""
     tied = fake_result({"fastcb": [20, 30, 25], "squarecb": [22, 24, 26]})
     assert (tied.recommended, tied.standings[0].name) == ("fastcb", "squarecb")
     assert "Tied with it within the noise: squarecb." in str(tied)
@@ -106,14 +97,12 @@ def test_the_default_learner_wins_ties() -> None:
 
 
 def test_learners_that_need_the_true_label_are_not_recommended_to_bandits() -> None:
-    """The reasons name them instead."""
     found = fake_result({"fastcb": [20, 30, 25], "gaptron": [1, 1, 1]}, full=("gaptron",))
     assert found.recommended == "fastcb"
     assert "If feedback has the true label, gaptron information=full has an error of 1.00 %." in str(found)
 
 
 def test_learners_that_cannot_play_are_left_out() -> None:
-    """With the reason; if none is left, that is an error."""
     wide = Examples(read_table(np.ones((4, 3)))[0], np.array([0, 1, 0, 1]), 3, ("a", "b"))
     plan = Plan(seeds=1, max_state_bytes=100)
     with pytest.raises(ValueError, match=r"no learner can take these data; soba: .* needs a state of"):
@@ -139,7 +128,6 @@ def test_learners_that_cannot_play_are_left_out() -> None:
     ],
 )
 def test_invalid_arguments_are_value_errors(arguments: dict[str, Any], match: str) -> None:
-    """The message names the argument."""
     with pytest.raises(ValueError, match=match):
         result(**arguments)
     with pytest.raises(ValueError, match="inconsistent"):
@@ -147,7 +135,6 @@ def test_invalid_arguments_are_value_errors(arguments: dict[str, Any], match: st
 
 
 def test_the_plot_has_a_line_for_each_learner() -> None:
-    """And one for each reference, with a legend."""
     axes = result().plot(Figure().subplots())
     assert {text.get_text() for text in axes.get_legend().get_texts()} >= {"fastcb", "uniform"}
     assert len(axes.get_lines()) == 4

@@ -10,7 +10,6 @@ GUIDE = (Path(__file__).parents[3] / "docs/estimators.md").read_text(encoding="u
 
 
 def test_the_examples_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, in one interpreter; the learner learns. The comparison has fewer learners here, to compile fewer."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)
     assert len(blocks) == 4

@@ -25,7 +25,6 @@ SKIPPED = {
 
 @pytest.mark.slow
 def test_scikit_learn_s_checks_pass() -> None:
-    """All of scikit-learn's checks of a classifier pass, except the listed ones, which still fail."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks warn that the base class is not theirs
         results = check_estimator(BanditClassifier(), expected_failed_checks=SKIPPED, on_skip=None, on_fail=None)
@@ -36,7 +35,6 @@ def test_scikit_learn_s_checks_pass() -> None:
 
 
 def test_clone_copies_the_parameters() -> None:
-    """A clone has the parameters and nothing learnt; unknown ones are refused; the display shows what differs."""
     estimator = BanditClassifier("gaptron", hyperparameters={"loss": "hinge"}, random_state=3)
     copy = clone(estimator.fit(X, Y))
     assert copy.get_params() == estimator.get_params()
@@ -48,7 +46,6 @@ def test_clone_copies_the_parameters() -> None:
 
 
 def test_pipelines_and_searches_work() -> None:
-    """Scores come from a pipeline under cross-validation, and a search selects hyperparameters."""
     pipeline = make_pipeline(StandardScaler(), BanditClassifier(random_state=1))
     assert cross_val_score(pipeline, X, Y, cv=2).mean() > 0.5
     grid = {"hyperparameters": [{"gap_scale": 8.0}, {"gap_scale": 16.0}]}

@@ -11,29 +11,32 @@ from scipy import sparse
 from learners.estimators import compare
 from learners.estimators.bandit_classifier import BanditClassifier, Choices
 from learners.estimators.fitted import NotFittedError
-from tests.learners.estimators.rows import CLASSES, N, X, Y, classifier, fitted, state_of
+from tests.learners.estimators.rows import CLASSES, NAMES, N, X, Y, classifier, fitted, state_of
 
 HUGE = 10**400
 P, BITS = np.full(N, 0.5), np.ones(N, bool)
 
 
 def rows(value: Any) -> list[list[Any]]:
-    """Return rows in which one number is another value."""
     changed: list[list[Any]] = X.tolist()
     changed[3][1] = value
     return changed
 
 
 def column(value: Any, of: Any) -> list[Any]:
-    """Return a column in which one value is another one."""
     changed: list[Any] = np.asarray(of).tolist()
     changed[3] = value
     return changed
 
 
 def generator() -> Iterator[int]:
-    """Yield ones."""
     yield from [1] * N
+
+
+def with_value(value: Any) -> Any:
+    rows = X.astype(object)
+    rows[3, 1] = value
+    return rows
 
 
 MASK = np.arange(N) == 3
@@ -51,7 +54,22 @@ TABLES = NOTHING | {
     "a nested list": rows([1.0, 2.0]),
     "a missing value": pd.DataFrame(rows(None)).convert_dtypes(),
     "a sparse vector": sparse.coo_array(X[0]),
+    "one dimension": X[0],
+    "three dimensions": X[None],
+    "no rows": X[:0],
+    "no features": X[:, :0],
+    "ragged": [[1.0, 2.0], [3.0]],
+    **{str(bad): with_value(bad).astype(float) for bad in (np.nan, np.inf, -np.inf)},
+    "a string within": with_value("x"),
+    "None within": with_value(None),
+    "strings": X.astype(str),
+    "complex": X + 1j,
+    "sparse complex": sparse.csr_array(X + 1j),
+    "sparse NaN": sparse.csr_array(with_value(np.nan).astype(float)),
+    "dates": X.astype("datetime64[s]"),
+    "a frame with text": pd.DataFrame(X, columns=NAMES).assign(b="x"),
 }
+OTHER_WIDTHS = {"more": np.hstack([X, X]), "fewer": X[:, :2], "sparse": sparse.csr_array((N, 9))}
 LABELS = NOTHING | {
     "a generator": generator(),
     "masked": np.ma.array(Y, mask=MASK),
@@ -59,7 +77,16 @@ LABELS = NOTHING | {
     "a huge number among fractions": column(HUGE, P),
     "a list": column([], Y),
     "a dictionary within": column({}, Y),
+    "fewer": Y[:-1],
+    "a matrix": np.column_stack([Y, Y]),
+    "continuous": X[:, 0] + 0.5,
+    "NaN": np.full(N, np.nan),
+    "None within": [None] * N,
+    "mixed": np.array(["red"] * (N - 1) + [1], object),
+    "dates": np.zeros(N, "datetime64[s]"),
 }
+OTHER_CLASSES = {"unknown": np.where(Y == "red", "pink", Y), "numbers": np.zeros(N, int)}
+WRONG_CLASSES: dict[str, Any] = {"single": ["red"], "others": ["red", "green"], "empty": [], "continuous": [0.5, 1.5]}
 NUMBERS = NOTHING | {
     "a generator": generator(),
     "masked": np.ma.array(P, mask=MASK),
@@ -94,9 +121,10 @@ CHOICES = FITTED.sample(X)
 CALLS: list[tuple[str, Call, dict[str, Any]]] = [
     ("fit", lambda v: classifier().fit(v, Y), TABLES),
     ("fit y", lambda v: classifier().fit(X, v), LABELS),
-    ("partial_fit", lambda v: FITTED.partial_fit(v, Y), TABLES),
-    ("partial_fit y", lambda v: FITTED.partial_fit(X, v), LABELS),
-    ("first partial_fit", lambda v: classifier().partial_fit(X, Y, v), LABELS),
+    ("partial_fit", lambda v: FITTED.partial_fit(v, Y), TABLES | OTHER_WIDTHS),
+    ("partial_fit y", lambda v: FITTED.partial_fit(X, v), LABELS | OTHER_CLASSES),
+    ("partial_fit classes", lambda v: FITTED.partial_fit(X, Y, v), WRONG_CLASSES),
+    ("first partial_fit", lambda v: classifier().partial_fit(X, Y, v), LABELS | {"fewer": ["red"]}),
     ("predict", FITTED.predict, TABLES),
     ("predict_proba", FITTED.predict_proba, TABLES),
     ("sample", FITTED.sample, TABLES),
@@ -110,11 +138,7 @@ CALLS: list[tuple[str, Call, dict[str, Any]]] = [
     ("update choices", lambda v: FITTED.update(X, v, BITS), NOTHING | {"empty": Choices(*[None] * 4)}),  # type: ignore[arg-type]
     ("update correct", lambda v: FITTED.update(X, CHOICES, v), NUMBERS | {"a half": column(0.5, BITS.astype(float))}),
     ("update rewards", lambda v: FITTED.update(X, CHOICES, rewards=v), NUMBERS),
-    (
-        "update propensities",
-        lambda v: FITTED.update(X, CHOICES._replace(propensities=v), BITS),
-        NUMBERS,
-    ),
+    ("update propensities", lambda v: FITTED.update(X, CHOICES._replace(propensities=v), BITS), NUMBERS),
     (
         "compare",
         lambda v: compare(v, X, Y),
@@ -144,7 +168,6 @@ CASES = [pytest.param(call, v, id=f"{name}: {each}") for name, call, values in C
 
 @pytest.mark.parametrize(("call", "value"), CASES)
 def test_every_wrong_argument_is_a_value_error(call: Call, value: Any) -> None:
-    """And nothing is learnt."""
     before = state_of(FITTED), FITTED._rng.bit_generator.state
     with pytest.raises(ValueError, match=r"\w"):
         call(value)
@@ -153,14 +176,78 @@ def test_every_wrong_argument_is_a_value_error(call: Call, value: Any) -> None:
 
 @pytest.mark.parametrize("name", ["predict", "predict_proba", "sample", "score", "update"])
 def test_what_needs_classes_says_so(name: str) -> None:
-    """The error of an estimator without classes is the same from every method, and keeps scikit-learn's message."""
     arguments = {"score": (X, Y), "update": (X, CHOICES, BITS)}.get(name, (X,))
     with pytest.raises(NotFittedError, match="not fitted yet; call partial_fit or fit first"):
         getattr(BanditClassifier(), name)(*arguments)
 
 
 def test_masked_arrays_without_a_mask_are_read() -> None:
-    """Only what is masked cannot be read."""
     one, other = classifier().fit(np.ma.array(X), np.ma.array(Y)), classifier().fit(X, Y)
     assert state_of(one) == state_of(other)
     assert one.classes_.tolist() == sorted(CLASSES)
+
+
+BAD_PARAMETERS: list[tuple[dict[str, Any], str]] = [
+    ({"algorithm": "fastbc"}, "did you mean 'fastcb'"),
+    ({"algorithm": None}, "unknown algorithm None"),
+    ({"algorithm": "fenchel-young-ranking"}, "single label"),
+    ({"hyperparameters": {"gap": 1.0}}, "its hyperparameters are .*gap_scale"),
+    ({"hyperparameters": {"gap_scale": -1.0}}, "gap_scale: got -1.0"),
+    ({"norm": "l2"}, "norm: got 'l2'"),
+    ({"norm_bound": 0.0}, "norm_bound: got 0.0"),
+    ({"norm_bound": "1"}, "norm_bound"),
+    ({"intercept": "yes"}, "intercept: got 'yes'"),
+    ({"norm": "reject"}, "norm of"),
+    ({"random_state": -1}, "random_state: got -1"),
+    ({"random_state": "seed"}, "random_state: got 'seed'"),
+    ({"algorithm": "adahedge", "intercept": True}, "intercept: must be False"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "match"), BAD_PARAMETERS, ids=lambda value: str(value)[:40])
+def test_bad_parameters_are_value_errors(parameters: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        classifier(**parameters).partial_fit(X, Y, CLASSES)
+
+
+def test_bad_feedback_is_a_value_error() -> None:
+    estimator = fitted(algorithm="gaptron")
+    choices = estimator.sample(X)
+    good: dict[str, Any] = {"labels": Y, "propensities": np.full(N, 0.5), "rewards": np.ones(N)}
+    for change, match in (
+        ({"propensities": np.zeros(N)}, "propensities: got 0; must be above 0"),
+        ({"propensities": np.full(N, 1.01)}, "propensities: got 1.01"),
+        ({"propensities": np.full(N, np.nan)}, "propensities: every number must be finite"),
+        ({"propensities": ["0.5"] * N}, "propensities: must be 120 numbers"),
+        ({"propensities": 0.5}, "propensities: must be 120 numbers"),
+        ({"rewards": np.full(N, 1.5)}, "rewards: got 1.5"),
+        ({"rewards": np.full(N, 0.5)}, "must be 0 or 1"),
+        ({"labels": ["pink"] * N}, "unknown class 'pink'"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            estimator.partial_fit_logged(X, **good | change)
+    for feedback, match in (
+        ({}, "give `correct`"),
+        ({"correct": np.ones(N), "rewards": np.ones(N)}, "give `correct`"),
+        ({"correct": np.ones(N - 1)}, "correct: must be 120 numbers"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            estimator.update(X, choices, **feedback)
+    with pytest.raises(ValueError, match="what `sample` returned"):
+        estimator.update(X, tuple(choices), correct=np.ones(N))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="propensities"):
+        estimator.update(X, Choices(choices.labels, choices.propensities * 3, *choices[2:]), correct=np.ones(N))
+    with pytest.raises(ValueError, match="classes must be passed"):
+        classifier().partial_fit(X, Y)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        classifier().sample(X)
+
+
+def test_columns_must_keep_their_names() -> None:
+    frame = pd.DataFrame(X, columns=NAMES)
+    estimator = classifier().fit(frame, Y)
+    assert list(estimator.feature_names_in_) == NAMES
+    with pytest.raises(ValueError, match="another order"):
+        estimator.predict(frame[NAMES[::-1]])
+    with pytest.raises(ValueError, match="unknown: z"):
+        estimator.predict(frame.rename(columns={"a": "z"}))

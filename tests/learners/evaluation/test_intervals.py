@@ -16,7 +16,6 @@ def test_wilson_solves_the_score_equation() -> None:
 
 
 def test_wilson_at_its_edges() -> None:
-    """Without trials nothing is known; without successes 0 stays within the interval, exactly."""
     assert wilson(0, 0) == Interval(0.0, 1.0)
     assert wilson(0, 20).low == 0.0
     assert wilson(20, 20).high == 1.0
@@ -24,7 +23,6 @@ def test_wilson_at_its_edges() -> None:
 
 
 def test_wilson_covers_nearly_its_level() -> None:
-    """Over every outcome of 100 trials, weighted by its probability."""
     for p in (0.1, 0.3, 0.5):
         covering = [k for k in range(101) if wilson(k, 100).low <= p <= wilson(k, 100).high]
         assert 0.93 < sum(comb(100, k) * p**k * (1 - p) ** (100 - k) for k in covering) < 0.97
@@ -40,14 +38,12 @@ def test_empirical_bernstein_is_theorem_4_for_both_sides() -> None:
 
 
 def test_empirical_bernstein_stays_within_the_range() -> None:
-    """With less than two values the interval is the whole range."""
     assert empirical_bernstein(0.0, 0.0, 1, 0.0, 5.0) == Interval(0.0, 5.0)
     assert empirical_bernstein(0.0, 0.0, 3, 0.0, 5.0) == Interval(0.0, 5.0)
     assert empirical_bernstein(5e4, 5e4, 50_000, 0.0, 1.0).high == 1.0
 
 
 def test_empirical_bernstein_covers_at_least_its_level() -> None:
-    """For rare large values too, over 2,000 samples."""
     draws = np.random.default_rng(1).binomial(400, 0.02, 2_000)
     intervals = [empirical_bernstein(10.0 * k, 100.0 * k, 400, 0.0, 10.0) for k in draws]
     assert np.mean([i.low <= 0.2 <= i.high for i in intervals]) >= 0.95
@@ -55,13 +51,11 @@ def test_empirical_bernstein_covers_at_least_its_level() -> None:
 
 @pytest.mark.parametrize(("successes", "n", "level"), [(-1, 3, 0.9), (4, 3, 0.9), (1, 3, 1.0), (float("nan"), 3, 0.9)])
 def test_wilson_refuses_what_it_cannot_use(successes: float, n: int, level: float) -> None:
-    """Counts and levels out of range are errors."""
     with pytest.raises(ValueError, match="must be"):
         wilson(successes, n, level)
 
 
 @pytest.mark.parametrize(("total", "low", "high"), [(1.0, 1.0, 1.0), (9.0, 0.0, 1.0), (1.0, 0.0, float("inf"))])
 def test_empirical_bernstein_refuses_what_it_cannot_use(total: float, low: float, high: float) -> None:
-    """Empty ranges, and means out of their range, are errors."""
     with pytest.raises(ValueError, match="low"):
         empirical_bernstein(total, 1.0, 3, low, high)

@@ -15,15 +15,11 @@ PROBLEM = Problem(n_labels=4, n_features=6)
 HALF, LAST = 4_000, 1_000
 
 SENTENCE = "After a change of the labels it does not recover: "
-STUCK: dict[str, dict[str, Any]] = {
-    "epsilon-greedy-ridge": {},
-    "bandit-perceptrons-kernel": {"max_support": 300},
-}
+STUCK: dict[str, dict[str, Any]] = {"epsilon-greedy-ridge": {}, "bandit-perceptrons-kernel": {"max_support": 300}}
 """The learners that do not recover, with hyperparameters that show it in few rounds."""
 
 
 def errors_around_the_change(algorithm: str, hyperparameters: dict[str, Any]) -> tuple[float, float]:
-    """Return the error in the last 1,000 rounds before label k becomes k + 1, and in the last 1,000 of the run."""
     world = make_world(7, 2 * HALF, PROBLEM, noise=0.0)
     truth = (world.truth + (np.arange(2 * HALF) >= HALF)) % PROBLEM.n_labels
     learner = ALL_LEARNERS[algorithm](problem=PROBLEM, **hyperparameters)
@@ -33,21 +29,12 @@ def errors_around_the_change(algorithm: str, hyperparameters: dict[str, Any]) ->
 
 @pytest.mark.parametrize("algorithm", STUCK)
 def test_a_learner_that_cannot_recover_stays_wrong(algorithm: str) -> None:
-    """It beats chance, 3/4, before the change, and not even chance after as many rounds as came before."""
     before, after = errors_around_the_change(algorithm, STUCK[algorithm])
     assert before < 0.6
     assert after > 0.75
 
 
-def test_other_learners_recover() -> None:
-    """The same stream is not too hard: squarecb recovers within as many rounds."""
-    before, after = errors_around_the_change("squarecb", {})
-    assert before < 0.2
-    assert after < 0.2
-
-
 @pytest.mark.parametrize("case", IMPLEMENTATIONS, ids=str)
 def test_exactly_the_learners_that_cannot_recover_say_so(case: Case) -> None:
-    """The guarantee has the sentence whatever the hyperparameters are, and no other learner's has it."""
     learner = case.at(PROBLEM)
     assert (SENTENCE in learner.guarantee) == (learner.algorithm in STUCK)

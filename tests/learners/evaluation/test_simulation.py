@@ -9,7 +9,6 @@ from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.first_order.uniform import Uniform, UniformState
 from learners.answers import is_structured
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, IntArray, Problem, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.evaluation.simulation import Simulation, simulate
 from learners.kernels import call_by_state
 from learners.mathematics.exploration import draw
@@ -22,14 +21,11 @@ N = 200
 
 
 class Setting(NamedTuple):
-    """A learner, and a world with contexts in one form."""
-
     learner: AnyLearner
     contexts: Contexts
     world: World
 
     def play(self, start: int = 0, stop: int = N, state: Any = None, right: BoolArray | None = None) -> Simulation:
-        """Simulate some of the rounds."""
         return simulate(
             self.learner,
             some(self.contexts, start, stop),
@@ -42,7 +38,6 @@ class Setting(NamedTuple):
 
 @pytest.fixture(params=["dense", "sparse"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Return each form of contexts."""
     return str(request.param)
 
 
@@ -51,7 +46,6 @@ LABELLERS = [case for case in IMPLEMENTATIONS if not is_structured(case.learner)
 
 @pytest.fixture(params=LABELLERS, ids=str)
 def setting(request: pytest.FixtureRequest, kind: str) -> Setting:
-    """Return each implementation in turn, in a small world with zeros in its contexts."""
     case: Case = request.param
     learner = case.at(PROBLEM)
     world = make_world(11, N, learner.problem)
@@ -61,7 +55,6 @@ def setting(request: pytest.FixtureRequest, kind: str) -> Setting:
 
 
 def some(contexts: Contexts, start: int, stop: int) -> Contexts:
-    """Return a slice of the contexts in fresh arrays."""
     starts, indices, values, shared = contexts
     first, last = starts[start], starts[stop]
     own = indices if shared else indices[first:last].copy()
@@ -75,7 +68,6 @@ def only(truth: IntArray) -> BoolArray:
 
 
 def plain_loop(setting: Setting, right: BoolArray) -> Simulation:
-    """Simulate one context at a time with the learner's methods."""
     learner, contexts, world = setting
     state, rows = learner.init(), []
     for t in range(N):
@@ -92,7 +84,6 @@ def plain_loop(setting: Setting, right: BoolArray) -> Simulation:
 
 
 def test_simulation_equals_the_plain_loop(setting: Setting) -> None:
-    """Labels, propensities, mistakes and the last state equal those of decide, draw and fold, bit for bit."""
     simulation, expected = setting.play(), plain_loop(setting, only(setting.world.truth))
     assert bits(simulation) == bits(expected)
     assert [column.dtype for column in simulation[:3]] == [np.int64, np.float64, np.bool_]
@@ -100,13 +91,11 @@ def test_simulation_equals_the_plain_loop(setting: Setting) -> None:
 
 
 def test_any_number_of_labels_can_be_right(setting: Setting) -> None:
-    """With a set of right labels per round, a simulation still equals the plain loop, bit for bit."""
     right: BoolArray = np.random.default_rng(13).random((N, setting.learner.problem.n_labels)) < 0.4
     assert bits(setting.play(right=right)) == bits(plain_loop(setting, right))
 
 
 def test_simulation_can_be_resumed(setting: Setting) -> None:
-    """A simulation in parts, each from the last state of the one before, equals the whole."""
     whole, state, parts = setting.play(), setting.learner.init(), []
     for start, stop in ((0, 0), (0, 70), (70, 71), (71, N)):
         parts.append(setting.play(start, stop, state))
@@ -116,7 +105,6 @@ def test_simulation_can_be_resumed(setting: Setting) -> None:
 
 
 def test_given_state_is_updated_in_place() -> None:
-    """A given state of a compiled learner is updated in place; a run without one leaves it unchanged."""
     learner, world = Uniform(problem=PROBLEM), make_world(1, N, PROBLEM)
     setting, state = Setting(learner, Contexts.dense(world.contexts), world), learner.init()
     assert setting.play(state=state).state is state
@@ -125,17 +113,10 @@ def test_given_state_is_updated_in_place() -> None:
 
 
 def test_state_type_belongs_to_one_learner() -> None:
-    """Kernels are looked up by state type, so other kernels for the same type are refused."""
     kernels = Uniform(problem=PROBLEM).kernels
     call_by_state(UniformState, kernels)
     with pytest.raises(TypeError, match="UniformState has other kernels"):
         call_by_state(UniformState, kernels._replace(fold=Perceptron(problem=PROBLEM).kernels.fold))
-
-
-def test_only_listed_learners_run_in_python() -> None:
-    """All learners but these are compiled."""
-    slow = {case.learner.algorithm for case in LABELLERS if not issubclass(case.learner, CompiledLearner)}
-    assert slow == {"folklore", "folklore-bandit", "bandit-reduction", "adaboost-olm"}
 
 
 @pytest.mark.parametrize(
@@ -150,16 +131,6 @@ def test_only_listed_learners_run_in_python() -> None:
     ],
 )
 def test_wrong_arrays_are_refused(truth: list[int], uniforms: list[float], complaint: str) -> None:
-    """Arrays that would lead compiled code out of bounds are refused."""
     learner = Uniform(problem=PROBLEM)
     with pytest.raises(ValueError, match=complaint):
         simulate(learner, Contexts.dense(np.zeros((3, 5))), np.array(truth), np.array(uniforms))
-
-
-def test_wrong_sets_of_right_labels_are_refused() -> None:
-    """The right labels are one row of K booleans per round."""
-    learner = Uniform(problem=PROBLEM)
-    wrong: list[Any] = [np.zeros((2, 4), np.bool_), np.zeros((3, 5), np.bool_), np.zeros((3, 4))]
-    for right in wrong:
-        with pytest.raises(ValueError, match="right: "):
-            simulate(learner, Contexts.dense(np.zeros((3, 5))), np.zeros(3, np.int64), np.zeros(3), right=right)

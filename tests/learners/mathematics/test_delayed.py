@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learners.base import AnyLearner, Contexts, Problem, Rounds
+from learners.base import AnyLearner, Problem, Rounds
 from learners.registry import ALL_LEARNERS
-from tests.learners.arrays import bits, copied, is_finite, same_rows
+from tests.learners.arrays import bits, copied, is_finite
 from tests.learners.implementations import Case
 from tests.learners.worlds import Step, World, join, pick, play, world_for
 
@@ -15,19 +15,9 @@ PROBLEM = Problem(4, 5)
 N = 120
 
 OPTIONAL = {
-    "gaptron",
-    "fenchel-young",
-    "fenchel-young-ordinal",
-    "fenchel-young-multilabel",
-    "fenchel-young-ranking",
-    "banditron",
-    "newtron",
-    "pnewtron",
-    "folklore",
-    "folklore-bandit",
-    "bandit-reduction",
-    "adaboost-olm",
-}
+    "gaptron", "fenchel-young", "fenchel-young-ordinal", "fenchel-young-multilabel", "fenchel-young-ranking",
+    "banditron", "newtron", "pnewtron", "folklore", "folklore-bandit", "bandit-reduction", "adaboost-olm",
+}  # fmt: skip
 """Learners with a `delayed_update` hyperparameter."""
 
 REDUCTIONS = {"folklore-bandit", "bandit-reduction"}
@@ -50,21 +40,18 @@ CASES = [
 
 @pytest.fixture(params=CASES, ids=str)
 def modes(request: pytest.FixtureRequest) -> tuple[Any, Any]:
-    """Return a learner as of prediction, and its twin that recomputes."""
     case: Case = request.param
     one, two = ({**case.hyperparameters, "delayed_update": mode} for mode in ("as_of_prediction", "recompute"))
     return case._replace(hyperparameters=one).at(PROBLEM), case._replace(hyperparameters=two).at(PROBLEM)
 
 
 def test_learners_with_delayed_update_are_listed() -> None:
-    """The list matches the registry, and the default is `as_of_prediction`."""
     offering = {name: cls for name, cls in ALL_LEARNERS.items() if "delayed_update" in cls.__dataclass_fields__}
     assert set(offering) == OPTIONAL
     assert {cls.__dataclass_fields__["delayed_update"].default for cls in offering.values()} == {"as_of_prediction"}
 
 
 def test_modes_agree_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> None:
-    """With immediate feedback, both modes give the same answers and states, bit for bit; recomputing stores no more."""
     world = world_for(modes[0], 5, N)
     lives = [list(play(learner, world)) for learner in modes]
     for one, two in zip(*lives, strict=True):
@@ -76,7 +63,6 @@ def test_modes_agree_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> None
 
 
 def arrivals(learner: AnyLearner, world: World, delay: int) -> tuple[Any, Rounds]:
-    """Return the state after feedback `delay` predictions late and out of order, and the rounds in order of arrival."""
     state = learner.init()
     waiting: list[Step] = []
     log: list[Step] = []
@@ -92,7 +78,6 @@ def arrivals(learner: AnyLearner, world: World, delay: int) -> tuple[Any, Rounds
 
 
 def test_recompute_equals_the_undelayed_learner_in_order_of_arrival(modes: tuple[AnyLearner, AnyLearner]) -> None:
-    """Recomputing late rounds equals the undelayed learner on the rounds as they arrive, with stored propensities."""
     undelayed, recompute = modes
     state, log = arrivals(recompute, world_for(undelayed, 5, N), delay=20)
     plain = undelayed.init()
@@ -104,31 +89,3 @@ def test_recompute_equals_the_undelayed_learner_in_order_of_arrival(modes: tuple
         plain = undelayed.fold(plain, one._replace(evidence=evidence))
     assert bits(state) == bits(plain)
     assert is_finite(state)
-
-
-def test_modes_differ_with_late_feedback(modes: tuple[AnyLearner, AnyLearner]) -> None:
-    """The same late rounds lead the two modes to different states, so the tests above can fail."""
-    at_prediction, recompute = modes
-    world = world_for(at_prediction, 5, N)
-    decided = at_prediction.decide(at_prediction.init(), Contexts.dense(world.contexts))
-    truth = world.truth
-    labels = truth.copy()
-    rounds = Rounds.of_bits(
-        Contexts.dense(world.contexts), labels, np.full(N, 0.25), same_rows(labels, truth), truth,
-        decided.evidence, np.zeros(N),
-    )  # fmt: skip
-    one = at_prediction.fold(at_prediction.init(), rounds)
-    fewer = recompute.decide(recompute.init(), rounds.contexts).evidence
-    two = recompute.fold(recompute.init(), rounds._replace(evidence=fewer))
-    assert bits(one) != bits(two)
-
-
-def test_modes_use_the_stored_propensities(modes: tuple[AnyLearner, AnyLearner]) -> None:
-    """In both modes, a learner that uses the propensity takes the one stored with the round."""
-    for learner in modes:
-        if learner.needs_true_label or learner.algorithm in REDUCTIONS:
-            continue  # these do not use the propensity
-        rounds = join(list(play(learner, world_for(learner, 5, N))))
-        right = pick(rounds, np.flatnonzero(rounds.correct))
-        states = [learner.fold(learner.init(), right._replace(propensities=np.full(right.n, p))) for p in (0.5, 0.25)]
-        assert bits(states[0]) != bits(states[1])

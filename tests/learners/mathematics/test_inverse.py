@@ -11,17 +11,15 @@ from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyR
 from learners.algorithms.second_order.soba import Soba
 from learners.algorithms.second_order.soba_low_rank import SobaLowRank
 from learners.base import AnyLearner, FloatArray, Problem, Rounds
-from learners.mathematics.inverse import CHECK_EVERY, LARGEST_GROWTH, add_blocks, add_square, rebuild
+from learners.mathematics.inverse import CHECK_EVERY, LARGEST_GROWTH, rebuild
 from learners.new_models import check_new
 from tests.learners.arrays import assert_close, bits, copied, is_finite, matrix, pack, soba_inverse, unit_rows, unpacked
-from tests.learners.worlds import one_round, pick, random_rounds
+from tests.learners.worlds import pick, random_rounds
 
 PROBLEM = Problem(3, 5)
 
 
 class KeptInverse(NamedTuple):
-    """One maintained inverse of a state, with the values it must match."""
-
     matrix: FloatArray  # (n, n), A
     inverse: FloatArray  # (n, n)
     theta: FloatArray  # (n,)
@@ -33,7 +31,6 @@ class KeptInverse(NamedTuple):
 
 
 def kept_inverse(state: Any) -> KeptInverse:
-    """Return the inverse of SOBA, or that of the first label."""
     if hasattr(state, "theta"):
         columns = state.theta.T.ravel(), state.weights.T.ravel()
         return KeptInverse(unpacked(state.matrix), unpacked(state.inverse), *columns)
@@ -43,7 +40,6 @@ def kept_inverse(state: Any) -> KeptInverse:
 
 
 def damaged(state: Any, sign: float) -> Any:
-    """Return the state with its inverse halved, or halved and negated."""
     name = "inverse" if hasattr(state, "inverse") else "inverses"
     changed = copied(state)
     getattr(changed, name)[...] *= sign * 0.5
@@ -51,7 +47,6 @@ def damaged(state: Any, sign: float) -> Any:
 
 
 def accepted_rounds(learner: AnyLearner, seed: int, n: int, propensity: float) -> Rounds:
-    """Draw correct rounds of label 0 with contexts of the largest norm."""
     rng = np.random.default_rng(seed)
     rounds = random_rounds(seed, n, learner)
     x = learner.problem.norm_bound * unit_rows(rng, n, learner.problem.n_features)
@@ -67,7 +62,6 @@ def accepted_rounds(learner: AnyLearner, seed: int, n: int, propensity: float) -
 
 
 def lenient(learner: AnyLearner) -> Any:
-    """Return a first state in which SOBA accepts every correct round."""
     state = learner.init()
     if hasattr(state, "margin_sum"):
         state.margin_sum[()] = 1e9
@@ -76,9 +70,6 @@ def lenient(learner: AnyLearner) -> Any:
 
 LEARNERS = [Soba(problem=PROBLEM, exploration=0.1), EpsilonGreedyRidge(problem=PROBLEM)]
 EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: str(one.algorithm))
-
-
-# --- the maintained inverse
 
 
 @EACH
@@ -107,7 +98,6 @@ def test_damaged_inverse_is_rebuilt(learner: AnyLearner) -> None:
 
 @EACH
 def test_indefinite_inverse_is_rebuilt_early(learner: AnyLearner) -> None:
-    """A negative inverse causes no update and is rebuilt within 60 rounds."""
     state = damaged(learner.fold(lenient(learner), accepted_rounds(learner, 3, 60, 0.1)), -1.0)
     state = learner.fold(state, accepted_rounds(learner, 4, 60, 0.1))
     assert is_finite(state)
@@ -116,7 +106,6 @@ def test_indefinite_inverse_is_rebuilt_early(learner: AnyLearner) -> None:
 
 @EACH
 def test_rebuilds_do_not_depend_on_the_batch(learner: AnyLearner) -> None:
-    """Rounds folded one by one, in batches or together give the same bits across checks and rebuilds."""
     rounds = accepted_rounds(learner, 5, 3 * CHECK_EVERY, 0.02)
     start = damaged(learner.fold(lenient(learner), accepted_rounds(learner, 6, 100, 0.1)), 1.0)
     whole = learner.fold(copied(start), rounds)
@@ -127,11 +116,7 @@ def test_rebuilds_do_not_depend_on_the_batch(learner: AnyLearner) -> None:
         assert bits(state) == bits(whole)
 
 
-# --- the bound of new models
-
-
 def hardest(K: int, d: int, gamma: float) -> Soba:
-    """Build SOBA with the least regularization that new models may have."""
     a = K / (gamma * LARGEST_GROWTH) * (1.0 + 1e-12)
     learner = Soba(problem=Problem(K, d), regularization=a, exploration=gamma)
     check_new(learner)
@@ -177,45 +162,16 @@ def test_new_models_need_enough_regularization(learner: Any) -> None:
 
 
 def test_default_regularization_is_accepted() -> None:
-    """The default regularization suffices for up to 200 labels and contexts of norm up to 25."""
     for K in (2, 20, 200):
         for cls in (Soba, SobaLowRank, EpsilonGreedyRidge):
             check_new(cls(problem=Problem(K, 3, 25.0)))
 
 
-# --- the functions
-
-
-@pytest.mark.parametrize("n", [1, 2, 9, 40])
-def test_rebuild_computes_the_inverse(n: int) -> None:
-    """A⁻¹ and A⁻¹θ match numpy, and the inverse of the inverse is A."""
-    rng = np.random.default_rng(n)
-    root, theta = rng.normal(size=(n, n)), rng.normal(size=n)
-    A = np.eye(n) + root @ root.T
-    inverse, w = np.full(n * (n + 1) // 2, np.nan), np.full(n, np.nan)
-    rebuild(pack(A), theta, 1.0, inverse, w)
-    assert_close(unpacked(inverse), np.linalg.inv(A), 1e-11)
-    assert_close(w, np.linalg.solve(A, theta), 1e-11)
-
-
 def test_rebuild_of_an_indefinite_matrix_is_positive() -> None:
-    """If rounding makes a matrix indefinite, its rebuilt inverse is finite and has a positive diagonal."""
     inverse, w = np.zeros(3), np.zeros(2)
     rebuild(pack(np.array([[1e18, 1e18], [1e18, 1e18 - 128.0]])), np.ones(2), 1.0, inverse, w)
     assert math.isfinite(float(np.abs(inverse).sum() + np.abs(w).sum()))
     assert np.diag(unpacked(inverse)).min() > 0.0
-
-
-def test_block_sums_equal_outer_products() -> None:
-    """Adding u u' by blocks and x x' by non-zeros, with indices in any order, matches numpy."""
-    x, indices = np.array([0.0, 2.0, -1.0, 0.5]), np.array([3, 1, 2])
-    packed = pack(np.eye(12))
-    add_blocks(packed, 4, indices, x[indices], 0, 2, 3.0)
-    u = np.concatenate([x, np.zeros(4), -x])
-    assert_close(unpacked(packed), np.eye(12) + 3.0 * np.outer(u, u), 1e-15)
-    square = pack(np.eye(4))
-    add_square(square, x, indices)
-    assert_close(unpacked(square), np.eye(4) + np.outer(x, x), 1e-15)
 
 
 def test_low_rank_soba_is_accurate_at_the_bound() -> None:
@@ -235,12 +191,3 @@ def test_low_rank_soba_is_accurate_at_the_bound() -> None:
     few = matrix(rounds.contexts)[:1]
     assert len(few) == 1
     assert_close(soba_inverse(state, a) * a, kept_inverse(other).inverse * a, 1e-3)
-
-
-def test_soba_first_round_matches_hand_computation() -> None:
-    """A, θ and the counts after one accepted round match a hand computation."""
-    learner = Soba(problem=Problem(2, 1), regularization=2.0, exploration=0.5)
-    state = learner.fold(learner.init(), one_round([0.5], 1, 0.25, 1, np.empty(0)))
-    assert_close(unpacked(state.matrix), [[3.0, -1.0], [-1.0, 3.0]], 1e-15)
-    assert_close(state.theta, [[-2.0, 2.0]], 1e-15)
-    assert (int(state.updates), int(state.unchecked)) == (1, 1)

@@ -24,7 +24,6 @@ _KINDS: dict[str, dict[str, Any]] = {
 
 
 def _request(kind: str, number: int, n: int = 4) -> dict[str, Any]:
-    """Return a context and n actions of a kind."""
     rng = np.random.default_rng([7, number])
     x = np.round(rng.random((n + 1, 2)) * 0.7, 3).tolist()
     if kind == "dense":
@@ -57,7 +56,6 @@ async def _play(algorithm: str, kind: str, play: Play) -> None:
 
 
 async def _single(play: Play, name: str, kind: str) -> None:
-    """Use every field of a request, and every form of feedback."""
     body = {"model": name, **_request(kind, 1)}
     first = body | {"prediction_id": "p0", "include_distribution": True}
     changed = {**first, "actions": first["actions"][:2]}
@@ -92,7 +90,6 @@ async def _single(play: Play, name: str, kind: str) -> None:
 
 
 async def _reports(play: Play, name: str, kind: str) -> None:
-    """Read all that is said about the model, import rounds, and copy it."""
     await play.publish(name)
     for path in ("", "/rounds?limit=5", "/predictions", "/statistics", "/evaluation"):
         await play.send("GET", f"/models/{name}{path}")

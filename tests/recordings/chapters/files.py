@@ -72,7 +72,6 @@ async def _copies(play: Play) -> None:
 
 
 def _changed(file: bytes) -> list[bytes]:
-    """Return files of a newer version, of another format, and with a definition that is refused."""
     size = int.from_bytes(file[:8], "little")
     header = json.loads(file[8 : 8 + size])
     metadata = header["__metadata__"]
@@ -124,7 +123,6 @@ async def _imports(play: Play) -> None:
 
 
 async def _evaluation(play: Play) -> None:
-    """Read estimates and statistics of logs of several lengths, with half of the rounds of one label."""
     for algorithm in ("uniform", "fastcb"):
         name = await play.create(algorithm, labels=LABELS, features=DENSE, learner=algorithm)
         for seed, n in ((1, 10), (2, 40), (3, 200)):

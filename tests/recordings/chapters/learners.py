@@ -31,7 +31,6 @@ async def _play(algorithm: str, play: Play) -> None:
 
 
 async def _single_predictions(play: Play, name: str, labels: list[str]) -> None:
-    """Use every field of a request for a prediction."""
     x, other, *_ = contexts(4, 2)
     body: dict[str, Any] = {"model": name, "context": x}
     first = body | {"prediction_id": "p0", "include_distribution": True}
@@ -49,7 +48,6 @@ async def _single_predictions(play: Play, name: str, labels: list[str]) -> None:
 
 
 async def _single_feedback(play: Play, name: str, form: str, labels: list[str]) -> None:
-    """Send each form of feedback; the learner refuses some of them."""
     one: dict[str, Any] = {"prediction_id": f"{name}:{'p4' if form == 'ranking' else 'p0'}"}
     truth = {"set": {"true_labels": labels[:2]}, "ranking": {"true_labels": labels}}.get(form)
     right: dict[str, Any] = truth or {"true_label": labels[0]}
@@ -70,7 +68,6 @@ async def _single_feedback(play: Play, name: str, form: str, labels: list[str]) 
 
 
 async def _items(play: Play, name: str, form: str, labels: list[str]) -> None:
-    """Predict items with fields of their own; repeat and contradict some of the feedback."""
     given = contexts(2, 30)
     items: list[dict[str, Any]] = [{"context": x, "prediction_id": f"i{n}"} for n, x in enumerate(given)]
     for item in items[:4]:
@@ -90,13 +87,11 @@ async def _items(play: Play, name: str, form: str, labels: list[str]) -> None:
 
 
 async def _look(play: Play, name: str) -> None:
-    """Ask for the distribution at two contexts."""
     body = {"model": name, "contexts": contexts(6, 2), "include_distribution": True}
     await play.post("/predict/batch", body)
 
 
 async def _reports(play: Play, name: str) -> None:
-    """Read all that is said about the model."""
     await play.publish(name)
     for path in ("", "/rounds?limit=6", "/rounds?after=60&limit=4", "/predictions", "/statistics", "/evaluation"):
         await play.send("GET", f"/models/{name}{path}")

@@ -13,7 +13,6 @@ from tests.service.keyed import bearer
 
 
 async def _lists(play: Play) -> None:
-    """List models in pages, with and without rounds."""
     for path in ("/models", "/statistics"):
         await play.get(path)
     for number in range(5):
@@ -47,7 +46,6 @@ _OPEN = ["/livez", "/readyz", "/learners", "/metrics", "/openapi.json", "/", "/d
 
 
 async def _pages(play: Play) -> None:
-    """Get what is the same for all, also under /v1, and by other methods."""
     files = [f"/docs/{each}" for each in (*docs.FILES, "none.js")]
     files += [f"/dashboard/{each}" for each in (*dashboard.FILES, "none.js")]
     for path in (*_OPEN, *files, *(f"/v1{each}" for each in _OPEN)):
@@ -60,7 +58,6 @@ async def _pages(play: Play) -> None:
 
 
 async def _versioned(play: Play) -> None:
-    """Use the routes under /v1."""
     await play.post("/v1/models", {"name": play.name("m"), "labels": LABELS, "features": DENSE})
     path = f"/v1/models/{play.name('m')}"
     await play.post("/v1/predict", {"model": play.name("m"), "context": contexts(1, 1)[0], "prediction_id": "p"})
@@ -85,7 +82,6 @@ def _key_admin(play: Play) -> KeyAdmin:
 
 
 async def _keys(play: Play) -> None:
-    """Send requests with keys of several scopes, for all models and for some, and with none."""
     keys, pattern = _key_admin(play), play.name("own*")
     admin, asks = await keys.create("admin", ["admin"]), await keys.create("asks", ["predict"], pattern)
     reads, tells = await keys.create("reads", ["read"], pattern), await keys.create("tells", ["feedback"], pattern)
@@ -115,7 +111,6 @@ async def _keys(play: Play) -> None:
 
 
 async def _bad_keys(play: Play, keys: KeyAdmin, short: str, asks: str) -> None:
-    """Send keys that are wrong, expired or contradictory, or have reached their limit."""
     for path in ("/models", "/livez", "/", "/openapi.json", "/nothing"):
         await play.send("GET", path)
     path = "/models/nobody"
@@ -134,7 +129,6 @@ async def _bad_keys(play: Play, keys: KeyAdmin, short: str, asks: str) -> None:
 
 
 async def _origins(play: Play) -> None:
-    """Send what browsers send."""
     for origin in ("https://shop.example", "https://evil.example", "http://localhost", "null"):
         await play.send("GET", "/models/nobody", origin=origin)
         await play.send("POST", "/predict", {}, origin=origin)
@@ -147,7 +141,6 @@ async def _origins(play: Play) -> None:
 
 
 async def _request_ids(play: Play) -> None:
-    """Send ids of requests that are accepted or not; new ones are masked."""
     for given in ("a-1", "x" * 128, "x" * 129, "a b", ""):
         await play.send("GET", "/livez", x_request_id=given)
         await play.send("GET", "/models/nobody", x_request_id=given)

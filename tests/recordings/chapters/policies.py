@@ -11,7 +11,6 @@ _WINDOW = 60.0
 
 
 async def _read(play: Play, name: str) -> None:
-    """Read what became of the predictions."""
     for path in ("", "/rounds", "/predictions"):
         await play.send("GET", f"/models/{name}{path}")
 
@@ -80,7 +79,6 @@ async def _modes(play: Play) -> None:
 
 
 async def _expiry(on_expiry: Any, play: Play) -> None:
-    """Let predictions with and without feedback expire, under each way to learn and to take late feedback."""
     for learn in ("on_arrival", "at_window_close", None):
         for late in ("reject", "accept"):
             given = {"on_expiry": on_expiry, "late_feedback": late, "window_seconds": _WINDOW}
@@ -115,13 +113,11 @@ async def _expire(play: Play, name: str) -> None:
 
 
 async def _judge(play: Play, name: str, given: Sequence[tuple[str, bool]]) -> None:
-    """Send feedback, one by one."""
     for own, correct in given:
         await play.post("/feedback", {"prediction_id": f"{name}:{own}", "correct": correct})
 
 
 async def _windows(play: Play) -> None:
-    """Change the window: predictions keep the one with which they were made."""
     name = await play.create("w", labels=LABELS, features=DENSE, window_seconds=100.0)
     for number, window in enumerate((100.0, 1000.0, 10.0)):
         await play.change(name, {"window_seconds": window})
@@ -135,7 +131,6 @@ async def _windows(play: Play) -> None:
 
 
 async def _retention(play: Play) -> None:
-    """Trim the log: what is left of it, and what the model still knows."""
     few = await play.create("few", labels=LABELS, features=DENSE, retain_rounds=5)
     short = await play.create("short", labels=LABELS, features=DENSE, retain_seconds=60.0)
     for name in (few, short):
@@ -153,7 +148,6 @@ async def _retention(play: Play) -> None:
 
 
 async def _freshness(play: Play) -> None:
-    """Let predictions lag. Only what does not depend on the real time is recorded."""
     name = await play.create("f", labels=LABELS, features=DENSE, freshness={"max_lag_seconds": 5.0})
     await play.post("/predict", {"model": name, "context": contexts(6, 1)[0], "include_distribution": True})
     await play.change(name, {"freshness": {}})
@@ -175,7 +169,6 @@ _CHANGES: list[dict[str, Any]] = [
 
 
 async def _patches(play: Play) -> None:
-    """Change every policy, with a good and with a stale version."""
     name = await play.create("p", labels=LABELS, features=DENSE)
     stale = (await play.send("GET", f"/models/{name}")).headers["etag"]
     for body in _CHANGES:

@@ -17,7 +17,6 @@ _WINDOW = 60.0
 
 
 async def _set_up(play: Play) -> None:
-    """Make what the requests of the table refer to, as in `test_bad_input`."""
     reject = {"kind": "dense", "size": 3, "norm": "reject", "intercept": False}
     full = {"algorithm": "gaptron", "information": "full"}
     bodies: list[tuple[str, dict[str, Any]]] = [
@@ -50,7 +49,6 @@ async def _table(play: Play) -> None:
 
 
 async def _items(play: Play) -> None:
-    """Send the same in batches, and as webhooks."""
     await _set_up(play)
     sound = [each for each in PREDICTIONS if each.path == "/predict" and each.status != 400]
     predictions = [each.content for each in sound if each.content]
@@ -81,7 +79,6 @@ async def _items(play: Play) -> None:
 
 
 async def _worded(play: Play) -> None:
-    """Send the requests whose texts are tested."""
     await _set_up(play)
     for model, context, _ in OF_ANOTHER_KIND:
         await play.send("POST", "/predict", {"model": model, "context": context})
@@ -112,7 +109,6 @@ async def _actions(play: Play) -> None:
 
 
 def definition_of(name: str) -> dict[str, Any]:
-    """Return the definition of a model with actions."""
     return with_actions(name)
 
 

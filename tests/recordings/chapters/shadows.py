@@ -38,7 +38,6 @@ async def _play(play: Play) -> None:
 
 
 async def _actions(play: Play) -> None:
-    """Let a learner of actions be shadowed by another."""
     features = {"kind": "dense", "size": 1}
     name = await play.create("m", actions={"features": features, "log_actions": "all"})
     for rival in ("epsilon-greedy-ridge", "gaptron"):

@@ -16,28 +16,24 @@ PROBLEM = Problem(len(LABELS), 3, 1.0)
 
 
 def form_of(learner: AnyLearner) -> str:
-    """Return the form of feedback that a learner learns from: see `verdict`."""
     if answer_kind(learner) in {"label-set", "ranking"}:
         return "ranking" if answer_kind(learner) == "ranking" else "set"
     return "true_label" if learner.needs_true_label else "correct"
 
 
 def contexts(seed: int, n: int) -> list[list[float]]:
-    """Return n contexts of three numbers with norms below 1, which every learner accepts."""
     rows = np.array(some_contexts(seed, n))
     scaled: list[list[float]] = np.round(0.9 * rows / np.linalg.norm(rows, axis=1, keepdims=True), 3).tolist()
     return scaled
 
 
 def truth_of(context: Any, labels: Sequence[str]) -> str:
-    """Return the right label of a context: by its numbers, or by its text if it has none."""
     if isinstance(context, list):
         return labels[int(np.argmax(context)) % len(labels)]
     return labels[sum(map(ord, str(context))) % len(labels)]
 
 
 def verdict(form: str, answer: dict[str, Any], context: Any, labels: Sequence[str]) -> dict[str, Any]:
-    """Return feedback for a prediction: `correct`, `reward`, `true_label`, or `true_labels` of a set or a ranking."""
     truth, answered = truth_of(context, labels), answer["label"]
     if form == "set":
         given: dict[str, Any] = {"true_labels": [truth, labels[-1]] if truth != labels[-1] else [truth]}
@@ -55,7 +51,6 @@ def verdict(form: str, answer: dict[str, Any], context: Any, labels: Sequence[st
 async def teach(
     play: Play, name: str, given: Sequence[Any], form: str = "correct", labels: Sequence[str] = LABELS, **fields: Any
 ) -> None:
-    """Predict a batch of contexts, and give feedback for those that got an answer, in another batch."""
     answer = await play.post("/predict/batch", {"model": name, "contexts": given, **fields})
     judged = [
         verdict(form, each, context, labels)

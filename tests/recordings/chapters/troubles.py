@@ -14,7 +14,6 @@ from tests.service.actions.catalogue import item
 
 
 def _requests(name: str) -> list[tuple[str, str, Any]]:
-    """Return requests for most of what a model does."""
     x, path = contexts(1, 1)[0], f"/models/{name}"
     return [
         ("POST", "/predict", {"model": name, "context": x}),
@@ -42,7 +41,6 @@ async def _send_all(play: Play, name: str) -> None:
 
 
 async def _store(play: Play) -> None:
-    """Fill the store, then end it."""
     name = await play.create("m", labels=LABELS, features=DENSE)
     await play.post("/predict", {"model": name, "context": contexts(1, 1)[0], "prediction_id": "p"})
     await play.store.command("CONFIG", "SET", "maxmemory", "1")
@@ -54,7 +52,6 @@ async def _store(play: Play) -> None:
 
 
 async def _open_predictions(play: Play) -> None:
-    """Have too many open predictions, until one gets feedback."""
     name = await play.create("m", labels=LABELS, features=DENSE)
     x = contexts(1, 1)[0]
     for id_ in ("a", "b", "a"):
@@ -65,7 +62,6 @@ async def _open_predictions(play: Play) -> None:
 
 
 async def _damage(play: Play) -> None:
-    """Damage what is stored about models that no worker has loaded."""
     later = {"name": play.name("b"), "labels": LABELS, "features": DENSE, "learner": {"algorithm": "later"}}
     for of, field, value in (("a", "definition", "{"), ("b", "definition", json.dumps(later)), ("c", "rounds", "-1")):
         name = await play.create(of, labels=LABELS, features=DENSE)
@@ -86,14 +82,12 @@ async def _dripping(end: asyncio.Event) -> AsyncIterator[bytes]:
 
 
 async def _slow(play: Play) -> None:
-    """Send bodies that never end."""
     for path in ("/predict", "/predict/batch", "/feedback", "/feedback/batch", "/models", "/models/a/import"):
         kind = "application/octet-stream" if path.endswith("import") else "application/json"
         await play.send("POST", path, content=_dripping(asyncio.Event()), content_type=kind)
 
 
 async def _busy(play: Play) -> None:
-    """Send requests while another one waits for the store."""
     name = await play.create("m", labels=LABELS, features=DENSE)
     await play.store.command("CLIENT", "PAUSE", "500")
     first = asyncio.create_task(play.send("POST", "/predict", {"model": name, "context": contexts(1, 1)[0]}))
@@ -103,7 +97,6 @@ async def _busy(play: Play) -> None:
 
 
 async def _large(play: Play) -> None:
-    """Ask for more than a model, a request or an answer may have."""
     many = [f"label-{number}" for number in range(300)]
     for learner in ("fastcb", "soba", "adaboost-olm", "fenchel-young-ranking"):
         body = {"name": play.name(learner), "labels": many, "features": {"kind": "dense", "size": 50}}
@@ -118,7 +111,6 @@ async def _large(play: Play) -> None:
 
 
 async def _failing(play: Play) -> None:
-    """Import models whose states have numbers that no learner reaches."""
     kind = "application/octet-stream"
     for algorithm in ("folklore", "fastcb"):
         name = await play.create(algorithm, labels=LABELS, features=DENSE, learner=algorithm)
@@ -131,7 +123,6 @@ async def _failing(play: Play) -> None:
 
 
 def _with(file: bytes, value: float) -> bytes:
-    """Return the file of a model with all floats of its state replaced by another one."""
     begin = 8 + int.from_bytes(file[:8], "little")
     content = bytearray(file)
     for name, part in json.loads(file[8:begin]).items():
@@ -142,7 +133,6 @@ def _with(file: bytes, value: float) -> bytes:
 
 
 async def _lag(play: Play) -> None:
-    """Promote a shadow that has more rounds to fold than a promotion waits for."""
     name = await play.create("m", labels=LABELS)
     await play.send("PUT", f"/models/{name}/shadows/rival", {"learner": "uniform"})
     rounds = [{"label": "red", "propensity": 0.25, "correct": True}] * 1000

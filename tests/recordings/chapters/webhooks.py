@@ -49,11 +49,7 @@ async def _play(play: Play) -> None:
 
 
 async def _closed(play: Play) -> None:
-    """Refuse webhooks without a known secret."""
     await _send(play, {"prediction_id": "a:b", "correct": True})
 
 
-CHAPTERS = [
-    Chapter("webhooks", _play, {"webhook_secrets": f"{SECRET},{OLDER}"}),
-    Chapter("webhooks-off", _closed),
-]
+CHAPTERS = [Chapter("webhooks", _play, {"webhook_secrets": f"{SECRET},{OLDER}"}), Chapter("webhooks-off", _closed)]

@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import CONSERVATIVE, VALUE, coverage, simulated
-from learners.base import NO_LABEL, Contexts, InvalidArrayError, every_label
-from learners.evaluation.off_policy.best_label import choose_label, chooses, label_sums
+from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, InvalidArrayError, Problem, Rounds, every_label
 from learners.evaluation.off_policy.chance import bootstrap_weights, uniforms
 from learners.evaluation.off_policy.estimates import UNBIASED, Evaluation, difference, evaluation_of
+from learners.evaluation.off_policy.learner_replay import replay
 from learners.evaluation.off_policy.logged import LoggedRounds, check_logged
 from learners.evaluation.off_policy.policies import ConstantLabel, GivenDistributions, Policy, Served, UniformChoice
 from learners.evaluation.off_policy.reward_model import RewardModel, RewardProblem, RewardSums, reward_sums
-from learners.evaluation.off_policy.sums import Settings, Sums, merge_all, sum_terms
+from learners.evaluation.off_policy.sums import Settings, Sums, merge_all
 from learners.evaluation.off_policy.terms import Evaluated, sums_of, terms_of
+from learners.mathematics.norms import one_by_one
+from learners.registry import LEARNERS
 
 SETTINGS = Settings(3, 50, 4.0)
 PROBLEM = RewardProblem(3, 4, 1)
@@ -30,7 +32,6 @@ def _evaluated(log: LoggedRounds, policy: Policy, settings: Settings = SETTINGS)
 
 
 def test_the_mean_of_every_unbiased_term_is_the_value_by_enumeration() -> None:
-    """Over all labels and rewards of a context, each with its probability; for doubly robust with any predictions."""
     p, q, reward = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.2, 0.7]), np.array([0.9, 0.4, 0.3])
     labels, bits = np.repeat(np.arange(3), 2), np.tile([0.0, 1.0], 3)
     chance = p[labels] * np.where(bits == 1.0, reward[labels], 1.0 - reward[labels])
@@ -53,7 +54,6 @@ def test_the_mean_of_every_unbiased_term_is_the_value_by_enumeration() -> None:
 
 
 def test_the_estimates_are_their_formulas() -> None:
-    """On a small log, computed by hand, with a clip that cuts."""
     log, target = simulated(300, 5)
     weights = target[np.arange(300), log.labels] / log.propensities
     settings = Settings(3, 20, 1.5)
@@ -76,7 +76,6 @@ def test_the_estimates_are_their_formulas() -> None:
 
 @pytest.mark.parametrize("bounds", [[0, 1, 900], [0, 256, 257, 900], [0, 450, 900], list(range(0, 901, 100))])
 def test_sums_are_equal_in_every_split(bounds: list[int]) -> None:
-    """Models and sums of parts merge to those of the whole log, replicates included."""
     log, target = simulated(900, 1)
     parts = [slice(*pair) for pair in pairwise(bounds)]
     whole = RewardModel(reward_sums(log, PROBLEM), PROBLEM)
@@ -96,7 +95,6 @@ def test_sums_are_equal_in_every_split(bounds: list[int]) -> None:
 
 
 def test_the_reward_model_of_a_block_does_not_depend_on_later_rounds() -> None:
-    """Predictions stay the same when the rewards of their own and of later blocks change; the first block has none."""
     log, _ = simulated(900, 2)
     predictions, modelled = RewardModel(reward_sums(log, PROBLEM), PROBLEM).predict(log)
     changed = log._replace(rewards=np.where(log.numbers > 512, 1.0 - log.rewards, log.rewards))
@@ -106,7 +104,6 @@ def test_the_reward_model_of_a_block_does_not_depend_on_later_rounds() -> None:
 
 
 def test_bootstrap_weights_are_poisson_and_depend_on_seed_and_round_only() -> None:
-    """Mean and variance are 1, rounds and replicates are not correlated, and the order of rounds does not matter."""
     weights = np.empty((2000, 201))
     bootstrap_weights(7, np.arange(2000), weights)
     drawn = weights[:, 1:]
@@ -119,7 +116,6 @@ def test_bootstrap_weights_are_poisson_and_depend_on_seed_and_round_only() -> No
 
 
 def test_a_policy_beyond_the_log_is_warned_of_and_stays_in_the_conservative_interval() -> None:
-    """A label that the log never gives: IPS says 0, the conservative interval says anything."""
     log, _ = simulated(500, 3)
     log = log._replace(labels=np.where(log.labels == 2, 1, log.labels))
     found = _evaluated(log, ConstantLabel(2))
@@ -128,7 +124,6 @@ def test_a_policy_beyond_the_log_is_warned_of_and_stays_in_the_conservative_inte
 
 
 def test_few_heavy_and_certain_rounds_are_warned_of() -> None:
-    """Each limit of the log has a sentence, and a good log has none."""
     log, target = simulated(2000, 4)
     assert _evaluated(log, GivenDistributions(target)).warnings == []
     rare = log._replace(propensities=np.where(log.numbers == 1, 1e-4, log.propensities))
@@ -140,19 +135,7 @@ def test_few_heavy_and_certain_rounds_are_warned_of() -> None:
     assert "certain" in " ".join(_evaluated(certain, UniformChoice()).warnings)
 
 
-def test_the_best_label_is_chosen_and_evaluated_on_different_halves() -> None:
-    """The choice does not change with the rewards of the evaluating half."""
-    log, _ = simulated(2000, 6)
-    half = chooses(1, log.numbers)
-    label = choose_label(label_sums(log, 3, 1))
-    assert 0.4 < half.mean() < 0.6
-    assert label == 0  # its mean reward is 0.425, those of the others 0.4 and 0.3
-    flipped = log._replace(rewards=np.where(half, log.rewards, 1.0 - log.rewards))
-    assert choose_label(label_sums(flipped, 3, 1)) == label
-
-
 def test_a_difference_is_more_exact_than_its_parts() -> None:
-    """Two similar policies draw the same rounds in each replicate."""
     log, target = simulated(1000, 8)
     near = 0.9 * target + 0.1 / 3.0
     one, other = sums_of(log, [Evaluated(GivenDistributions(each)) for each in (target, near)], SETTINGS)
@@ -176,7 +159,6 @@ def test_a_difference_is_more_exact_than_its_parts() -> None:
     ],
 )
 def test_what_is_no_log_is_refused(column: str, value: float, said: str) -> None:
-    """The message names the first wrong row and the column."""
     log, _ = simulated(10, 9)
     wrong = getattr(log, column).copy()
     wrong[3] = value
@@ -185,7 +167,6 @@ def test_what_is_no_log_is_refused(column: str, value: float, said: str) -> None
 
 
 def test_intervals_cover_on_a_few_logs() -> None:
-    """At the nominal 95 %, within what 150 logs can show. The slow test below is exact."""
     found = coverage(150, 500, 200)
     for name in UNBIASED:
         assert 0.89 <= found[name].share <= 0.99, name
@@ -195,7 +176,6 @@ def test_intervals_cover_on_a_few_logs() -> None:
 
 @pytest.mark.slow
 def test_intervals_cover_on_a_thousand_logs() -> None:
-    """Bootstrap intervals of unbiased estimators cover in 93 to 97 % of the logs, conservative ones in 95 or more."""
     found = coverage(1000, 2000, 1000)
     for name in UNBIASED:
         assert 0.93 <= found[name].share <= 0.97, name
@@ -203,10 +183,62 @@ def test_intervals_cover_on_a_thousand_logs() -> None:
     assert found[CONSERVATIVE].share >= 0.95
 
 
-def test_no_round_is_no_value() -> None:
-    """Sums over nothing have no estimates."""
-    log, _ = simulated(5, 1)
-    terms = terms_of(log, [Evaluated(UniformChoice(), np.zeros(5, np.bool_))])
-    found = evaluation_of(sum_terms(terms, SETTINGS)[0], SETTINGS)
-    assert all(each.value is None for each in found.estimates)
-    assert found.conservative == (0.0, 1.0)
+def _learner(algorithm: str) -> AnyLearner:
+    learner: AnyLearner = LEARNERS[algorithm](problem=Problem(3, 4, 1.0))
+    return learner
+
+
+def _log(n: int) -> LoggedRounds:
+    log, _ = simulated(n, 11)
+    return log._replace(holdout=log.numbers % 7 == 0)
+
+
+def _some_eligible(log: LoggedRounds) -> BoolArray:
+    eligible = np.random.default_rng(2).random((log.n, 3)) < 0.5
+    eligible[np.arange(log.n), log.labels] = True
+    return np.asarray(eligible)
+
+
+def test_each_round_is_decided_before_it_is_folded() -> None:
+    learner, log = _learner("banditron"), _log(200)
+    state = learner.init()
+    residuals = uniforms(5, 3, log.numbers)
+    found = replay(learner, log, seed=5, in_python=True)
+    for t, context in enumerate(one_by_one(log.contexts)):
+        distribution, evidence = learner.decide(state, context)
+        assert np.array_equal(found.distributions[t], distribution[0])
+        if not log.holdout[t]:
+            one = log.rows(t, t + 1)
+            taken = (one.labels, one.propensities, one.rewards == 1.0, np.full(1, NO_LABEL), evidence)
+            rounds = Rounds(context, *taken, residuals[t : t + 1], one.rewards, every_label(1))
+            state = learner.fold(state, rounds)
+
+
+def test_a_log_in_parts_is_the_whole_log() -> None:
+    log = _log(300)
+    learner, log = _learner("banditron"), log._replace(eligible=_some_eligible(log))
+    whole, state, parts = replay(learner, log, in_python=True), None, []
+    for start in (0, 1, 150):
+        end = {0: 1, 1: 150, 150: 300}[start]
+        found = replay(learner, log.rows(start, end), state, in_python=True)
+        state = found.state
+        parts.append(found.distributions)
+    assert np.array_equal(np.concatenate(parts), whole.distributions)
+    assert (whole.distributions[~log.eligible] == 0.0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["uniform", "banditron", "fastcb", "epsilon-greedy-ridge"])
+def test_compiled_replay_is_python_replay(algorithm: str) -> None:
+    log = _log(400)
+    for some in (log, log._replace(eligible=_some_eligible(log))):
+        compiled, python = (replay(_learner(algorithm), some, in_python=way) for way in (False, True))
+        assert np.array_equal(compiled.distributions, python.distributions)
+
+
+def test_rounds_that_a_learner_cannot_learn_from_are_refused() -> None:
+    log = _log(20)
+    with pytest.raises(InvalidArrayError, match="row 0: fenchel-young needs the true label"):
+        replay(_learner("fenchel-young"), log)
+    with pytest.raises(InvalidArrayError, match="learns only from 0 and 1"):
+        replay(_learner("banditron"), log._replace(rewards=np.full(20, 0.5)))

@@ -24,7 +24,6 @@ _FOLDER = Path(os.environ.get("WAGER_OPEN_BANDIT", "no-such-folder"))
 
 
 def _read(name: str) -> tuple[LoggedRounds, np.ndarray]:
-    """Return a log, and the position of each round."""
     with lzma.open(_FOLDER / f"{name}_men.csv.xz", "rt") as lines:
         rows = [(r["item_id"], r["propensity_score"], r["click"], r["position"]) for r in csv.DictReader(lines)]
     items, propensities, clicks, positions = np.array(rows, np.float64).T
@@ -55,7 +54,6 @@ def _own(log: LoggedRounds) -> Evaluation:
 
 @pytest.mark.skipif(not _FOLDER.exists(), reason="set WAGER_OPEN_BANDIT to the folder of the Open Bandit sample")
 def test_each_log_values_the_policy_of_the_other() -> None:
-    """The intervals of IPS and SNIPS meet that of the other log's mean, which is within the conservative one."""
     uniform, positions = _read("random")
     thompson, others = _read("bts")
     settings = Settings(1, 1000, 100.0)
