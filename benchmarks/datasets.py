@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from learners.base import Contexts, FloatArray, IntArray
-from learners.mathematics.norms import within_bound
+from learners.mathematics.preparation import within_bound
 
 # Rounded means and standard deviations of the ten numbers, from UCI's description of the data.
 _MEANS = np.array([2959, 156, 14, 269, 46, 2350, 212, 223, 143, 1980], dtype=np.float64)

@@ -4,8 +4,7 @@ import multiprocessing
 
 from learners.warming import compile_all
 
-_MOST_PROCESSES = 4
-"""Each takes 0.7 GB."""
+_MOST_PROCESSES = 4  # each takes 0.7 GB
 
 
 def main() -> None:

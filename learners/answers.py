@@ -11,9 +11,8 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
     """A learner that answers with a row of K numbers and draws the answer itself.
 
     A *label set* has 1 for each label in the set and 0 elsewhere. A *ranking* lists the labels from first to last.
-    `Rounds.labels` and `Rounds.true_labels` hold such rows; a row of `true_labels` is all NO_LABEL where the truth is
-    unknown. `Decisions.distributions` is (n, K) for label sets, with the probability that each label is in the set, and
-    empty, (n, 0), for rankings.
+    `Rounds.labels` and `true_labels` hold such rows, those of unknown truths all NO_LABEL. `Decisions.distributions`
+    has the probability that each label is in the set, (n, K), or nothing for rankings, (n, 0).
     """
 
     answer: ClassVar[Literal["label-set", "ranking"]]
@@ -23,10 +22,7 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
         """The number of uniform numbers that one answer consumes."""
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
-        """Draw an answer for each of n decisions, with its exact probability.
-
-        `uniforms` are (n, n_uniforms), in [0, 1).
-        """
+        """Draw an answer for each of n decisions, with its exact probability; uniforms are (n, n_uniforms)."""
 
     def draw_unchecked(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
         """Do the same as `draw`, for arrays that the caller has checked."""
@@ -51,11 +47,7 @@ def uniforms_per_answer(learner: AnyLearner) -> int:
 
 
 def draw_answers(learner: AnyLearner, decisions: Decisions, uniforms: FloatArray) -> Draws:
-    """Draw an answer for each of n decisions, from uniforms (n, uniforms_per_answer) in [0, 1).
-
-    Raises:
-        InvalidArrayError: if the decisions or uniforms are invalid; the message names the field.
-    """
+    """Draw an answer for each of n decisions, from uniforms (n, uniforms_per_answer) in [0, 1), after a check."""
     check_uniforms(uniforms, (len(decisions.evidence), uniforms_per_answer(learner)))
     if is_structured(learner):
         return learner.draw(decisions, uniforms)

@@ -30,20 +30,12 @@ NormPolicy: TypeAlias = Literal["none", "reject", "scale", "unit"]
 ContextNorm: TypeAlias = Literal["euclidean", "maximum"]
 """The norm that the bound applies to: the Euclidean norm, or the largest absolute entry."""
 
-NO_LABEL = -1
-"""The value in `Rounds.true_labels` where the true label is unknown."""
+NO_LABEL = -1  # the value in `Rounds.true_labels` where the true label is unknown
 
 
 @pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(strict=True, allow_inf_nan=False))
 class Problem:
-    """The dimensions of a learning problem.
-
-    Attributes:
-        n_labels: K, the number of labels, at least 2.
-        n_features: d, the number of features of a context, at least 1.
-        norm_bound: X, from 1e-6 to 1e6, a bound on the norm of every context, Euclidean unless the learner's
-            `context_norm` is "maximum"; every theorem assumes it.
-    """
+    """K labels, d features of a context, and X, a bound on the norm of every context that every theorem assumes."""
 
     n_labels: Annotated[int, pydantic.Field(ge=2)]
     n_features: Annotated[int, pydantic.Field(ge=1)]
@@ -58,9 +50,8 @@ class Problem:
 class Contexts(NamedTuple):
     """n contexts as compressed sparse rows: row i holds `values[starts[i]:starts[i + 1]]`.
 
-    Dense and sparse contexts share this form, so each update is written once. All rows of a dense batch share the
-    indices 0 … d-1. Indices are distinct within a row and lie in 0 … d-1; compiled updates rely on it. Arrays are
-    contiguous and writable; others cost a recompilation.
+    All rows of a dense batch share the indices 0 … d-1. Indices are distinct within a row and lie in 0 … d-1; compiled
+    updates rely on it. Arrays are contiguous and writable; others cost a recompilation.
     """
 
     starts: IntArray  # (n + 1,) int64
@@ -87,11 +78,7 @@ class Contexts(NamedTuple):
 
     @classmethod
     def dense(cls, matrix: npt.ArrayLike) -> "Contexts":
-        """Return the rows of a matrix (n, d) as contexts.
-
-        Raises:
-            InvalidArrayError: if the array has more than two dimensions.
-        """
+        """Return the rows of a matrix (n, d) as contexts. Raises `InvalidArrayError` for more than two dimensions."""
         rows = np.array(matrix, dtype=np.float64, ndmin=2)
         if rows.ndim > 2:
             raise InvalidArrayError(f"contexts: expected a matrix (n, d), not an array of shape {rows.shape}")
@@ -100,11 +87,7 @@ class Contexts(NamedTuple):
 
     @classmethod
     def sparse(cls, lengths: npt.ArrayLike, indices: npt.ArrayLike, values: npt.ArrayLike) -> "Contexts":
-        """Return contexts with these numbers of entries (n,), given all indices (nnz,) and values (nnz,) concatenated.
-
-        Raises:
-            InvalidArrayError: if a length or index is not an integer, or if the lengths do not match the arrays.
-        """
+        """Return contexts with these numbers of entries (n,); `InvalidArrayError` if they do not match the arrays."""
         numbers, whole = np.array(values, dtype=np.float64), [np.array(one) for one in (lengths, indices)]
         for name, one in zip(("lengths", "indices"), whole, strict=True):
             if one.ndim != 1 or (one.size > 0 and one.dtype.kind not in "iu"):
@@ -118,10 +101,7 @@ class Contexts(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """n rounds, oldest first: each joins a prediction, its propensity and its feedback.
-
-    For structured answers, labels and true labels are (n, K): see `StructuredLearner`.
-    """
+    """n rounds, oldest first, each with its prediction, propensity and feedback; structured answers are rows (n, K)."""
 
     contexts: Contexts
     labels: IntArray  # (n,) int64, the label that was served, 0 … K-1
@@ -176,8 +156,8 @@ class Decisions(NamedTuple):
 StateT = TypeVar("StateT", bound=tuple[Any, ...])
 
 
-class Learner(Protocol[StateT]):
-    """The contract of every learner; `tests/learners/contract` holds its laws."""
+class LearnerTraits(Protocol[StateT]):
+    """What learners of labels and of actions have in common, besides their verbs."""
 
     algorithm: ClassVar[str]  # the public name, lower case with hyphens
     smaller: ClassVar[str]  # the alternative to suggest where this one's state or steps are too large
@@ -194,10 +174,6 @@ class Learner(Protocol[StateT]):
         """What is proved for these hyperparameters, where, and under which assumptions."""
 
     @property
-    def problem(self) -> Problem:
-        """The dimensions that this learner is built for."""
-
-    @property
     def evidence_size(self) -> int:
         """E, the number of values that `fold` needs from prediction time besides context, label and propensity."""
 
@@ -206,50 +182,50 @@ class Learner(Protocol[StateT]):
         """Whether every round must carry its true label (full information)."""
 
     def decide_cost(self, nonzeros: int, /) -> int:
-        """Return an approximate upper bound on the multiply-adds of one decision, draw included.
-
-        `nonzeros` is the number of non-zeros of the context.
-        """
+        """Return about the most multiply-adds of a decision and its draw, for a context with this many non-zeros."""
 
     def fold_cost(self, nonzeros: int, /) -> int:
-        """Return an approximate upper bound on the multiply-adds of one update; `nonzeros` as in `decide_cost`."""
+        """Return about the most multiply-adds of one update, for a context with this many non-zeros."""
 
     @property
     def fold_overhead(self) -> int:
         """Multiply-adds that each call of `fold` costs on top of its updates; 0 for most learners."""
 
+    def check_new(self) -> None:
+        """Refuse hyperparameters with which a new model may lose precision in time: `pydantic.ValidationError`."""
+
     def init(self) -> StateT:
         """Return the state before the first round."""
+
+    def warnings(self, state: StateT, /) -> list[str]:
+        """Return one sentence for each limit that the state has reached, beginning with its hyperparameter."""
+
+
+class Learner(LearnerTraits[StateT], Protocol[StateT]):
+    """The contract of every learner; `tests/learners/contract` holds its laws."""
+
+    @property
+    def problem(self) -> Problem:
+        """The dimensions that this learner is built for."""
 
     def decide(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """Return the distribution over the eligible labels for each of n contexts. Does not change the state.
 
         `eligible` is as in `Rounds`, or None if every label is. Other labels have probability 0; the eligible ones have
-        that of the learner's own rule, applied to the scores of these K' labels alone. Schedules and the constants of
-        theorems keep K.
+        that of the learner's own rule, applied to the scores of these K' labels alone. Schedules and constants keep K.
         """
 
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
-        """Return the state after these rounds, applied in order. May change `state` in place: pass a private copy.
-
-        Folding n rounds in one call gives the same bits as folding them one by one.
-        """
-
-    def warnings(self, state: StateT, /) -> list[str]:
-        """Return one sentence for each limit that the state has reached, beginning with its hyperparameter."""
+        """Return the state after these rounds, to the bit for any batches. May change it: pass a private copy."""
 
     def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
-        """Return what each of the m entries of one context adds to each label's score, (m, K).
-
-        The sums over the entries are the scores that the distribution depends on. None if the learner has no scores of
-        this kind.
-        """
+        """Return what each entry of one context adds to each label's score, (m, K); None without such scores."""
 
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
-        """Do the same as `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Decide like `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
-        """Do the same as `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Fold like `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
 
 
 AnyLearner: TypeAlias = Learner[Any]
@@ -264,14 +240,7 @@ class Draws(NamedTuple):
 
 
 class LearnerError(ValueError):
-    """The base class of the learners' errors.
-
-    LearnerError
-    ├── StateTooLargeError   the state would need more memory than allowed
-    ├── StepTooCostlyError   one decision or update would need more arithmetic than allowed
-    ├── InvalidStateError    bytes or arrays that are not a state of this learner
-    └── InvalidArrayError    invalid contexts, rounds, distributions or uniform numbers
-    """
+    """The base class of the learners' errors."""
 
 
 class StateTooLargeError(LearnerError):

@@ -8,11 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from learners.base import (
     NO_LABEL,
     AnswerKind,
     BoolArray,
+    Contexts,
     FloatArray,
     IntArray,
     InvalidArrayError,
@@ -20,9 +22,152 @@ from learners.base import (
     Problem,
     Rounds,
 )
-from learners.context_checks import BOOL, FLOAT, INT, check_contexts, expect_array
-from learners.kernels import compiled
-from learners.layouts import ArrayLayout, check_rows, state_layout
+from learners.kernels import compiled, compiled_sum
+from learners.layouts import check_rows, state_layout
+
+INT, FLOAT, BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
+
+_ANY_FEATURE = 2**62
+
+_FEW_INDICES = 40  # up to this many indices, comparing all pairs is faster than sorting
+
+_CONTEXT_FAULTS = (
+    "",
+    "starts: must begin with 0, not decrease, and end with the number of values",
+    "values: every number must be finite",
+    "indices: must be 0 … d-1 where all rows share them, each row with d values",
+    "indices: must have as many entries as values",
+    "indices: must be from 0 to d-1",
+    "indices: must be distinct within a context",
+)
+_, _STARTS, _FINITE, _SHARED, _COUNT, _RANGE, _TWICE = range(len(_CONTEXT_FAULTS))
+
+
+def check_contexts(contexts: Contexts, n_features: int = _ANY_FEATURE) -> None:
+    """Refuse contexts but of finite values, and n_features distinct features, by an `InvalidArrayError`."""
+    if type(contexts) is not Contexts:
+        raise InvalidArrayError(f"contexts: must be Contexts, not {type(contexts).__name__}")
+    starts, indices, values, shared = contexts
+    expect_array("contexts.starts", starts, INT, 1)
+    expect_array("contexts.indices", indices, INT, 1)
+    expect_array("contexts.values", values, FLOAT, 1)
+    if not isinstance(shared, bool | np.bool_):
+        raise InvalidArrayError("contexts.shared: must be True or False")
+    fault, where = _context_fault(contexts, n_features)
+    if fault:
+        size = "" if n_features == _ANY_FEATURE else f", d = {n_features}"
+        raise InvalidArrayError(f"contexts.{_CONTEXT_FAULTS[fault]} (context {where}{size})")
+
+
+@compiled
+def _context_fault(contexts: Contexts, n_features: int) -> tuple[int, int]:
+    """Return the first fault and the context that has it; fault 0 means none."""
+    starts, indices, values, shared = contexts
+    if not _are_starts(starts, len(values)):
+        return _STARTS, 0
+    if _nothing_but_zeros(values) != 0.0:
+        return _FINITE, _row_of_first_not_finite(starts, values)
+    if shared:
+        return _shared_fault(starts, indices, len(indices) if n_features == _ANY_FEATURE else n_features)
+    if len(indices) != len(values):
+        return _COUNT, 0
+    # The contexts use each feature once on average: an array of all features then costs less than sorting each context.
+    last = np.full(n_features if n_features <= len(indices) else 0, -1)
+    for i in range(len(starts) - 1):
+        entries = indices[starts[i] : starts[i + 1]]
+        fault = _row_fault_by_feature(entries, i, last) if len(last) > 0 else _row_fault(entries, n_features)
+        if fault:
+            return fault, i
+    return 0, 0
+
+
+@compiled
+def _row_fault_by_feature(indices: IntArray, i: int, last: IntArray) -> int:
+    """Do the same as `_row_fault` for context i, without sorting; keep the last context with each feature, (d,)."""
+    twice = False
+    for index in indices:
+        if index < 0 or index >= len(last):
+            return _RANGE
+        twice |= last[index] == i
+        last[index] = i
+    return _TWICE if twice else 0
+
+
+@compiled
+def _are_starts(starts: IntArray, n_values: int) -> bool:
+    if len(starts) == 0 or starts[0] != 0 or starts[-1] != n_values:
+        return False
+    falls = 0
+    for i in range(len(starts) - 1):
+        falls += starts[i + 1] < starts[i]
+    return falls == 0
+
+
+@compiled_sum
+def _nothing_but_zeros(values: FloatArray) -> float:
+    """Return 0 if every number is finite, else NaN."""
+    total = 0.0
+    for j in range(len(values)):  # only a loop over indices is vectorized
+        total += values[j] * 0.0
+    return total
+
+
+@compiled
+def _row_of_first_not_finite(starts: IntArray, values: FloatArray) -> int:
+    for i in range(len(starts) - 1):
+        for value in values[starts[i] : starts[i + 1]]:
+            if not np.isfinite(value):
+                return i
+    return 0
+
+
+@compiled
+def _shared_fault(starts: IntArray, indices: IntArray, d: int) -> tuple[int, int]:
+    if len(indices) != d:
+        return _SHARED, 0
+    for j in range(d):
+        if indices[j] != j:
+            return _SHARED, 0
+    for i in range(len(starts) - 1):
+        if starts[i + 1] - starts[i] != d:
+            return _SHARED, i
+    return 0, 0
+
+
+@compiled
+def _row_fault(indices: IntArray, n_features: int) -> int:
+    before, ordered = -1, True
+    for index in indices:
+        if index < 0 or index >= n_features:
+            return _RANGE
+        ordered = ordered and index > before
+        before = index
+    return _TWICE if not ordered and _has_twice(indices) else 0
+
+
+@compiled
+def _has_twice(indices: IntArray) -> bool:
+    if len(indices) > _FEW_INDICES:
+        sorted_indices = np.sort(indices)
+        return bool((sorted_indices[1:] == sorted_indices[:-1]).any())
+    twice = 0
+    for j in range(len(indices)):
+        for k in range(j):
+            twice += indices[j] == indices[k]
+    return twice > 0
+
+
+def expect_array(
+    name: str, array: npt.NDArray[Any], dtype: np.dtype[Any], ndim: int, shape: tuple[int, ...] | None = None
+) -> None:
+    """Refuse anything but an array of this dtype and shape, by an `InvalidArrayError` that starts with the name."""
+    if type(array) is not np.ndarray:
+        raise InvalidArrayError(f"{name}: must be an array, not {type(array).__name__}")
+    if array.dtype != dtype or array.ndim != ndim:
+        raise InvalidArrayError(f"{name}: must have {ndim} dimensions of {dtype}, not {array.ndim} of {array.dtype}")
+    if shape is not None and array.shape != shape:
+        raise InvalidArrayError(f"{name}: must have the shape {shape}, not {array.shape}")
+
 
 _LARGEST_SUM_ERROR = 1e-9
 """Tolerance for the sum of a distribution: far above rounding errors, far below a caller's mistakes."""
@@ -50,17 +195,7 @@ _, _UNIFORM, _DISTRIBUTION = range(len(_DRAW_FAULTS))
 
 
 def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: AnswerKind) -> None:
-    """Refuse rounds that cannot result from a decision of the learner.
-
-    Args:
-        rounds: the rounds; every field must have n entries.
-        problem: gives K and d.
-        evidence_size: E.
-        answer: the kind of answer, which decides whether labels are (n,) or (n, K).
-
-    Raises:
-        InvalidArrayError: if a field is invalid; the message names it.
-    """
+    """Refuse rounds that cannot result from a decision with evidence (n, E), by an `InvalidArrayError`."""
     if type(rounds) is not Rounds:
         raise InvalidArrayError(f"rounds: must be Rounds, not {type(rounds).__name__}")
     check_contexts(rounds.contexts, problem.n_features)
@@ -89,11 +224,7 @@ def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: A
 
 
 def check_eligible(eligible: BoolArray, n: int, n_labels: int, answer: AnswerKind) -> None:
-    """Refuse anything but (n, K) booleans with an eligible label in each row, or (n, 0); structured answers: (n, 0).
-
-    Raises:
-        InvalidArrayError: if it is invalid; the message names the field.
-    """
+    """Refuse anything but (n, K) booleans with a label in each row, or (n, 0); structured answers take only that."""
     expect_array("eligible", eligible, BOOL, 2)
     one_label = answer not in ("label-set", "ranking")
     if eligible.shape not in {(n, 0), (n, n_labels if one_label else 0)}:
@@ -142,11 +273,7 @@ def _check_rows(name: str, rows: IntArray, answer: AnswerKind) -> None:
 
 
 def check_truths(true_labels: IntArray, problem: Problem, answer: AnswerKind) -> None:
-    """Refuse true labels that are not answers of this kind.
-
-    Raises:
-        InvalidArrayError: if they are not; the message names the field.
-    """
+    """Refuse true labels that are not answers of this kind, by an `InvalidArrayError` that names the field."""
     if answer in ("label-set", "ranking"):
         expect_array("true_labels", true_labels, INT, 2, (len(true_labels), problem.n_labels))
         _check_rows("true_labels", true_labels, answer)
@@ -158,11 +285,7 @@ def check_truths(true_labels: IntArray, problem: Problem, answer: AnswerKind) ->
 
 
 def check_draw(distributions: FloatArray, uniforms: FloatArray) -> None:
-    """Refuse distributions (n, K) that are not distributions, and uniforms (n,) outside [0, 1).
-
-    Raises:
-        InvalidArrayError: if one is invalid; the message names the field.
-    """
+    """Refuse distributions (n, K) that are none, and uniforms (n,) outside [0, 1), by an `InvalidArrayError`."""
     expect_array("distributions", distributions, FLOAT, 2)
     expect_array("uniforms", uniforms, FLOAT, 1, (len(distributions),))
     fault, where = _draw_fault(distributions, uniforms)
@@ -171,11 +294,7 @@ def check_draw(distributions: FloatArray, uniforms: FloatArray) -> None:
 
 
 def check_uniforms(uniforms: FloatArray, shape: tuple[int, ...]) -> None:
-    """Refuse uniforms of another shape, or outside [0, 1).
-
-    Raises:
-        InvalidArrayError: if they are invalid; the message names the field.
-    """
+    """Refuse uniforms of another shape, or outside [0, 1), by an `InvalidArrayError`."""
     expect_array("uniforms", uniforms, FLOAT, len(shape), shape)
     if not ((uniforms >= 0.0) & (uniforms < 1.0)).all():
         raise InvalidArrayError(_DRAW_FAULTS[_UNIFORM])
@@ -199,22 +318,14 @@ def _draw_fault(distributions: FloatArray, uniforms: FloatArray) -> tuple[int, i
 
 
 def check_labels(name: str, labels: IntArray, n: int, n_labels: int) -> None:
-    """Refuse anything but n labels from 0 to n_labels - 1.
-
-    Raises:
-        InvalidArrayError: if a label is out of range; the message names the field.
-    """
+    """Refuse anything but n labels from 0 to n_labels - 1, by an `InvalidArrayError` that names the field."""
     expect_array(name, labels, INT, 1, (n,))
     if not ((labels >= 0) & (labels < n_labels)).all():
         raise InvalidArrayError(f"{name}: must be from 0 to {n_labels - 1}")
 
 
 def check_state(state: Any, learner: Any) -> None:
-    """Refuse a state whose type, dtypes or shapes are not those of this learner.
-
-    Raises:
-        InvalidStateError: if one differs; the message names the array.
-    """
+    """Refuse a state of another type, dtype or shape, by an `InvalidStateError` that names the array."""
     if type(state) is not learner.state_type:
         raise InvalidStateError(f"the state is of type {type(state).__name__}, not {learner.state_type.__name__}")
     layouts = _layouts_of(learner)
@@ -224,6 +335,4 @@ def check_state(state: Any, learner: Any) -> None:
     check_rows(state._asdict(), layouts)
 
 
-@lru_cache(maxsize=256)
-def _layouts_of(learner: Any) -> dict[str, ArrayLayout]:
-    return state_layout(learner)
+_layouts_of = lru_cache(maxsize=256)(state_layout)

@@ -11,8 +11,8 @@ import numpy as np
 
 from learners.answers import draw_answers_unchecked
 from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray, IntArray
-from learners.compiled_learner import CompiledLearner
 from learners.kernels import compiled, decide_by_state, locate_by_state
+from learners.learner import CompiledLearner
 from learners.mathematics.exploration import draw_into
 from learners.mathematics.preparation import Preparer, Rule, prepared_by_rule
 
@@ -24,8 +24,7 @@ class Instead(NamedTuple):
     distributions: FloatArray  # (n, K), or (0, 0) for none; those of other contexts are not used
 
 
-NOBODY = Instead(np.empty(0, np.bool_), np.empty((0, 0)))
-"""The learner answers all contexts."""
+NOBODY = Instead(np.empty(0, np.bool_), np.empty((0, 0)))  # the learner answers all contexts
 
 
 class Choices(NamedTuple):
@@ -48,14 +47,8 @@ def choose_unchecked(
 ) -> Choices:
     """Choose answers for n contexts. Arrays are not checked: invalid ones may crash the interpreter.
 
-    Args:
-        learner: decides.
-        state: its state; not changed.
-        contexts: before their preparation.
-        preparer: prepares them.
-        eligible: (n, K), with at least one eligible label in each row, or (n, 0) if every label is eligible.
-        instead: another policy, which answers some of the contexts.
-        uniforms: (n, U), in [0, 1), for U uniform numbers per answer.
+    The preparer prepares the contexts. `eligible` is (n, K), with a label in each row, or (n, 0) for every label.
+    `instead` answers some of the contexts. Uniforms are (n, U), in [0, 1), for U numbers per answer.
     """
     if isinstance(learner, CompiledLearner) and not isinstance(_choose, FunctionType):
         made = _room(learner, len(uniforms))
@@ -71,7 +64,6 @@ def choose_unchecked(
 
 
 def _room(learner: AnyLearner, n: int) -> Choices:
-    """Return arrays for n choices."""
     draws = Draws(np.empty(n, np.int64), np.empty(n), np.empty(n))
     return Choices(
         np.empty((n, learner.problem.n_labels)), np.empty((n, learner.evidence_size)), draws, np.empty(n, np.bool_)

@@ -4,7 +4,7 @@ The header holds the algorithm and hyperparameters, so that no other learner can
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -40,11 +40,7 @@ def identity(learner: AnyLearner) -> str:
 
 
 def encode_state(learner: AnyLearner, state: Any) -> memoryview:
-    """Return the learner's state as a safetensors file, in newly allocated memory.
-
-    The bytes are identical to those of the `safetensors` library. The library copies the arrays twice while it holds
-    the GIL; numpy copies them once and releases it.
-    """
+    """Return the state as a safetensors file, byte for byte that of the library, which would hold the GIL."""
     arrays = sorted(state._asdict().items(), key=lambda item: (_IN_ORDER.index(item[1].dtype), item[0]))
     header = _header(identity(learner), arrays)
     file = np.empty(len(header) + sum(array.nbytes for _, array in arrays), np.uint8)
@@ -72,18 +68,17 @@ def _header(learner: str, arrays: Sequence[tuple[str, np.ndarray[Any, Any]]]) ->
 def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
     """Return the state that `encode_state` wrote, in newly allocated arrays.
 
-    Raises:
-        InvalidStateError: if the bytes are not a safetensors file, belong to another learner, or hold arrays of the
-            wrong name, dtype or shape, or numbers that are not finite or out of range.
+    Raises `InvalidStateError` if the bytes are no such file, belong to another learner, or hold arrays of the wrong
+    name, dtype or shape, or numbers that are not finite or out of range.
     """
-    arrays = _read(data)
-    if _metadata(data).get("learner") != identity(learner):
+    arrays, metadata = _read(data)
+    if not isinstance(metadata, dict) or metadata.get("learner") != identity(learner):
         raise InvalidStateError("the state belongs to another learner or other hyperparameters")
     layouts = state_layout(learner)
     for name, layout in layouts.items():
         _check_array(name, arrays.get(name), layout)
     if len(arrays) != len(learner.state_type._fields):
-        raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(state_layout(learner)))}")
+        raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(layouts))}")
     check_rows(arrays, layouts)
     state = learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
     if isinstance(learner, Composite):
@@ -93,43 +88,29 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
     return state
 
 
-def _read(data: bytes | memoryview) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a file as views; the library would copy all of it twice while holding the GIL."""
+def _read(data: bytes | memoryview) -> tuple[dict[str, np.ndarray[Any, Any]], Any]:
+    """Return the arrays of a file as views, and its metadata; the library would copy it twice, holding the GIL."""
     try:
         length = int.from_bytes(data[:8], "little")
         fields = dict(json.loads(bytes(data[8 : 8 + length])))
         body = np.frombuffer(data, np.uint8)[8 + length :]
     except (ValueError, TypeError, RecursionError, OverflowError) as error:
         raise InvalidStateError("not a safetensors file: its header cannot be read") from error
-    fields.pop("__metadata__", None)
+    metadata = fields.pop("__metadata__", None)
     arrays = {name: _array(name, body, field) for name, field in fields.items()}
     if sum(array.nbytes for array in arrays.values()) != len(body):
         raise InvalidStateError("not a safetensors file: its arrays do not fill it")
-    return arrays
+    return arrays, metadata
 
 
 def _array(name: str, body: npt.NDArray[np.uint8], field: Any) -> np.ndarray[Any, Any]:
     try:
-        return _view(body, **field)
+        start, stop = field["data_offsets"]
+        if not 0 <= start <= stop <= len(body):
+            raise ValueError("the array lies outside the file")
+        return body[start:stop].view(_OF_CODE[field["dtype"]]).reshape(tuple(field["shape"]))
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise InvalidStateError(f"{name} cannot be read: {error}") from error
-
-
-def _view(
-    body: npt.NDArray[np.uint8], dtype: str, shape: Sequence[int], data_offsets: Sequence[int]
-) -> np.ndarray[Any, Any]:
-    """Return one array of a file; raise ValueError, KeyError or TypeError if its entry is invalid."""
-    start, stop = data_offsets
-    if not 0 <= start <= stop <= len(body):
-        raise ValueError("the array lies outside the file")
-    return body[start:stop].view(_OF_CODE[dtype]).reshape(tuple(shape))
-
-
-def _metadata(data: bytes | memoryview) -> Mapping[str, str]:
-    # The library only reads metadata from files. The header is eight bytes of length followed by JSON.
-    header = json.loads(bytes(data[8 : 8 + int.from_bytes(data[:8], "little")]))
-    metadata = header.get("__metadata__", {})
-    return metadata if isinstance(metadata, dict) else {}
 
 
 def _check_array(name: str, array: Any, layout: ArrayLayout) -> None:

@@ -10,14 +10,7 @@ from learners.layouts import resized, state_layout
 
 
 def grown(learner: AnyLearner, n_labels: int) -> AnyLearner:
-    """Return the learner with the same hyperparameters for n_labels labels, at least as many as it has.
-
-    Schedules and steps that depend on K take the new K.
-
-    Raises:
-        InvalidStateError: if its labels cannot grow: see `Learner.labels_grow`.
-        pydantic.ValidationError: if it refuses that many labels.
-    """
+    """Return the learner for at least as many labels. Raises `LearnerError` or `ValidationError` if it cannot grow."""
     if not learner.labels_grow or n_labels < learner.problem.n_labels:
         raise InvalidStateError(f"{learner.algorithm} cannot have {n_labels} labels: it has {learner.problem.n_labels}")
     problem = dataclasses.replace(learner.problem, n_labels=n_labels)
@@ -27,12 +20,8 @@ def grown(learner: AnyLearner, n_labels: int) -> AnyLearner:
 def with_more_labels(learner: AnyLearner, larger: AnyLearner, state: StateT) -> StateT:
     """Return the state of `learner` as one of `larger`, whose first labels are the same; new arrays.
 
-    The numbers of new labels are those of a new state. Every array is the leading block of the larger one: labels are
-    the last axis, or order the rows of matrices, so that A of the larger learner has the old one in its corner and its
-    first value elsewhere on the diagonal.
-
-    Raises:
-        InvalidStateError: if `larger` is not `grown(learner, n)` for some n.
+    New labels have the numbers of a new state. Every array is the leading block of the larger one: labels are the last
+    axis, or order the rows of matrices. Raises `InvalidStateError` if `larger` is not `grown(learner, n)` for some n.
     """
     if larger != grown(learner, larger.problem.n_labels):
         raise InvalidStateError(f"{larger.algorithm} differs from {learner.algorithm} in more than its labels")
@@ -47,15 +36,7 @@ def with_more_labels(learner: AnyLearner, larger: AnyLearner, state: StateT) -> 
 
 
 def of_fewer_labels(rounds: Rounds, learner: AnyLearner, n_labels: int) -> Rounds:
-    """Return rounds predicted with the first n_labels labels as rounds of a learner with more.
-
-    The labels that did not exist were not eligible, and their evidence is 0.
-
-    Args:
-        rounds: the rounds, with evidence and `eligible` as of their predictions.
-        learner: the learner to fold them.
-        n_labels: the number of labels at the predictions.
-    """
+    """Return rounds of the first n_labels labels as rounds of a learner with more, which were not eligible."""
     K, n = learner.problem.n_labels, rounds.n
     eligible = rounds.eligible if rounds.eligible.shape[1] else np.ones((n, n_labels), np.bool_)
     return rounds._replace(evidence=_widened(rounds.evidence, learner.evidence_size), eligible=_widened(eligible, K))

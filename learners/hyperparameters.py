@@ -7,26 +7,20 @@ import pydantic
 
 ClassT = TypeVar("ClassT")
 
-ExplorationRate: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1)]
-"""γ, a fixed share of uniform exploration."""
+ExplorationRate: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1)]  # γ, a fixed share of uniform exploration
 LeastExploration: TypeAlias = Annotated[float, pydantic.Field(ge=0, le=1)]
 """A share of uniform exploration that may be zero."""
-Exploration: TypeAlias = Literal["anytime"] | ExplorationRate
-"""γ, or a schedule that depends on the number of rounds."""
+Exploration: TypeAlias = Literal["anytime"] | ExplorationRate  # γ, or a schedule that depends on the number of rounds
 TheoremExploration: TypeAlias = Literal["anytime", "theorem"] | ExplorationRate
 """γ, or a schedule: `anytime`, or that of the learner's theorem."""
 Magnitude: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
 """The radius of a ball of weights, or a regularization; avoids overflow and underflow."""
-Positive: TypeAlias = Annotated[float, pydantic.Field(gt=0, le=1e6)]
-"""A step, a factor or a radius, greater than 0."""
+Positive: TypeAlias = Annotated[float, pydantic.Field(gt=0, le=1e6)]  # a step, a factor or a radius, greater than 0
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
-    """Turn a class into a frozen, keyword-only dataclass of validated hyperparameters, with a JSON Schema.
-
-    Its constructor raises `pydantic.ValidationError` with the field's name if a value is out of range.
-    """
+    """Turn a class into a frozen dataclass of keywords, which refuses values by a `pydantic.ValidationError`."""
     config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     return cast(type[ClassT], pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls))
 

@@ -22,10 +22,7 @@ _DEPENDENT = ("evaluation", "estimators")
 
 
 def _cache_of(sources: Iterable[Path]) -> str:
-    """Return the folder of the machine code that belongs to one version of some sources.
-
-    numba recompiles a kernel when its own file changes, but not when a kernel that it calls does.
-    """
+    """Return the folder of machine code for some sources: numba misses changes of the kernels that a kernel calls."""
     digest = hashlib.sha256()
     for path in sorted(sources):
         digest.update(path.read_bytes())
@@ -73,10 +70,7 @@ def row(contexts: Contexts, i: int) -> tuple[IntArray, FloatArray]:
 
 @compiled
 def narrow(eligible: BoolArray, i: int, numbers: FloatArray) -> int:
-    """Move the numbers of the labels eligible for context i to the front of numbers (K,); return K', their count.
-
-    `eligible` is (n, K), with at least one eligible label in each row, or (n, 0) if every label is eligible.
-    """
+    """Move the numbers of the labels eligible for context i to the front of numbers (K,); return K', their count."""
     if eligible.shape[1] == 0:
         return len(numbers)
     count = 0
@@ -163,11 +157,7 @@ _OF_STATE: dict[type[Any], Kernels] = {}
 
 
 def call_by_state(state_type: type[Any], kernels: Kernels) -> None:
-    """Let `decide_by_state`, `fold_by_state` and `locate_by_state` call these kernels for states of this type.
-
-    Raises:
-        TypeError: if another learner with other kernels uses the same type of state.
-    """
+    """Let the verbs by state call these kernels. Raises `TypeError` if the type of state has others already."""
     known = _OF_STATE.setdefault(state_type, kernels)
     if known[1:] != kernels[1:]:
         raise TypeError(f"{state_type.__name__} has other kernels already: each learner needs its own type of state")

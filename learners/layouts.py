@@ -12,8 +12,8 @@ from learners.base import AnyLearner, FloatArray, IntArray, InvalidStateError, P
 class Layout(NamedTuple):
     """The dtype, shape and range of a state array, annotated on its field.
 
-    A size is a symbol of `dimensions`, the name of an integer attribute of the learner, or a number. The size `R`
-    grows: all arrays whose first axis is `R` have the same number of rows, at most the learner's `most_rows`.
+    A size is a symbol of `dimensions`, an integer attribute of the learner, or a number. Arrays whose first axis is `R`
+    grow together, up to the learner's `most_rows`.
     """
 
     dtype: str
@@ -32,17 +32,13 @@ Triangle: TypeAlias = Annotated[FloatArray, Layout("float64", ("P",))]  # the pa
 
 
 def dimensions(problem: Problem) -> dict[str, int]:
-    """Return the values of the symbols in state shapes: K, d, p = d(d+1)/2, n = K·d, and P = n(n+1)/2.
-
-    p and P are the numbers of entries of packed triangles with d and n rows.
-    """
+    """Return the values of the symbols in state shapes: K, d, n = K·d, and p and P, the packed triangles of d and n."""
     K, d = problem.n_labels, problem.n_features
     n = K * d
     return {"K": K, "d": d, "p": d * (d + 1) // 2, "n": n, "P": n * (n + 1) // 2}
 
 
-FEWEST_ROWS = 16
-"""Rows of arrays that grow, in a new state."""
+FEWEST_ROWS = 16  # rows of arrays that grow, in a new state
 
 _GROWING = "R"
 
@@ -87,11 +83,7 @@ def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
 
 
 def check_rows(arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) -> None:
-    """Refuse a state whose arrays that grow differ in their number of rows.
-
-    Raises:
-        InvalidStateError: if they do; the message names the arrays.
-    """
+    """Refuse a state whose growing arrays differ in their number of rows, by an `InvalidStateError`."""
     lengths = {name: len(arrays[name]) for name, layout in layouts.items() if layout.grows}
     if len(set(lengths.values())) > 1:
         raise InvalidStateError(f"arrays that grow together differ in their number of rows: {lengths}")
@@ -99,16 +91,12 @@ def check_rows(arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) ->
 
 def resized(learner: Any, state: Any, rows: int) -> Any:
     """Return the state with this many rows in the arrays that grow; new rows are zero."""
-    layout = state_layout(learner)
-    return type(state)(
-        **{name: _with_rows(array, rows) if layout[name].grows else array for name, array in state._asdict().items()}
-    )
-
-
-def _with_rows(array: Any, rows: int) -> Any:
-    larger = np.zeros((rows, *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
+    layout, arrays = state_layout(learner), state._asdict()
+    for name, array in state._asdict().items():
+        if layout[name].grows:
+            arrays[name] = np.zeros((rows, *array.shape[1:]), array.dtype)
+            arrays[name][: len(array)] = array
+    return type(state)(**arrays)
 
 
 def size_in_bytes(state: Any) -> int:

@@ -1,39 +1,16 @@
 """Checks that only new models must pass: experiments, shadows and stored models build their learners without them."""
 
-from typing import Protocol, runtime_checkable
-
 from learners.base import AnyLearner, StateTooLargeError, StepTooCostlyError
 from learners.layouts import state_bytes
 
 
-@runtime_checkable
-class Choosy(Protocol):
-    """A learner that refuses hyperparameters for new models that its constructor accepts."""
-
-    def check_new(self) -> None:
-        """Refuse hyperparameters with which a long run may lose precision.
-
-        Raises:
-            pydantic.ValidationError: if there are any; the error names the hyperparameter to change.
-        """
-
-
 def check_new(learner: AnyLearner) -> None:
-    """Refuse a learner that new models may not have.
-
-    Raises:
-        pydantic.ValidationError: if it is refused; the error names the hyperparameter to change.
-    """
-    if isinstance(learner, Choosy):
-        learner.check_new()
+    """Refuse a learner that new models may not have: see `Learner.check_new`."""
+    learner.check_new()
 
 
 def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
-    """Refuse a learner whose state would be too large.
-
-    Raises:
-        StateTooLargeError: if it is; the message gives its size in bytes and the learner to use instead.
-    """
+    """Refuse a learner whose state would be too large: `StateTooLargeError`, with its size and an alternative."""
     needed = state_bytes(learner)
     if needed > max_bytes:
         raise StateTooLargeError(
@@ -43,16 +20,7 @@ def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
 
 
 def check_step_cost(learner: AnyLearner, max_multiply_adds: int, most_nonzeros: int | None = None) -> None:
-    """Refuse a learner whose single decision or update would take too long.
-
-    Args:
-        learner: the learner.
-        max_multiply_adds: the limit.
-        most_nonzeros: maximum nonzero features of a context, if that is not the number of features.
-
-    Raises:
-        StepTooCostlyError: if it does; the message gives its multiply-adds and the learner to use instead.
-    """
+    """Refuse a learner of costly steps, for d or most_nonzeros features in a context: `StepTooCostlyError`."""
     nonzeros = learner.problem.n_features if most_nonzeros is None else most_nonzeros
     costs = {"decision": learner.decide_cost(nonzeros), "update": learner.fold_cost(nonzeros) + learner.fold_overhead}
     step = max(costs, key=costs.__getitem__)
@@ -64,11 +32,7 @@ def check_step_cost(learner: AnyLearner, max_multiply_adds: int, most_nonzeros: 
 
 
 def check_evidence_size(learner: AnyLearner, max_bytes: int) -> None:
-    """Refuse a learner that keeps too much evidence for every prediction waiting for feedback.
-
-    Raises:
-        StateTooLargeError: if it does; the message gives the size in bytes.
-    """
+    """Refuse a learner that keeps too much evidence for each open prediction: `StateTooLargeError`."""
     needed = 8 * learner.evidence_size
     if needed > max_bytes:
         recomputes = hasattr(learner, "delayed_update") and learner.answer in {"label", "level"}

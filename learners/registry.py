@@ -18,11 +18,9 @@ from learners.algorithms.improper.adahedge import AdaHedge
 from learners.algorithms.improper.bandit_reduction import BanditReduction
 from learners.algorithms.improper.folklore import Folklore
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
-from learners.algorithms.per_action.epsilon_greedy_ridge import EpsilonGreedyRidgeActions
-from learners.algorithms.per_action.fastcb import FastCbActions
-from learners.algorithms.regression.fastcb import FastCb
+from learners.algorithms.regression.fastcb import FastCb, FastCbActions
 from learners.algorithms.regression.squarecb import SquareCb
-from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge
+from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge, EpsilonGreedyRidgeActions
 from learners.algorithms.second_order.newtron import Newtron
 from learners.algorithms.second_order.pnewtron import PNewtron
 from learners.algorithms.second_order.soba import Soba
@@ -70,5 +68,4 @@ ALL_LEARNERS = LEARNERS | STRUCTURED_LEARNERS
 ACTION_LEARNERS: dict[str, type[Any]] = {cls.algorithm: cls for cls in (FastCbActions, EpsilonGreedyRidgeActions)}
 """Learners of actions: see `actions.base.ActionLearner`. Their names may be those of learners of labels."""
 
-RECOMMENDED: type[Any] = FastCb
-"""The default learner of new models."""
+RECOMMENDED: type[Any] = FastCb  # the default learner of new models

@@ -26,17 +26,12 @@ from learners.mathematics.preparation import Preparation, Preparer, prepare
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS, RECOMMENDED
 
 _PROBLEM = Problem(n_labels=3, n_features=1)
-_ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))
-"""One dense and one sparse context."""
+_ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))  # one dense and one sparse context
 
 
 @cache
 def load(learner: Any) -> None:
-    """Load the kernels of models with a learner, once per process. It takes about a second if they are compiled.
-
-    Args:
-        learner: a class of `ALL_LEARNERS` or `ACTION_LEARNERS`.
-    """
+    """Load the kernels of a class of learners, once per process: about a second if they are compiled."""
     for call in _of(learner):
         call()
 
@@ -44,9 +39,8 @@ def load(learner: Any) -> None:
 def compile_all(begin: float = 0.0) -> None:
     """Compile every kernel, or load it from the cache.
 
-    Args:
-        begin: where in the list of calls to begin, in [0, 1). Processes that begin at different places share the work,
-            because each loads what another has compiled.
+    Calls begin at the share `begin` of their list, in [0, 1): processes that begin elsewhere share the work, because
+    each loads what another has compiled.
     """
     learners: list[Any] = [RECOMMENDED, *ALL_LEARNERS.values(), *ACTION_LEARNERS.values()]  # the default first
     calls = [*chain.from_iterable(map(_of, dict.fromkeys(learners))), *_variants(), *_sometimes()]
@@ -114,7 +108,6 @@ def _choose_once(learner: AnyActionLearner, contexts: Contexts) -> None:
 
 
 def _progress_once(learner: AnyLearner) -> None:
-    """Let a learner decide and fold one round of another policy."""
     number, bit, third = np.zeros(1, np.int64), np.ones(1, np.bool_), np.full(1, 1 / 3)
     evidence = np.empty((1, 0))
     rounds = Rounds(_ONE_OF_EACH[0], number, third, bit, number, evidence, np.zeros(1), np.ones(1), every_label(1))
@@ -122,7 +115,6 @@ def _progress_once(learner: AnyLearner) -> None:
 
 
 def _logged() -> LoggedRounds:
-    """Return a round of a log."""
     one, number, no = np.ones(1), np.ones(1, np.int64), np.zeros(1, np.bool_)
     label = np.zeros(1, np.int64)
     return LoggedRounds(number, label, one, one, every_label(1), number, no, label, _ONE_OF_EACH[0])

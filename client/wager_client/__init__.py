@@ -2,7 +2,6 @@
 
 from wager_client import problem_types as problems
 from wager_client.async_client import AsyncWager
-from wager_client.async_queues import AsyncFeedbackQueue
 from wager_client.client import Wager
 from wager_client.errors import (
     BadRequestError,
@@ -24,18 +23,8 @@ from wager_client.errors import (
 )
 from wager_client.operations import FeedbackItem
 from wager_client.outbox import Report
-from wager_client.queues import FeedbackQueue
-from wager_client.results import (
-    Activation,
-    Explanation,
-    Feedback,
-    Health,
-    Model,
-    ModelSummary,
-    Prediction,
-    Round,
-    Slot,
-)
+from wager_client.queues import AsyncFeedbackQueue, FeedbackQueue
+from wager_client.results import Activation, Explanation, Feedback, Health, Model, ModelSummary, Prediction, Round, Slot
 
 __version__ = "0.1.0"
 

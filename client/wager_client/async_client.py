@@ -1,51 +1,20 @@
 """`AsyncWager`, the client for asyncio. It has the methods of `Wager`."""
 
-import copy
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from wager_client import model_operations, operations
+from wager_client import operations
 from wager_client.errors import ProblemError, WagerError
-from wager_client.operation import Operation, given, repeatable
-from wager_client.operations import Default, FeedbackItem, id_of
+from wager_client.operations import Default, FeedbackItem, Operation, given, id_of, repeatable
 from wager_client.problem_types import ModelExistsError
-from wager_client.results import (
-    Activation,
-    Explanation,
-    Feedback,
-    Health,
-    Model,
-    ModelSummary,
-    Prediction,
-    Round,
-    Slot,
-)
-from wager_client.sending import call_async
-from wager_client.transports import AsyncTransport, Counts, Options, async_transport
+from wager_client.results import Activation, Explanation, Feedback, Health, Model, ModelSummary, Prediction, Round, Slot
+from wager_client.sending import AsyncTransport, Configured, Options, async_transport, call_async
 
 T = TypeVar("T")
 
 
-class AsyncWager:
-    """A client of a Wager service for one event loop. In a fork, it opens new connections.
-
-    Args:
-        base_url: of the service; by default `WAGER_BASE_URL`, or else http://127.0.0.1:8000.
-        api_key: by default `WAGER_API_KEY`, or else none.
-        timeout: seconds for a whole call, with its retries and waits.
-        max_retries: attempts after the first one, if the service is away.
-        backoff: seconds before the second attempt, on average; they double with each attempt, up to 5.
-        http_client: an `httpx2.AsyncClient` or `httpx.AsyncClient` to use; it stays open when this client closes.
-            Make it, and this client, after a fork.
-
-    Attributes:
-        counts: retries, default answers, and feedback ignored for them.
-
-    Raises:
-        ValueError: from the constructor, if an option is out of range.
-        TypeError: from any method, if an argument has another type, such as None for a prediction.
-        RuntimeError: from any method that sends a request, in a fork of the process that gave it an `http_client`.
-    """
+class AsyncWager(Configured[AsyncTransport]):
+    """A client of a Wager service for one event loop: see `Wager`. Its `http_client` is an `AsyncClient`."""
 
     def __init__(
         self,
@@ -57,10 +26,8 @@ class AsyncWager:
         backoff: float = 0.1,
         http_client: AsyncTransport | None = None,
     ) -> None:
-        self._options = Options.of(base_url, api_key, timeout, max_retries, backoff)
-        self._own = http_client is None
-        self._http = async_transport(http_client)
-        self.counts = Counts()
+        options = Options.of(base_url, api_key, timeout, max_retries, backoff)
+        super().__init__(options, async_transport(http_client), own=http_client is None)
 
     async def __aenter__(self) -> Self:
         return self
@@ -72,29 +39,6 @@ class AsyncWager:
         """Close the connections, unless the caller made them."""
         if self._own:
             await self._http.here().aclose()
-
-    @property
-    def timeout(self) -> float:
-        """Return the seconds for a whole call."""
-        return self._options.timeout
-
-    def with_options(
-        self,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout: float | None = None,
-        max_retries: int | None = None,
-        backoff: float | None = None,
-    ) -> "AsyncWager":
-        """Return a client with other options that shares the connections and the counts. Close only the original."""
-        options = self._options.changed(
-            base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries, backoff=backoff
-        )
-        self._http.here()  # a queue must not take feedback that it cannot send
-        other = copy.copy(self)
-        vars(other).update(_options=options, _own=False)
-        return other
 
     async def predict(
         self,
@@ -153,10 +97,7 @@ class AsyncWager:
         )
 
     async def feedback_batch(self, items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[Feedback | ProblemError]:
-        """Send feedback for many predictions; return a result or an error for each item.
-
-        An item may be an object with the fields of `FeedbackItem`; its `prediction_id` may be a prediction or slot.
-        """
+        """Send feedback for many predictions. See `Wager.feedback_batch`."""
         given = operations.feedback_items(items)
         ignored = sum(item.prediction_id is None for item in given)
         self.counts.ignored += ignored
@@ -173,7 +114,7 @@ class AsyncWager:
 
     async def create_model(self, name: str, *, exist_ok: bool = False, **definition: Any) -> Model:
         """Create a model. See `Wager.create_model`."""
-        operation = model_operations.create_model({"name": name, **given(**definition)})
+        operation = operations.create_model({"name": name, **given(**definition)})
         if not exist_ok:
             return await self._call(operation)
         try:
@@ -183,34 +124,34 @@ class AsyncWager:
 
     async def get_model(self, name: str) -> Model:
         """Return a model: its definition, its counts and its `etag`."""
-        return await self._call(model_operations.get_model(name))
+        return await self._call(operations.get_model(name))
 
     async def list_models(self, *, page_size: int = 100) -> AsyncIterator[ModelSummary]:
         """Yield the models that the API key allows, by name."""
         cursor: str | None = ""
         while cursor is not None:
-            page = await self._call(model_operations.list_models(cursor, page_size))
+            page = await self._call(operations.list_models(cursor, page_size))
             for model in page.models:
                 yield model
             cursor = page.next_cursor
 
     async def change_model(self, model: Model | str, changes: Mapping[str, Any], *, etag: str | None = None) -> Model:
         """Change the labels or the policies of a model. See `Wager.change_model`."""
-        return await self._call(model_operations.change_model(model, changes, etag))
+        return await self._call(operations.change_model(model, changes, etag))
 
     async def delete_model(self, name: str) -> None:
         """Delete a model and its log."""
-        await self._call(model_operations.delete_model(name))
+        await self._call(operations.delete_model(name))
 
     async def explain(
         self, model: str, context: Any = None, *, actions: Sequence[Mapping[str, Any]] | None = None
     ) -> Explanation:
         """Return how a model sees a context. Nothing is stored."""
-        return await self._call(model_operations.explain(model, context, actions))
+        return await self._call(operations.explain(model, context, actions))
 
     async def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> AsyncIterator[Round]:
         """Yield the rounds of a model's log, oldest first, from the one after the number `after`."""
-        while page := await self._call(model_operations.rounds(model, after, page_size)):
+        while page := await self._call(operations.rounds(model, after, page_size)):
             for each in page:
                 yield each
             after = page[-1].round
@@ -227,14 +168,12 @@ class AsyncWager:
     ) -> Any:
         """Send any other request of the service. See `Wager.request`."""
         return await self._call(
-            model_operations.request(
-                method, path, body, params=params or {}, headers=headers or {}, repeatable=repeatable
-            )
+            operations.request(method, path, body, params=params or {}, headers=headers or {}, repeatable=repeatable)
         )
 
     async def health(self) -> Health:
         """Return whether the service is ready. See `Wager.health`."""
-        return await self._call(model_operations.health())
+        return await self._call(operations.health())
 
     async def _call(self, operation: Operation[T]) -> T:
         return await call_async(operation, self._http.here(), self._options, self.counts)

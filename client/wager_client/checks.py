@@ -8,13 +8,7 @@ _LONGEST = 100  # characters of a value that errors show
 
 
 def wrong(name: str, given: Any, expected: str) -> TypeError:
-    """Return the error of an argument of another type.
-
-    Args:
-        name: of the argument.
-        given: its value.
-        expected: what it must be.
-    """
+    """Return the error of an argument of another type than expected."""
     return TypeError(f"{name}: got {shown(given)}; must be {expected}")
 
 
@@ -25,12 +19,7 @@ def shown(given: Any) -> str:
 
 
 def text(name: str, given: Any, expected: str) -> str:
-    """Return a string that is not empty.
-
-    Raises:
-        TypeError: if it is no string.
-        ValueError: if it is empty.
-    """
+    """Return a string that is not empty. Raises `TypeError` for no string; `ValueError` for an empty one."""
     if not isinstance(given, str):
         raise wrong(name, given, expected)
     if not given:
@@ -44,18 +33,7 @@ def model_name(given: Any) -> str:
 
 
 def number(name: str, given: Any, least: float, *, above: bool = False) -> None:
-    """Check a number.
-
-    Args:
-        name: of the argument.
-        given: its value.
-        least: the smallest value.
-        above: whether the value must be greater than `least`.
-
-    Raises:
-        TypeError: if it is no number.
-        ValueError: if it is too small or too large, or NaN.
-    """
+    """Check a number of at least, or above, `least`. Raises `TypeError` for no number; `ValueError` for others."""
     if isinstance(given, bool) or not isinstance(given, Real):
         raise wrong(name, given, "a number")
     try:
@@ -74,34 +52,21 @@ def whole(name: str, given: Any, least: int) -> None:
 
 
 def mapping(name: str, given: Any) -> Mapping[str, Any]:
-    """Return a mapping.
-
-    Raises:
-        TypeError: if it is none.
-    """
+    """Return a mapping. Raises `TypeError` if it is none."""
     if not isinstance(given, Mapping):
         raise wrong(name, given, "a dictionary")
     return given
 
 
 def items(name: str, given: Any, expected: str) -> list[Any]:
-    """Return the items of a batch.
-
-    Raises:
-        TypeError: if it is no iterable, or a string or a single object.
-    """
+    """Return the items of a batch. Raises `TypeError` if it is no iterable, or a string or a single object."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise wrong(name, given, f"a list of {expected}")
     return list(given)
 
 
 def default(given: Any) -> None:
-    """Check the caller's answer if the service is away: a label, labels in order, or None.
-
-    Raises:
-        TypeError: if it has another type.
-        ValueError: if there is no label in it.
-    """
+    """Check the caller's answer if the service is away: a label, labels in order, or None. Raises as `text`."""
     expected = "a label, or with `top` a list of labels"
     labels = [given] if given is None or isinstance(given, str) else given
     if not isinstance(labels, Sequence) or not all(each is given or isinstance(each, str) for each in labels):

@@ -1,25 +1,4 @@
-"""The errors of the client.
-
-WagerError
-├── NoAnswerError              the service did not answer
-│   └── DeadlineError          ... before the deadline of the call
-├── SpoolInUseError            another queue uses the file of a feedback queue
-├── UnexpectedAnswerError      a successful answer that this client cannot read, or one for another prediction
-└── ProblemError               the service refused the request; one class for each status, below it one for each type
-    ├── BadRequestError        400
-    ├── UnauthenticatedError   401
-    ├── ForbiddenError         403
-    ├── NotFoundError          404
-    ├── ConflictError          409
-    ├── PreconditionError      412, 428
-    ├── InvalidInputError      422
-    ├── TooManyRequestsError   429
-    └── ServerError            500 and above
-        └── UnavailableError   503
-
-`wager_client.problem_types` has the classes of the types. A type that this version does not know gets the class of its
-status.
-"""
+"""The errors of the client. `wager_client.problem_types` has one for each type of problem, below that of its status."""
 
 import json
 from collections.abc import Mapping
@@ -31,15 +10,10 @@ _NEVER_DONE = frozenset({"rate-limited", "too-many-wrong-keys", "too-busy"})
 
 
 class WagerError(Exception):
-    """The base of the client's errors.
+    """The base of the client's errors."""
 
-    Attributes:
-        is_away: whether the service could not answer now, so that a later attempt may succeed.
-        maybe_done: whether the service may have done what the request asks for.
-    """
-
-    is_away: bool = False
-    maybe_done: bool = False
+    is_away: bool = False  # whether the service could not answer now, so that a later attempt may succeed
+    maybe_done: bool = False  # whether the service may have done what the request asks for
 
 
 class NoAnswerError(WagerError):
@@ -175,22 +149,12 @@ def problem_of(status: int, body: Mapping[str, Any], retry_after: float | None =
 
 
 def problem_of_answer(status: int, headers: Mapping[str, str], content: bytes) -> ProblemError:
-    """Return the error of an unsuccessful answer, which may come from a proxy.
-
-    Args:
-        status: the HTTP status.
-        headers: the headers, by names in lower case.
-        content: the body.
-    """
+    """Return the error of an unsuccessful answer, perhaps of a proxy. Names of headers are in lower case."""
     try:
         body = json.loads(content)
     except ValueError:
         body = None
     if not isinstance(body, dict):
         body = {"detail": content[:200].decode(errors="replace")}
-    return problem_of(status, body, _seconds(headers.get("retry-after")))
-
-
-def _seconds(text: str | None) -> float | None:
-    """Return the seconds of a header Retry-After; None without one, and for a date."""
-    return float(text) if text is not None and text.isascii() and text.isdecimal() else None
+    wait = headers.get("retry-after", "")  # seconds, or a date
+    return problem_of(status, body, float(wait) if wait.isascii() and wait.isdecimal() else None)

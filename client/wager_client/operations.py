@@ -1,25 +1,113 @@
-"""The requests that predict and give feedback."""
+"""The requests of the client and the reading of their answers, without a network. Both clients use them."""
 
+import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+from urllib.parse import quote
 
 from wager_client import checks
-from wager_client.errors import ProblemError, UnexpectedAnswerError
-from wager_client.operation import Answer, Operation, given, list_in, problem_in
-from wager_client.reading import read
+from wager_client.errors import ProblemError, UnexpectedAnswerError, problem_of, problem_of_answer
 from wager_client.results import (
     Activation,
+    Explanation,
     Feedback,
+    Health,
+    Json,
+    Model,
+    ModelSummary,
     Prediction,
+    Round,
     Slot,
+    read,
 )
 
-T = TypeVar("T", Prediction, Feedback, Activation)
+T = TypeVar("T")
 
-Default = str | Sequence[str]
-"""The caller's answer if the service is away: a label, or with `top` the labels in order."""
+
+class Answer(NamedTuple):
+    """An HTTP answer."""
+
+    status: int
+    headers: Mapping[str, str]  # by names in lower case
+    content: bytes
+
+    def json(self) -> Any:
+        """Return the body. Raises `UnexpectedAnswerError` if it is not JSON."""
+        try:
+            return json.loads(self.content)
+        except ValueError as error:
+            raise UnexpectedAnswerError(f"the answer is not JSON: {self.content[:100]!r}") from error
+
+    def lines(self) -> list[Any]:
+        """Return the lines of a body, each of which is JSON. Raises `UnexpectedAnswerError` if one is not JSON."""
+        return [self._replace(content=line).json() for line in self.content.split(b"\n") if line]
+
+
+@dataclass(frozen=True)
+class Operation(Generic[T]):
+    """One request, and how to read its answer.
+
+    `repeatable`: it may be sent again even if the service may have done it. `quick`: the service answers within
+    milliseconds, so that an attempt need not have the whole time.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Answer], T]
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    repeatable: bool = True
+    quick: bool = False
+
+    def content(self) -> bytes | None:
+        """Return the body. Raises `ValueError` for NaN or infinity; `TypeError` for what JSON cannot express."""
+        return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
+
+    def result(self, answer: Answer) -> T:
+        """Return the result. Raises `ProblemError` for a refusal; `UnexpectedAnswerError` for what it cannot read."""
+        if 200 <= answer.status < 300:
+            return self.read(answer)
+        raise problem_of_answer(*answer)
+
+
+def repeatable(operation: Operation[T]) -> Operation[T]:
+    """Return an operation that may be repeated."""
+    return replace(operation, repeatable=True)
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None; sequences as lists."""
+    return {name: _listed(value) for name, value in values.items() if value is not None}
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, (tuple, frozenset, set)) else value
+
+
+def answer_as(kind: type[T]) -> Callable[[Answer], T]:
+    """Return a reader of answers as one kind of result."""
+    return lambda answer: read(kind, answer.json())
+
+
+def list_in(body: Any, name: str) -> list[Json]:
+    """Return a list of objects in the body of an answer. Raises `UnexpectedAnswerError` if it has none."""
+    listed = body.get(name) if isinstance(body, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise UnexpectedAnswerError(f"the answer has no list {name!r} of objects")
+    return listed
+
+
+def problem_in(body: Json) -> ProblemError:
+    """Return the problem of one item of an answer."""
+    return problem_of(int(body.get("status", 0)), body)
+
+
+ResultT = TypeVar("ResultT", Prediction, Feedback, Activation)
+
+Default = str | Sequence[str]  # the caller's answer if the service is away: a label, or with `top` the labels in order
 
 
 @dataclass(frozen=True)
@@ -47,8 +135,7 @@ def id_of(prediction: Prediction | Slot | str) -> str | None: ...
 def id_of(prediction: Prediction | Slot | str) -> str | None:
     """Return the id of a prediction; None for a default answer.
 
-    Raises:
-        TypeError: if it is no prediction, slot or id.
+    Raises `TypeError` if it is no prediction, slot or id.
     """
     found = prediction if isinstance(prediction, str) else getattr(prediction, "prediction_id", _NONE)
     if found is not None and not isinstance(found, str):
@@ -62,17 +149,7 @@ def new_id() -> str:
 
 
 def predict(model: str, item: Mapping[str, Any], default: Default | None = None) -> Operation[Prediction]:
-    """Return the request for one prediction.
-
-    Args:
-        model: the model's name.
-        item: the fields of the request; one without `prediction_id` gets a new one, so that it can be repeated.
-        default: the caller's answer if the service is away, which is checked before it is needed.
-
-    Raises:
-        TypeError: if the name or the default has another type.
-        ValueError: if one of them is empty.
-    """
+    """Return the request for one prediction, with a new id if it has none, so that it can be repeated."""
     checks.default(default)
     body = {"model": checks.model_name(model), "prediction_id": new_id(), **item}
     asked = _full_id(model, body)
@@ -80,18 +157,12 @@ def predict(model: str, item: Mapping[str, Any], default: Default | None = None)
 
 
 def _full_id(model: str, item: Mapping[str, Any]) -> str:
-    """Return the id that the answer to an item has."""
     own = str(item["prediction_id"])
     return own if ":" in own else f"{model}:{own}"
 
 
-def _read(kind: type[T], given: Any, asked: str) -> T:
-    """Return a result.
-
-    Raises:
-        UnexpectedAnswerError: if this client cannot read it, or it is of another prediction, as on a connection that
-            two processes use.
-    """
+def _read(kind: type[ResultT], given: Any, asked: str) -> ResultT:
+    """Return a result. Raises `UnexpectedAnswerError` also if it is of another request, as on a shared connection."""
     found = read(kind, given)
     if found.prediction_id != asked:
         raise UnexpectedAnswerError(f"the answer is for {found.prediction_id!r}; the request was for {asked!r}")
@@ -109,15 +180,13 @@ def default_prediction(model: str, default: Default) -> Prediction:
 def predict_batch(model: str, items: Iterable[Mapping[str, Any]]) -> Operation[list[Prediction | ProblemError]]:
     """Return the request for many predictions. See `predict`."""
     found = enumerate(checks.items("items", items, "dictionaries with the fields of `predict`"))
-    listed = [_identified(checks.mapping(f"items[{n}]", item)) for n, item in found]
+    listed = [dict(checks.mapping(f"items[{n}]", item)) for n, item in found]
+    for item in listed:
+        if item.get("prediction_id") is None:
+            item["prediction_id"] = new_id()
     body = {"model": checks.model_name(model), "items": listed}
     asked = [_full_id(model, item) for item in listed]
     return Operation("POST", "/predict/batch", _items(Prediction, "predictions", asked), body, quick=True)
-
-
-def _identified(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an item with an id."""
-    return {**item, "prediction_id": new_id()} if item.get("prediction_id") is None else dict(item)
 
 
 def feedback(item: FeedbackItem) -> Operation[Feedback]:
@@ -126,16 +195,11 @@ def feedback(item: FeedbackItem) -> Operation[Feedback]:
     return Operation("POST", "/feedback", lambda answer: _read(Feedback, answer.json(), asked), item.body(), quick=True)
 
 
-IGNORED = Feedback(None, "ignored")
-"""The result of feedback for a default answer."""
+IGNORED = Feedback(None, "ignored")  # the result of feedback for a default answer
 
 
 def feedback_items(items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[FeedbackItem]:
-    """Return items of feedback. An object has their fields; a prediction or slot may replace its id.
-
-    Raises:
-        TypeError: if an object has other fields, or an item is no object.
-    """
+    """Return items of feedback from objects with their fields, or a prediction or slot as id. Raises `TypeError`."""
     listed = checks.items("items", items, "FeedbackItem, or of dictionaries with its fields")
     return [_feedback_item(f"items[{n}]", each) for n, each in enumerate(listed)]
 
@@ -160,10 +224,10 @@ def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | P
     return Operation("POST", "/feedback/batch", read_all, {"feedback": bodies}, quick=True)
 
 
-def _items(kind: type[T], name: str, asked: Sequence[str]) -> Callable[[Answer], list[T | ProblemError]]:
+def _items(kind: type[ResultT], name: str, asked: Sequence[str]) -> Callable[[Answer], list[ResultT | ProblemError]]:
     """Return a reader of the results of a batch, in the order of the ids."""
 
-    def read_all(answer: Answer) -> list[T | ProblemError]:
+    def read_all(answer: Answer) -> list[ResultT | ProblemError]:
         listed = list_in(answer.json(), name)
         if len(listed) != len(asked):
             raise UnexpectedAnswerError(f"the answer has {len(listed)} {name} for {len(asked)} items")
@@ -179,3 +243,98 @@ def activate(prediction_id: str) -> Operation[Activation]:
     return Operation(
         "POST", "/activate", lambda answer: _read(Activation, answer.json(), prediction_id), body, quick=True
     )
+
+
+def create_model(definition: Mapping[str, Any]) -> Operation[Model]:
+    """Return the request that creates a model. Its repeat would be refused, as the model exists."""
+    checks.model_name(definition.get("name"))
+    return Operation("POST", "/models", _model, dict(definition), repeatable=False)
+
+
+def get_model(name: str) -> Operation[Model]:
+    """Return the request for a model."""
+    return Operation("GET", _path(name), _model)
+
+
+def _model(answer: Answer) -> Model:
+    return read(Model, answer.json(), etag=answer.headers.get("etag"))
+
+
+class ModelPage(NamedTuple):
+    """A page of models."""
+
+    models: list[ModelSummary]
+    next_cursor: str | None
+
+
+def list_models(cursor: str, limit: int) -> Operation[ModelPage]:
+    """Return the request for a page of models."""
+    return Operation("GET", "/models", _page, params={"cursor": cursor, "limit": str(limit)})
+
+
+def _page(answer: Answer) -> ModelPage:
+    body = answer.json()
+    return ModelPage([_summary(each) for each in list_in(body, "models")], body.get("next_cursor"))
+
+
+def _summary(body: Json) -> ModelSummary:
+    problem = body.get("problem")
+    return read(ModelSummary, body, problem=None if problem is None else problem_in(problem))
+
+
+def change_model(model: Model | str, changes: Mapping[str, Any], etag: str | None) -> Operation[Model]:
+    """Return the request that changes a model. Raises `ValueError` without an ETag; `TypeError` for another type."""
+    if not isinstance(model, str | Model):
+        raise checks.wrong("model", model, "a model from `get_model`, or its name")
+    checks.mapping("changes", changes)
+    name, tag = (model, etag) if isinstance(model, str) else (model.name, etag or model.etag)
+    if tag is None:
+        raise ValueError("change_model needs the model of get_model, or its etag; '*' overwrites any change")
+    headers = {"If-Match": tag}
+    return Operation("PATCH", _path(name), _model, dict(changes), headers, repeatable=tag != "*")
+
+
+def delete_model(name: str) -> Operation[None]:
+    """Return the request that deletes a model. A repeat could delete another one of the same name."""
+    return Operation("DELETE", _path(name), lambda _: None, repeatable=False)
+
+
+def explain(name: str, context: Any, actions: Any) -> Operation[Explanation]:
+    """Return the request that explains a context."""
+    return Operation("POST", f"{_path(name)}/explain", answer_as(Explanation), given(context=context, actions=actions))
+
+
+def rounds(name: str, after: int, limit: int) -> Operation[list[Round]]:
+    """Return the request for a page of rounds."""
+    params = {"after": str(after), "limit": str(limit)}
+    return Operation(
+        "GET", f"{_path(name)}/rounds", lambda answer: [read(Round, line) for line in answer.lines()], params=params
+    )
+
+
+def health() -> Operation[Health]:
+    """Return the request that asks whether the service is ready."""
+    return Operation("GET", "/readyz", answer_as(Health))
+
+
+def request(
+    method: str, path: str, body: Any, *, params: Mapping[str, Any], headers: Mapping[str, str], repeatable: bool | None
+) -> Operation[Any]:
+    """Return a request that has no function here. Raises `ValueError` for a wrong path; `TypeError` for a type."""
+    checks.text("method", method, "a method such as GET")
+    if not checks.text("path", path, "a path such as /models/news/statistics").startswith("/"):
+        raise ValueError(f"got the path {path!r}; must begin with a slash, such as /models/news/statistics")
+    may_repeat = method.upper() in ("GET", "HEAD") if repeatable is None else repeatable
+    texts = {name: str(value) for name, value in checks.mapping("params", params).items()}
+    return Operation(method.upper(), path, _anything, body, checks.mapping("headers", headers), texts, may_repeat)
+
+
+def _anything(answer: Answer) -> Any:
+    """Return the JSON value of an answer; its bytes if it is not JSON, and None if it is empty."""
+    if not answer.content:
+        return None
+    return answer.json() if "json" in answer.headers.get("content-type", "").partition(";")[0] else answer.content
+
+
+def _path(name: str) -> str:
+    return f"/models/{quote(checks.model_name(name), safe='')}"

@@ -1,9 +1,11 @@
 """The contents of a feedback queue: what waits, what was sent, and what became of it. No threads or network.
 
 New feedback, feedback that failed, and feedback that made a whole request fail are sent apart, each from a lane of its
-model. So a damaged model delays no other model, and a damaged prediction no other prediction.
+model. A lane that makes no progress waits longer. So a damaged model delays no other model, and a damaged prediction no
+other prediction.
 """
 
+import heapq
 import json
 import logging
 import math
@@ -12,13 +14,136 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from wager_client import checks
 from wager_client.errors import ProblemError
-from wager_client.lanes import Backoff, DropOrder, Entry, Lane, Pool
 from wager_client.operations import FeedbackItem
 from wager_client.results import Feedback
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+_HURRIED_WAIT = 0.2  # maximum seconds between two attempts while someone waits for the queue
+_LONGEST_ASKED = 60.0  # maximum seconds of a header Retry-After that the queue waits
+
+
+class Entry(NamedTuple):
+    """Feedback in the queue."""
+
+    number: int
+    item: FeedbackItem
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return str(self.item.prediction_id).partition(":")[0]
+
+
+class Backoff:
+    """The moment from which something may be tried again. The waits double with each failure in a row."""
+
+    def __init__(self) -> None:
+        self.failures, self.due, self._asked = 0, -math.inf, -math.inf
+
+    def fail(self, now: float, draw: float, asked: float = 0.0) -> None:
+        """Wait after a failure at `now`, at least as long as asked (all in seconds); `draw` is random, in [0, 1)."""
+        self.failures += 1
+        wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(self.failures - 1, 20)) * (0.5 + draw)
+        self._asked = now + min(asked, _LONGEST_ASKED)
+        self.due = max(now + wait, self._asked)
+
+    def hurry(self, now: float) -> None:
+        """Wait only a moment from now, or as long as the service asked for."""
+        self.due = max(min(self.due, now + _HURRIED_WAIT), self._asked)
+
+    def reset(self) -> None:
+        """Wait no longer, after a success."""
+        self.failures, self.due, self._asked = 0, -math.inf, -math.inf
+
+
+class Lane(Backoff):
+    """Feedback of one model, in the order of sending; hopeless if its last answer does not change within seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: deque[Entry] = deque()
+        self.hopeless = False
+
+    def reset(self) -> None:
+        """Wait no longer, and hope again, after a success."""
+        super().reset()
+        self.hopeless = False
+
+
+class Pool(Backoff):
+    """Lanes that share requests of at most `batch` entries. They wait together after a request that failed as a whole.
+
+    Lanes are by model; those that gave last are at the end. `room` is smaller than `batch` after a request that failed
+    perhaps because of its items.
+    """
+
+    def __init__(self, batch: int) -> None:
+        super().__init__()
+        self.lanes: dict[str, Lane] = {}
+        self.room = self._batch = batch
+
+    def lane(self, model: str) -> Lane:
+        """Return the lane of a model."""
+        return self.lanes.setdefault(model, Lane())
+
+    def take(self, now: float) -> list[Entry]:
+        """Remove and return the entries of a request: an equal share of each lane that is due, then what has room."""
+        lanes = [(model, lane) for model, lane in self.lanes.items() if lane.entries and lane.due <= now]
+        if not lanes or now < self.due:
+            return []
+        taken: list[Entry] = []
+        for most in (max(1, self.room // len(lanes)), self.room):
+            for _, lane in lanes[: self.room]:
+                n = min(most, len(lane.entries), self.room - len(taken))
+                taken += [lane.entries.popleft() for _ in range(n)]
+        for model, lane in lanes[: self.room]:
+            del self.lanes[model]
+            self.lanes[model] = lane
+        return taken
+
+    def put_back(self, entries: Sequence[Entry]) -> None:
+        """Put entries to the front of their lanes."""
+        for entry in reversed(entries):
+            self.lane(entry.model).entries.appendleft(entry)
+
+    def grow(self) -> None:
+        """Let the next request have more entries, after a success."""
+        self.room = min(self._batch, self.room + 1 + self._batch // 20)
+
+    def next(self) -> float:
+        """Return the moment from which a request is due."""
+        return max(self.due, min((lane.due for lane in self.lanes.values() if lane.entries), default=math.inf))
+
+
+class DropOrder:
+    """The lanes from which a full queue drops, lowest rank first; only `pop` removes, and `add` changes a rank."""
+
+    def __init__(self, lanes: Iterable[Lane], rank: Callable[[deque[Entry]], int]) -> None:
+        self._rank = rank
+        self._heap = [(rank(lane.entries), lane.entries) for lane in lanes if lane.entries]
+        heapq.heapify(self._heap)
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def add(self, lane: Lane) -> None:
+        """Add a lane that had no entries."""
+        heapq.heappush(self._heap, (self._rank(lane.entries), lane.entries))
+
+    def pop(self) -> Entry:
+        """Remove and return the next entry."""
+        entries = self._heap[0][1]
+        entry = entries.popleft()
+        if entries:
+            heapq.heapreplace(self._heap, (self._rank(entries), entries))
+        else:
+            heapq.heappop(self._heap)
+        return entry
+
 
 Drop = Literal["oldest", "newest"]
 
@@ -53,31 +178,18 @@ class Record(Protocol):
 
 @dataclass(frozen=True)
 class Report:
-    """What became of the feedback that a queue got.
+    """What became of the feedback that a queue got."""
 
-    Attributes:
-        recorded: recorded by the service, and now rounds, or waiting for their window to close.
-        duplicates: recorded before; for example, an earlier answer was lost.
-        conflicts: refused, because the prediction has other feedback.
-        expired: refused, because the prediction's window has closed, or it or its model no longer exists.
-        refused: refused for another reason.
-        dropped: not sent, because the queue was full or closed.
-        ignored: not sent, because the prediction was a default answer.
-        pending: still in the queue.
-        damaged: lines of the file of the queue that could not be read, and are beside it now.
-        last_error: of a request, or of feedback that is sent again; None if nothing fails any more.
-    """
-
-    recorded: int = 0
-    duplicates: int = 0
-    conflicts: int = 0
-    expired: int = 0
-    refused: int = 0
-    dropped: int = 0
-    ignored: int = 0
-    pending: int = 0
-    damaged: int = 0
-    last_error: str | None = None
+    recorded: int = 0  # recorded by the service, and now rounds, or waiting for their window to close
+    duplicates: int = 0  # recorded before; for example, an earlier answer was lost
+    conflicts: int = 0  # refused, because the prediction has other feedback
+    expired: int = 0  # refused, because the prediction's window has closed, or it or its model no longer exists
+    refused: int = 0  # refused for another reason
+    dropped: int = 0  # not sent, because the queue was full or closed
+    ignored: int = 0  # not sent, because the prediction was a default answer
+    pending: int = 0  # still in the queue
+    damaged: int = 0  # lines of the file of the queue that could not be read, and are beside it now
+    last_error: str | None = None  # of a request, or of feedback that is sent again; None if nothing fails any more
 
     @property
     def lost(self) -> int:
@@ -86,25 +198,12 @@ class Report:
 
 
 class Outbox:
-    """The contents of a queue.
+    """The contents of a queue of at most `size` entries, `batch` in a request; one that failed before is dropped first.
 
-    Args:
-        size: maximum entries.
-        batch: maximum entries of one request.
-        drop: which entry goes if there are too many. One that failed before goes first.
-        on_drop: called by `call_back` for each entry that is not recorded.
-        now: returns seconds of a monotonic clock.
-        draw: returns a random number in [0, 1).
-        record: remembers the entries beyond the process; None for nothing.
-        restored: entries that it remembers.
-        damaged: what it could not read.
-
-    Attributes:
-        pending: the number of entries without a final result.
-
-    Raises:
-        ValueError: if an argument is out of range.
-        TypeError: if one has another type.
+    `call_back` calls `on_drop` for each entry that is not recorded. `now` returns seconds of a monotonic clock, `draw`
+    a random number in [0, 1). The record remembers entries beyond the process: those `restored`, besides the number
+    that is `damaged`. `pending` counts entries without a final result. Raises `ValueError` or `TypeError` for a wrong
+    argument.
     """
 
     def __init__(
@@ -150,12 +249,7 @@ class Outbox:
         return Report(**self._counts, **more, last_error=self._last_error or None)
 
     def add(self, item: FeedbackItem) -> bool:
-        """Add feedback; return whether it is in the queue.
-
-        Raises:
-            ValueError: if the reward is NaN or infinite.
-            TypeError: if JSON cannot express a value.
-        """
+        """Add feedback; return whether it is in the queue. Raises as `Operation.content`."""
         if item.prediction_id is None:
             self._ignored += 1
             return False
@@ -279,14 +373,7 @@ class Outbox:
         return None
 
     def _hold(self, model: str, entries: Sequence[Entry], *, stuck: bool, hopeless: bool) -> None:
-        """Let entries of a model wait.
-
-        Args:
-            model: its name.
-            entries: they failed.
-            stuck: whether nothing else of the lane that they came from succeeded.
-            hopeless: whether their answers do not change within seconds.
-        """
+        """Let entries wait; also their lane, if `stuck` because nothing else of it succeeded."""
         lane = self._failed.lane(model)
         lane.entries.extend(entries)
         lane.hopeless = hopeless
@@ -333,7 +420,6 @@ class Outbox:
         return chain.from_iterable(pool.lanes.values() for pool in self._pools)
 
     def _conclude(self, results: Sequence[tuple[Entry, Feedback | ProblemError]]) -> None:
-        """Count final results, and keep what was refused."""
         refused = [(entry, result) for entry, result in results if isinstance(result, ProblemError)]
         for entry, problem in refused:
             late = "expired" if problem.slug in _TOO_LATE else "refused"

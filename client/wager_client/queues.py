@@ -1,6 +1,8 @@
-"""`FeedbackQueue`, which sends feedback in a thread of the process, and survives outages of the service."""
+"""`FeedbackQueue` and `AsyncFeedbackQueue`, which send feedback in the background, and survive outages."""
 
+import asyncio
 import atexit
+import contextlib
 import os
 import random
 import threading
@@ -11,12 +13,13 @@ from pathlib import Path
 from typing import Self
 
 from wager_client import checks
+from wager_client.async_client import AsyncWager
 from wager_client.client import Wager
 from wager_client.errors import ProblemError
 from wager_client.operations import FeedbackItem, id_of
 from wager_client.outbox import Drop, OnDrop, Outbox, Report
 from wager_client.results import Feedback, Prediction, Slot
-from wager_client.retries import LONGEST_ATTEMPT
+from wager_client.sending import LONGEST_ATTEMPT
 from wager_client.spool import Spool, opened
 
 _EXIT_SECONDS = 5.0
@@ -25,28 +28,14 @@ _EXIT_SECONDS = 5.0
 def contents(
     size: int, batch: int, drop: Drop, on_drop: OnDrop | None, spool: Path | str | None, *, fsync: bool
 ) -> tuple[Outbox, Spool | None]:
-    """Return the contents of a new queue and its file. The arguments are checked before the file is opened.
-
-    Raises:
-        ValueError: if an argument is out of range, or the file is not one of a queue.
-        TypeError: if an argument has another type.
-        SpoolInUseError: if another queue uses the file.
-        OSError: if the file cannot be opened.
-    """
+    """Return the contents of a new queue and its file. The arguments are checked before the file is opened."""
     make = partial(Outbox, size, batch, drop, on_drop, now=time.monotonic, draw=random.random)
     outbox, file = make(), opened(spool, fsync=fsync)
     return (outbox if file is None else make(record=file, restored=file.restore(), damaged=file.damaged)), file
 
 
 def refuse_fork(pid: int) -> None:
-    """Refuse a queue that another process made: its thread or event loop does not exist here, so nothing is sent.
-
-    Args:
-        pid: of the process that made the queue.
-
-    Raises:
-        RuntimeError: if it is not this process.
-    """
+    """Refuse, by a `RuntimeError`, a queue that another process made: its thread or event loop does not exist here."""
     if os.getpid() != pid:
         raise RuntimeError("the feedback queue was made before a fork, and sends nothing here; make one after the fork")
 
@@ -115,10 +104,8 @@ class FeedbackQueue:
     ) -> bool:
         """Add feedback without waiting; return whether it is in the queue. Feedback for a default answer is ignored.
 
-        Raises:
-            RuntimeError: if the queue is closed, or this process is a fork of the one that made it.
-            ValueError: if the reward is NaN or infinite.
-            TypeError: if it is for no prediction, slot or id, or JSON cannot express a value.
+        Raises `RuntimeError` if the queue is closed or of the process before a fork; `ValueError` if the reward is NaN
+        or infinite; `TypeError` if it is for no prediction, slot or id, or JSON cannot express a value.
         """
         refuse_fork(self._pid)
         item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
@@ -138,23 +125,14 @@ class FeedbackQueue:
             return self._outbox.report()
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until the queue is empty; return whether it is.
-
-        Args:
-            timeout: maximum seconds to wait. If all that is left was tried again, and fails for a reason that does not
-                pass within seconds, such as damage, the wait ends.
-        """
+        """Wait `timeout` seconds until the queue is empty, or what is left fails for long; return whether it is."""
         refuse_fork(self._pid)
         with self._changed:
             self._wait(timeout)
             return not self._outbox.pending
 
     def close(self, timeout: float = 10.0) -> Report:
-        """Send what waits, then stop; return what became of the feedback. A second call changes nothing.
-
-        Args:
-            timeout: maximum seconds to wait, as in `flush`. What is left then is dropped, or stays in the file.
-        """
+        """Send what waits, as `flush`, then stop; the rest is dropped, or stays in the file. Return the report."""
         if os.getpid() != self._pid:  # a fork, whose copy of the lock may never be free
             return self._outbox.report()
         with self._changed:
@@ -195,7 +173,6 @@ class FeedbackQueue:
             return None
 
     def _outcome(self, items: list[FeedbackItem]) -> list[Feedback | ProblemError] | Exception:
-        """Send items; return their results, or the error of the request."""
         try:
             return self._client.feedback_batch(items)
         except Exception as error:  # noqa: BLE001 - the caller's HTTP client may raise anything
@@ -203,3 +180,115 @@ class FeedbackQueue:
 
     def _close_at_exit(self) -> None:
         self.close(_EXIT_SECONDS)
+
+
+class AsyncFeedbackQueue:
+    """A bounded queue of feedback, which a task sends in batches. Make and use it in one event loop.
+
+    Arguments and errors of the constructor are those of `FeedbackQueue`, but `on_drop` is called in the event loop,
+    which each write with `fsync` blocks.
+    """
+
+    def __init__(
+        self,
+        client: AsyncWager,
+        *,
+        size: int = 10_000,
+        batch: int = 200,
+        drop: Drop = "oldest",
+        on_drop: OnDrop | None = None,
+        spool: Path | str | None = None,
+        fsync: bool = False,
+    ) -> None:
+        if not isinstance(client, AsyncWager):
+            raise checks.wrong("client", client, "an AsyncWager; FeedbackQueue takes a Wager")
+        self._loop = asyncio.get_running_loop()  # before a file is opened
+        self._client = client.with_options(max_retries=0, timeout=min(client.timeout, LONGEST_ATTEMPT))
+        self._outbox, self._spool = contents(size, batch, drop, on_drop, spool, fsync=fsync)
+        self._pid = os.getpid()
+        self._news, self._settled = asyncio.Event(), asyncio.Event()
+        self._closing = self._stopped = False
+        self._task = asyncio.create_task(self._run(), name="wager-feedback")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def put(
+        self,
+        prediction: Prediction | Slot | str,
+        *,
+        correct: bool | None = None,
+        reward: float | None = None,
+        true_label: str | None = None,
+        true_labels: Sequence[str] | None = None,
+    ) -> bool:
+        """Add feedback as `FeedbackQueue.put`. Raises `RuntimeError` also outside of its event loop and process."""
+        self._refuse_elsewhere()
+        item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
+        if self._closing:
+            raise RuntimeError("the feedback queue is closed")
+        added = self._outbox.add(item)
+        self._news.set()
+        self._outbox.call_back()
+        return added
+
+    def report(self) -> Report:
+        """Return what became of the feedback so far."""
+        return self._outbox.report()
+
+    async def flush(self, timeout: float = 10.0) -> bool:  # noqa: ASYNC109 - the same as in FeedbackQueue
+        """Wait until the queue is empty; return whether it is. See `FeedbackQueue.flush`."""
+        self._refuse_elsewhere()
+        with self._outbox.hurried(), contextlib.suppress(TimeoutError):
+            self._news.set()
+            async with asyncio.timeout(timeout):
+                while not self._outbox.finished:
+                    self._settled.clear()
+                    await self._settled.wait()
+        return not self._outbox.pending
+
+    async def close(self, timeout: float = 10.0) -> Report:  # noqa: ASYNC109 - the same as in FeedbackQueue
+        """Send what waits, then stop; return what became of the feedback. See `FeedbackQueue.close`."""
+        if self._stopped or os.getpid() != self._pid:
+            return self.report()
+        self._refuse_elsewhere()
+        self._closing = True
+        await self.flush(timeout)
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        self._stopped = True
+        self._outbox.abandon()
+        if self._spool is not None:
+            self._spool.close()
+        self._outbox.call_back()
+        return self.report()
+
+    def _refuse_elsewhere(self) -> None:
+        """Refuse the use outside of the event loop that made the queue: its task is there, and would not wake up."""
+        refuse_fork(self._pid)
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:  # none, as in another thread
+            here = None
+        if here is not self._loop:
+            raise RuntimeError("the feedback queue belongs to the event loop that made it; make one in each event loop")
+
+    async def _run(self) -> None:
+        while True:
+            while not (items := self._outbox.take()):
+                self._news.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._outbox.wait()):
+                        await self._news.wait()
+            self._outbox.settle(await self._outcome(items))
+            self._settled.set()
+            self._outbox.call_back()
+
+    async def _outcome(self, items: list[FeedbackItem]) -> list[Feedback | ProblemError] | Exception:
+        try:
+            return await self._client.feedback_batch(items)
+        except Exception as error:  # noqa: BLE001 - the caller's HTTP client may raise anything
+            return error

@@ -1,14 +1,18 @@
-"""What the service answers, as frozen dataclasses. `raw` is the JSON object, with fields unknown to this version."""
+"""What the service answers, as frozen dataclasses, and their reading from JSON.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+`raw` is the JSON object. Unknown fields are ignored, so that answers of newer services can be read.
+"""
+
+import types
+from collections.abc import Hashable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from wager_client.errors import ProblemError
+from wager_client.errors import ProblemError, UnexpectedAnswerError
 
-Json = Mapping[str, Any]
-"""A JSON object."""
+Json = Mapping[str, Any]  # a JSON object
 
 
 _LOCAL = {"local": True}  # marks fields that answers do not have
@@ -29,26 +33,20 @@ class Prediction:
     """An answer of a model, or the caller's default answer.
 
     Attributes:
-        prediction_id: for feedback; None for a default answer.
         label: the label or level, or the id of an action; None if the model answers several, and with `top`.
-        labels: the set or ranking; None if the model answers one label.
-        propensity: the probability of the answer; None for a default answer, and with `top`.
-        distribution: the probability of each label, if requested.
-        holdout: whether the holdout answered.
-        slots: the answers in order, with `top`.
         is_default: whether the service was away, and this is the caller's default. It is never learned.
     """
 
-    prediction_id: str | None
+    prediction_id: str | None  # for feedback; None for a default answer
     model: str
     label: str | None = None
-    labels: tuple[str, ...] | None = None
-    propensity: float | None = None
+    labels: tuple[str, ...] | None = None  # the set or ranking; None if the model answers one label
+    propensity: float | None = None  # the probability of the answer; None for a default answer, and with `top`
     rounds_seen: int | None = None
     expires_at: datetime | None = None
-    distribution: Mapping[str, float] | None = None
-    holdout: bool = False
-    slots: tuple[Slot, ...] | None = None
+    distribution: Mapping[str, float] | None = None  # the probability of each label, if requested
+    holdout: bool = False  # whether the holdout answered
+    slots: tuple[Slot, ...] | None = None  # the answers in order, with `top`
     is_default: bool = field(default=False, metadata=_LOCAL)
     raw: Json = field(default_factory=dict, repr=False, compare=False)
 
@@ -120,13 +118,7 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of a model's log: a prediction and its feedback.
-
-    Attributes:
-        rounds_seen: the rounds in the log that the answer took into account.
-        changes_seen: the changes of the model that the answer took into account.
-        changes: the changes in the log before this round.
-    """
+    """One round of a model's log: a prediction and its feedback."""
 
     round: int
     prediction_id: str
@@ -143,9 +135,9 @@ class Round:
     true_labels: tuple[str, ...] | None = None
     eligible: tuple[str, ...] | None = None
     holdout: bool = False
-    rounds_seen: int = 0
-    changes_seen: int = 0
-    changes: int = 0
+    rounds_seen: int = 0  # the rounds in the log that the answer took into account
+    changes_seen: int = 0  # the changes of the model that the answer took into account
+    changes: int = 0  # the changes in the log before this round
     raw: Json = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -171,3 +163,58 @@ class Health:
     durability: str = ""
     warnings: tuple[str, ...] = ()
     raw: Json = field(default_factory=dict, repr=False, compare=False)
+
+
+_T = TypeVar("_T")
+
+
+def read(kind: type[_T], given: Any, **more: Any) -> _T:
+    """Return a dataclass, with the object as `raw`, from a JSON object. Raises `UnexpectedAnswerError`."""
+    if not isinstance(given, Mapping):
+        raise UnexpectedAnswerError(f"got {str(given)[:100]!r} for a {kind.__name__}; must be an object")
+    try:
+        return kind(**_values(kind, given), **more)
+    except (TypeError, ValueError) as error:
+        raise UnexpectedAnswerError(f"cannot read a {kind.__name__}: {error}") from error
+
+
+def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, (hint, required) in _hints(cast(Hashable, kind)).items():
+        if name == "raw":
+            values[name] = given
+        elif name in given:
+            values[name] = _value_of(hint, given[name])
+        elif required:
+            raise ValueError(f"{name} is missing")
+    return values
+
+
+@cache
+def _hints(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """Return the type of each field that JSON may have, and whether it is required."""
+    hints = get_type_hints(kind)
+    return {
+        each.name: (hints[each.name], each.default is MISSING and each.default_factory is MISSING)
+        for each in fields(kind)
+        if not each.metadata.get("local")
+    }
+
+
+def _value_of(hint: Any, given: Any) -> Any:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):  # X | None
+        return None if given is None else _value_of(arguments[0], given)
+    if given is None and hint is not Any:
+        raise ValueError("a value is null")
+    if origin is tuple:
+        return tuple(_value_of(arguments[0], each) for each in given)
+    if hint is datetime:
+        return datetime.fromisoformat(given)
+    if hint is float and isinstance(given, int) and not isinstance(given, bool):
+        return float(given)
+    if hasattr(hint, "__dataclass_fields__"):
+        return read(hint, given)
+    if hint is not Any and isinstance(hint, type) and not isinstance(given, hint):
+        raise TypeError(f"got {given!r}; must be {hint.__name__}")
+    return given

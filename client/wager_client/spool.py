@@ -15,8 +15,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from wager_client import checks
 from wager_client.errors import ProblemError, SpoolInUseError
-from wager_client.lanes import Entry
 from wager_client.operations import FeedbackItem
+from wager_client.outbox import Entry
 
 try:
     import fcntl
@@ -24,9 +24,7 @@ except ImportError:  # Windows, which has no such locks
     fcntl = None  # type: ignore[assignment]
 
 _MOST_DONE = 10_000  # lines of entries that are done, before the file is written anew
-
-MOST_REJECTED = 2**23
-"""Bytes of the file of refused feedback, after which it becomes the old one."""
+MOST_REJECTED = 2**23  # bytes of the file of refused feedback, after which it becomes the old one
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +32,8 @@ _log = logging.getLogger(__name__)
 class Lines:
     """A file to which lines are appended, whole or not at all.
 
-    A write that fails may leave a part of a line, as on a full disk. The next write cuts it off first.
+    A write that fails may leave a part of a line, as on a full disk. The next write cuts it off first. Raises `OSError`
+    if it cannot be opened.
 
     Args:
         path: of the file. If its last line has no end, as after a power loss, the next write ends it.
@@ -42,9 +41,6 @@ class Lines:
 
     Attributes:
         size: the bytes of the file without such a part.
-
-    Raises:
-        OSError: if it cannot be opened.
     """
 
     def __init__(self, path: Path, *, fsync: bool) -> None:
@@ -54,11 +50,7 @@ class Lines:
         self._file = path.open("ab", buffering=0)
 
     def append(self, lines: bytes) -> None:
-        """Append lines.
-
-        Raises:
-            OSError: if they are not in the file, or perhaps not on the disk.
-        """
+        """Append lines. Raises `OSError` if they are not in the file, or perhaps not on the disk."""
         if self._torn:
             self._file.truncate(self.size)
         self._torn, left = True, self._end + lines
@@ -79,6 +71,8 @@ class Spool:
     A write reaches the operating system at once, so it survives the death of the process. It survives a power loss only
     with `fsync`, which costs milliseconds for each write. If a write fails, as on a full disk, the queue continues in
     memory, and a warning is logged; after the next write that succeeds, the file is written anew with all that waits.
+    Raises `ValueError` if no line of the file is of a queue. It stays as it is; `SpoolInUseError` if another queue uses
+    it; `OSError` if it cannot be opened.
 
     Args:
         path: of the file. Beside it are files with suffixes: `.lock`; after damage `.damaged`, the lines that could not
@@ -89,11 +83,6 @@ class Spool:
 
     Attributes:
         damaged: the number of lines that could not be read.
-
-    Raises:
-        ValueError: if no line of the file is of a queue. It stays as it is.
-        SpoolInUseError: if another queue uses it.
-        OSError: if it cannot be opened.
     """
 
     def __init__(self, path: Path, *, now: Callable[[], float], fsync: bool = False) -> None:
@@ -212,14 +201,7 @@ def _shown(problem: ProblemError) -> dict[str, Any]:
 
 
 def opened(path: Path | str | None, *, fsync: bool) -> Spool | None:
-    """Return the file of a queue; None for none.
-
-    Raises:
-        TypeError: if the path is none.
-        ValueError: if it names no file, or one that is not of a queue.
-        SpoolInUseError: if another queue uses the file.
-        OSError: if the file cannot be opened.
-    """
+    """Return the file of a queue; None for none. Raises `TypeError` if the path is none, and as `Spool`."""
     if path is None:
         return None
     if not isinstance(path, str | os.PathLike):
@@ -242,18 +224,12 @@ def _locked(path: Path) -> BinaryIO:
 
 
 class _Found(NamedTuple):
-    """The contents of a file."""
-
     live: dict[int, dict[str, Any]]  # entries by number
     damaged: list[bytes]  # lines
 
 
 def _read(path: Path) -> _Found:
-    """Return the contents of a file. A last line without its end was never acknowledged.
-
-    Raises:
-        ValueError: if it has lines, and none of them is of a queue.
-    """
+    """Return the contents of a file, but a last line without end. Raises `ValueError` if no line is of a queue."""
     found = _Found({}, [])
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     for line in lines:

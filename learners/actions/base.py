@@ -11,21 +11,16 @@ A caller draws a candidate, keeps its vector and its probability, and returns bo
 reward, and the number of eligible candidates. Nothing else is needed later.
 """
 
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
 
 import pydantic
 
-from learners.base import AnswerKind, BoolArray, ContextNorm, Contexts, FloatArray, IntArray, NormPolicy, StateT
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, LearnerTraits, StateT
 
 
 @pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(strict=True, allow_inf_nan=False))
 class ActionProblem:
-    """The dimensions of a problem with actions.
-
-    Attributes:
-        n_features: d, the number of features of a candidate, at least 1.
-        norm_bound: X, from 1e-6 to 1e6, a bound on the norm of every candidate.
-    """
+    """The dimensions of a problem with actions: d features of a candidate, and X, a bound on the norm of each."""
 
     n_features: Annotated[int, pydantic.Field(ge=1)]
     norm_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
@@ -73,62 +68,27 @@ class ActionRounds(NamedTuple):
         return ActionRounds(self.chosen.rows(start, stop), *columns)
 
 
-class ActionLearner(Protocol[StateT]):
-    """The contract of every learner of actions; `tests/learners/actions` holds its laws."""
-
-    algorithm: ClassVar[str]  # the public name, lower case with hyphens
-    smaller: ClassVar[str]  # the alternative to suggest where this one's state or steps are too large
-    state_type: ClassVar[type[Any]]  # a NamedTuple, each field annotated with its Layout
-    answer: ClassVar[AnswerKind]  # "action"
-    norm_policy: ClassVar[NormPolicy]  # the default of a new model
-    context_norm: ClassVar[ContextNorm]  # the norm that the bound applies to
-    intercept: ClassVar[bool]  # whether a constant feature may be added to vectors; a new model then has one
-    accepts_rewards: ClassVar[bool]  # whether updates use rewards between 0 and 1
-    labels_grow: ClassVar[bool]  # never: it has no labels
-    evidence_size: ClassVar[int]  # 1, for the number of eligible candidates, which the caller stores
-    needs_true_label: ClassVar[bool]  # never
-    fold_overhead: ClassVar[int]  # multiply-adds that each call of `fold` costs on top of its updates
+class ActionLearner(LearnerTraits[StateT], Protocol[StateT]):
+    """The contract of every learner of actions; its evidence is the number of eligible candidates."""
 
     @property
     def problem(self) -> ActionProblem:
         """The dimensions that this learner is built for."""
 
-    @property
-    def guarantee(self) -> str:
-        """What is proved for these hyperparameters, where, and under which assumptions."""
-
-    def decide_cost(self, nonzeros: int, /) -> int:
-        """Return an approximate upper bound on the multiply-adds for one candidate with this many non-zeros."""
-
-    def fold_cost(self, nonzeros: int, /) -> int:
-        """Return an approximate upper bound on the multiply-adds of one update; `nonzeros` of the chosen candidate."""
-
-    def init(self) -> StateT:
-        """Return the state before the first round."""
-
     def decide(self, state: StateT, candidates: Candidates) -> FloatArray:
         """Return the probability of each candidate, (m,); 0 where not eligible. Does not change the state."""
 
     def fold(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """Return the state after these rounds, applied in order. May change `state` in place: pass a private copy.
-
-        Folding n rounds in one call gives the same bits as folding them one by one.
-        """
-
-    def warnings(self, state: StateT, /) -> list[str]:
-        """Return one sentence for each limit that the state has reached, beginning with its hyperparameter."""
+        """Return the state after these rounds, to the bit for any batches. May change it: pass a private copy."""
 
     def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
-        """Return what each of the m entries of one candidate adds to its score, (m,).
-
-        The sum is the score that the probability of the candidate depends on.
-        """
+        """Return what each of the m entries of one candidate adds to its score, (m,); their sum is the score."""
 
     def decide_unchecked(self, state: StateT, candidates: Candidates) -> FloatArray:
-        """Do the same as `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Decide like `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
 
     def fold_unchecked(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """Do the same as `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Fold like `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
 
 
 AnyActionLearner: TypeAlias = ActionLearner[Any]

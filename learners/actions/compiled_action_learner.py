@@ -1,46 +1,59 @@
 """The base class of learners of actions: checked verbs on top of kernels."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import cached_property
-from typing import Any, ClassVar, Generic
+from typing import ClassVar
 
 import numpy as np
 
 from learners.actions.base import ActionProblem, ActionRounds, Candidates
-from learners.actions.checks import check_action_rounds, check_candidates
-from learners.base import AnswerKind, ContextNorm, Contexts, FloatArray, NormPolicy, StateT
-from learners.checks import check_state
+from learners.base import AnswerKind, Contexts, FloatArray, InvalidArrayError, StateT
+from learners.checks import BOOL, FLOAT, INT, check_contexts, check_state, expect_array
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels
 from learners.layouts import zero_state
+from learners.learner import LearnerDefaults
+
+
+def check_candidates(candidates: Candidates, n_features: int) -> None:
+    """Refuse candidates that compiled code could not read, by an `InvalidArrayError` that names the field."""
+    vectors, starts, eligible = candidates
+    check_contexts(vectors, n_features)
+    expect_array("starts", starts, INT, 1)
+    if len(starts) == 0 or starts[0] != 0 or starts[-1] != vectors.n or (np.diff(starts) < 1).any():
+        raise InvalidArrayError("starts: must begin with 0, increase, and end with the number of candidates")
+    expect_array("eligible", eligible, BOOL, 1, (vectors.n if len(eligible) else 0,))
+    if len(eligible) and not np.logical_or.reduceat(eligible, starts[:-1]).all():
+        raise InvalidArrayError("eligible: each round needs an eligible candidate")
+
+
+def check_action_rounds(rounds: ActionRounds, n_features: int) -> None:
+    """Refuse rounds that cannot result from a decision, by an `InvalidArrayError` that names the field."""
+    check_contexts(rounds.chosen, n_features)
+    n = rounds.chosen.n
+    expect_array("rewards", rounds.rewards, FLOAT, 1, (n,))
+    expect_array("propensities", rounds.propensities, FLOAT, 1, (n,))
+    expect_array("counts", rounds.counts, INT, 1, (n,))
+    for name, valid, words in (
+        ("rewards", (rounds.rewards >= 0.0) & (rounds.rewards <= 1.0), "from 0 to 1"),
+        ("propensities", (rounds.propensities > 0.0) & (rounds.propensities <= 1.0), "above 0 and at most 1"),
+        ("counts", rounds.counts >= 1, "at least 1"),
+    ):
+        if not valid.all():
+            raise InvalidArrayError(f"{name}: must be {words} (round {int(valid.argmin())})")
 
 
 @hyperparameters
-class CompiledActionLearner(ABC, Generic[StateT]):
+class CompiledActionLearner(LearnerDefaults[StateT]):
     """An `ActionLearner` built from kernels: a subclass supplies hyperparameters, `kernels`, costs and `guarantee`.
 
     The kernels are `decide(parameters, state, candidates, distributions)`, with room for m probabilities, and
-    `fold(parameters, state, rounds)`.
-
-    Attributes:
-        problem: the dimensions that the learner is built for.
-
-    Raises:
-        pydantic.ValidationError: if a hyperparameter is out of range.
+    `fold(parameters, state, rounds)`. Raises `pydantic.ValidationError` if a hyperparameter is out of range.
     """
 
-    algorithm: ClassVar[str]
-    smaller: ClassVar[str]
-    state_type: ClassVar[type[Any]]
     answer: ClassVar[AnswerKind] = "action"
-    norm_policy: ClassVar[NormPolicy] = "scale"
-    context_norm: ClassVar[ContextNorm] = "euclidean"
-    intercept: ClassVar[bool] = True
     accepts_rewards: ClassVar[bool] = True
-    labels_grow: ClassVar[bool] = False
     evidence_size: ClassVar[int] = 1
-    needs_true_label: ClassVar[bool] = False
-    fold_overhead: ClassVar[int] = 0
     problem: ActionProblem
 
     @property
@@ -50,24 +63,13 @@ class CompiledActionLearner(ABC, Generic[StateT]):
 
     @cached_property
     def _verbs(self) -> Kernels:
-        """`kernels`, computed once."""
         return self.kernels
-
-    @property
-    @abstractmethod
-    def guarantee(self) -> str:
-        """See `ActionLearner.guarantee`."""
 
     @abstractmethod
     def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
-        """See `ActionLearner.contributions`."""
-
-    def warnings(self, _: StateT) -> list[str]:
-        """Return nothing: most states have no limits."""
-        return []
+        """Return what each of the m entries of one candidate adds to its score, (m,)."""
 
     def init(self) -> StateT:
-        """Return a state of zeros."""
         state: StateT = zero_state(self)  # type: ignore[arg-type]
         return state
 
@@ -80,36 +82,26 @@ class CompiledActionLearner(ABC, Generic[StateT]):
         return state
 
     def decide(self, state: StateT, candidates: Candidates) -> FloatArray:
-        """Return the probability of each candidate, (m,), 0 where not eligible. Does not change the state.
-
-        Raises:
-            InvalidArrayError: if the candidates are invalid; the message names the field.
-            InvalidStateError: if the state belongs to another learner or problem.
-        """
+        """Return the probability of each candidate, (m,), 0 where not eligible. Raises `LearnerError`."""
         check_state(state, self)
         check_candidates(candidates, self.problem.n_features)
         return self.decide_unchecked(state, candidates)
 
     def fold(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """Return the state after these rounds, applied in order; may change the given state in place.
-
-        Raises:
-            InvalidArrayError: if the rounds are invalid; the message names the field.
-            InvalidStateError: if the state belongs to another learner or problem.
-        """
+        """Return the state after these rounds, perhaps the given one changed. Raises as `decide`."""
         check_state(state, self)
         check_action_rounds(rounds, self.problem.n_features)
         return self.fold_unchecked(state, rounds)
 
     def decide_unchecked(self, state: StateT, candidates: Candidates) -> FloatArray:
-        """See `ActionLearner.decide_unchecked`."""
+        """Decide like `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
         distributions = np.empty(candidates.vectors.n)
         parameters, decide, *_ = self._verbs
         decide(parameters, state, candidates, distributions)
         return distributions
 
     def fold_unchecked(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """See `ActionLearner.fold_unchecked`."""
+        """Fold like `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
         state = self.with_room(state, rounds.chosen)
         parameters, _, fold, _ = self._verbs
         fold(parameters, state, rounds)

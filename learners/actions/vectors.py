@@ -31,14 +31,10 @@ def joined_vectors(
 ) -> Contexts:
     """Return the vector of each of m candidates, without zeros. Entries with the same index add up.
 
-    Args:
-        contexts: the features of n contexts.
-        actions: the features of m actions.
-        starts: (n + 1,), the first action of each context, and m.
-        crossed: (C, A), which groups of the context are multiplied with which groups of the action.
-        size: d; every index is smaller.
-        plain: 0 to hash; else the number of features of an action: feature a has index a, and its product with feature
-            c of the context index (c + 1) · plain + a.
+    Context i has the actions `starts[i]` … `starts[i + 1] - 1`. Groups c of the context and a of the action are
+    multiplied where crossed[c, a]. Every index is below `size`. If `plain` is 0, vectors are hashed; else it is the
+    number of features of an action: feature a has index a, and its product with feature c of the context index (c + 1)
+    · plain + a.
     """
     each = np.diff(actions.starts) * (1 + np.repeat(np.diff(contexts.starts), np.diff(starts)))
     room, most = int(each.sum()), int(each.max(initial=1))

@@ -1,8 +1,7 @@
 """Learners without a server: an estimator in scikit-learn's manner, and the comparison of learners on labelled data."""
 
-from learners.estimators.bandit_classifier import BanditClassifier, Choices
+from learners.estimators.bandit_classifier import BanditClassifier, Choices, NotFittedError
 from learners.estimators.compare import compare
-from learners.estimators.fitted import NotFittedError
 from learners.estimators.report import Comparison
 
 __all__ = ["BanditClassifier", "Choices", "Comparison", "NotFittedError", "compare"]

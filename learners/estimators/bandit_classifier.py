@@ -1,27 +1,91 @@
 """A classifier that learns from bandit feedback, in scikit-learn's manner."""
 
+import inspect
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from learners.base import FloatArray
-from learners.estimators.classes import AnyArray, numbered, read_labels, sorted_classes
-from learners.estimators.feedback import (
+from learners.base import AnyLearner, Contexts, FloatArray, IntArray
+from learners.estimators.inputs import (
+    AnyArray,
+    Table,
     check_feedback,
     fold_logged,
+    numbered,
     read_bits,
+    read_labels,
     read_propensities,
     read_rewards,
+    read_table,
     rounds_of,
+    sorted_classes,
 )
-from learners.estimators.fitted import Fitted
-from learners.estimators.inputs import read_table
-from learners.estimators.seeds import Generator
-from learners.estimators.setup import InterceptChoice, NormChoice
+from learners.estimators.setup import Choice, InterceptChoice, NormChoice, Setup, set_up
+from learners.evaluation.simulation import simulate
 from learners.mathematics.exploration import draw
 
-SelfT = TypeVar("SelfT", bound="BanditClassifier")
+Generator: TypeAlias = np.random.Generator
+
+
+def generator(random_state: Any) -> Generator:
+    """Return the generator of an integer from 0, a generator, a `RandomState`, or None. Raises `ValueError`."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    if random_state is None:
+        return np.random.default_rng()
+    is_whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if not is_whole or random_state < 0:
+        raise ValueError(f"random_state: got {random_state!r}; must be an integer from 0, a numpy generator, or None")
+    return np.random.default_rng(int(random_state))
+
+
+class WithParameters:
+    """An estimator whose parameters are the arguments of its constructor, which stores each under its name."""
+
+    @classmethod
+    def _parameters(cls) -> dict[str, Any]:
+        signature = inspect.signature(cls)
+        return {name: parameter.default for name, parameter in signature.parameters.items()}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  no parameter is an estimator
+        """Return the parameters by name; `deep` is for scikit-learn, as no parameter has parameters."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters by name, for the next `fit`; return the estimator. Raises `ValueError` for an unknown one."""
+        known = self._parameters()
+        for name in parameters:
+            if name not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {sorted(known)}."
+                )
+        for name, value in parameters.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults, given = self._parameters(), self.get_params()
+        shown = [f"{name}={value!r}" for name, value in given.items() if repr(value) != repr(defaults[name])]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags  # noqa: PLC0415  no requirement
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            transformer_tags=None,
+            regressor_tags=None,
+            input_tags=InputTags(sparse=True),
+        )
+
+
+class NotFittedError(ValueError, AttributeError):
+    """The estimator has no classes yet: call `partial_fit` or `fit` first."""
 
 
 class Choices(NamedTuple):
@@ -33,7 +97,7 @@ class Choices(NamedTuple):
     residual_uniforms: FloatArray  # (n,), in [0, 1), uniform given the label
 
 
-class BanditClassifier(Fitted):
+class BanditClassifier(WithParameters):
     """A learner that sees for each prediction only whether its label was right.
 
     `partial_fit` with fully labelled data simulates this: for each row in order, the learner answers a distribution, a
@@ -60,6 +124,16 @@ class BanditClassifier(Fitted):
             validation error.
     """
 
+    classes_: AnyArray
+    n_features_in_: int
+    feature_names_in_: AnyArray
+    learner_: AnyLearner
+    rounds_: int
+    mistakes_: int
+    _setup: Setup
+    _state: Any
+    _rng: Generator
+
     def __init__(
         self,
         algorithm: str = "fastcb",
@@ -70,21 +144,14 @@ class BanditClassifier(Fitted):
         intercept: InterceptChoice = "default",
         random_state: int | Generator | None = None,
     ) -> None:
-        self.algorithm = algorithm
-        self.hyperparameters = hyperparameters
-        self.norm = norm
-        self.norm_bound = norm_bound
-        self.intercept = intercept
+        self.algorithm, self.hyperparameters = algorithm, hyperparameters
+        self.norm, self.norm_bound, self.intercept = norm, norm_bound, intercept
         self.random_state = random_state
 
     # --- learning
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, then learn from rows in order, as `partial_fit` with the classes of `y`.
-
-        Raises:
-            ValueError: as `partial_fit`.
-        """
+        """Forget everything, then learn from rows in order, as `partial_fit` with the classes of `y`."""
         table = read_table(X)
         labels = read_labels("y", y, table.contexts.n)
         classes = sorted_classes("y", labels)
@@ -92,15 +159,11 @@ class BanditClassifier(Fitted):
         return self._simulate(table, numbered("y", labels, classes))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Simulate bandit feedback for rows in order. Batches of any sizes give the same state, to the bit.
+        """Simulate bandit feedback for rows X (n, d) with true labels y (n,), in order; the same bits for any batches.
 
-        Args:
-            X: (n, d), n rows: lists, an array, a data frame or a sparse matrix.
-            y: (n,), the true label of each row: strings, integers or booleans.
-            classes: all labels; needed in the first call.
-
-        Raises:
-            ValueError: if X, y, classes or a parameter is invalid; nothing is learnt then.
+        X is a list of rows, an array, a data frame or a sparse matrix; labels are strings, integers or booleans. The
+        first call needs all `classes`. Raises `ValueError` if an argument or parameter is invalid; nothing is learnt
+        then.
         """
         table = read_table(X)
         labels = read_labels("y", y, table.contexts.n)
@@ -112,20 +175,11 @@ class BanditClassifier(Fitted):
     def partial_fit_logged(  # the columns of a log
         self, X: Any, labels: Any, propensities: Any, rewards: Any, classes: Any = None, true_labels: Any = None
     ) -> Self:
-        """Learn from rounds that another policy or process made.
+        """Learn from rounds that another policy or process made, as if the learner had just answered them.
 
-        What the learner remembers from a prediction is computed when the round is learnt, as if it had just answered.
-
-        Args:
-            X: (n, d).
-            labels: (n,), the labels that were answered.
-            propensities: (n,), in (0, 1], the probability with which each label was drawn.
-            rewards: (n,), whether each label was right, or rewards from 0 to 1 if the learner accepts them.
-            classes: all labels; needed in the first call.
-            true_labels: (n,), only for learners under full information, which need them.
-
-        Raises:
-            ValueError: if an argument is invalid; nothing is learnt then.
+        Labels (n,) were drawn with propensities (n,) in (0, 1]. Rewards (n,) say whether each label was right, or are
+        from 0 to 1 if the learner accepts such. The first call needs all `classes`. True labels (n,) are for learners
+        under full information. Raises `ValueError` if an argument is invalid; nothing is learnt then.
         """
         table, known = read_table(X), self._classes(classes)
         n = table.contexts.n
@@ -139,12 +193,7 @@ class BanditClassifier(Fitted):
         return self._learnt(fold_logged(self.learner_, self._state, rounds), n)
 
     def sample(self, X: Any) -> Choices:
-        """Draw a label for each row from the present distributions. Pass the result to `update` with the feedback.
-
-        Raises:
-            NotFittedError: if there are no classes yet.
-            ValueError: if X is invalid.
-        """
+        """Draw a label for each row, and pass the result to `update` with the feedback. Raises as `predict_proba`."""
         contexts = self._contexts(X)
         decisions = self.learner_.decide(self._state, contexts)
         places, propensities, residual = draw(decisions.distributions, self._rng.random(contexts.n))
@@ -153,18 +202,11 @@ class BanditClassifier(Fitted):
     def update(
         self, X: Any, choices: Choices, correct: Any = None, rewards: Any = None, true_labels: Any = None
     ) -> Self:
-        """Learn from the feedback on labels that `sample` drew, at any later time and in any order.
+        """Learn from the feedback on labels that `sample` drew for X (n, d), at any later time and in any order.
 
-        Args:
-            X: (n, d), the rows given to `sample`.
-            choices: what `sample` returned.
-            correct: (n,), whether each label was right.
-            rewards: (n,), in the place of `correct`: rewards from 0 to 1, if the learner accepts them.
-            true_labels: (n,), in the place of both, or in addition.
-
-        Raises:
-            NotFittedError: if there are no classes yet.
-            ValueError: if an argument is invalid; nothing is learnt then.
+        Give `correct` (n,), or `rewards` (n,) from 0 to 1 if the learner accepts them; `true_labels` (n,) instead or in
+        addition. Raises `NotFittedError` if there are no classes yet; `ValueError` if an argument is invalid; nothing
+        is learnt then.
         """
         contexts = self._contexts(X)
         n, known = contexts.n, self.classes_
@@ -185,12 +227,7 @@ class BanditClassifier(Fitted):
     # --- answers
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the distribution over `classes_` for each row, (n, K): that from which a label would be drawn.
-
-        Raises:
-            NotFittedError: if there are no classes yet.
-            ValueError: if X is invalid.
-        """
+        """Return the distribution over `classes_` for each row, (n, K). Raises `ValueError` or `NotFittedError`."""
         contexts = self._contexts(X)
         return self.learner_.decide(self._state, contexts).distributions
 
@@ -201,12 +238,86 @@ class BanditClassifier(Fitted):
         return most_probable
 
     def score(self, X: Any, y: Any) -> float:
-        """Return the share of rows whose most probable class is right.
-
-        Raises:
-            NotFittedError: if there are no classes yet.
-            ValueError: if X or y is invalid.
-        """
+        """Return the share of rows whose most probable class is right. Raises as `predict_proba`, also for y."""
         answers = self.predict(X)
         truths = read_labels("y", y, len(answers))
         return float(np.mean(numbered("y", truths, self.classes_) == numbered("y", answers, self.classes_)))
+
+    # --- state; nothing changes if an argument is refused
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        state = fields.get("_state")
+        if state is not None:  # arrays in mapped memory become ordinary ones, which the learner can update
+            fields = fields | {"_state": type(state)(*(np.array(array) for array in state))}
+        self.__dict__.update(fields)
+
+    def _classes(self, given: Any) -> AnyArray:
+        if not self.__sklearn_is_fitted__():
+            if given is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            return sorted_classes("classes", given)
+        if given is not None:
+            classes = sorted_classes("classes", given)
+            if classes.tolist() != self.classes_.tolist():
+                raise ValueError(
+                    f"`classes={classes.tolist()}` is not the same as on last call to partial_fit, was: "
+                    f"{self.classes_.tolist()}"
+                )
+        return self.classes_
+
+    def _prepare_for(self, table: Table, classes: AnyArray) -> None:
+        """Check that a table fits, or begin with it."""
+        if self.__sklearn_is_fitted__():
+            self._check_columns(table)
+        else:
+            self._begin(table, classes)
+
+    def _begin(self, table: Table, classes: AnyArray) -> None:
+        choice = Choice(self.algorithm, self.hyperparameters, self.norm, self.norm_bound, self.intercept)
+        setup, rng = set_up(choice, len(classes), table.n_features), generator(self.random_state)
+        self._setup, self._rng, self._state = setup, rng, setup.learner.init()
+        self.learner_, self.classes_, self.n_features_in_ = setup.learner, classes, table.n_features
+        self.rounds_, self.mistakes_ = 0, 0
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if table.names is not None:
+            self.feature_names_in_ = np.array(table.names, dtype=object)
+
+    def _check_columns(self, table: Table) -> None:
+        if table.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {table.n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if table.names is None or names is None or table.names == tuple(names):
+            return
+        strange = [name for name in table.names if name not in set(names)]
+        problem = f"unknown: {', '.join(strange[:5])}" if strange else "they are in another order"
+        raise ValueError(f"The feature names should match those that were passed during fit; {problem}")
+
+    def _contexts(self, X: Any) -> Contexts:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet; call partial_fit or fit first"
+            )
+        table = read_table(X)
+        self._check_columns(table)
+        return self._setup.prepared(table.contexts)
+
+    def _truths(self, given: Any, n: int, classes: AnyArray) -> IntArray | None:
+        return None if given is None else numbered("true_labels", read_labels("true_labels", given, n), classes)
+
+    def _simulate(self, table: Table, truths: IntArray) -> Self:
+        contexts = self._setup.prepared(table.contexts)
+        played = simulate(self.learner_, contexts, truths, self._rng.random(len(truths)), self._state)
+        self.mistakes_ += int(played.mistakes.sum())
+        return self._learnt(played.state, len(truths))
+
+    def _learnt(self, state: Any, n: int) -> Self:
+        self._state = state
+        self.rounds_ += n
+        return self

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from learners.estimators.fitted import Fitted
+from learners.estimators.bandit_classifier import BanditClassifier
 from learners.estimators.setup import Choice, class_of, hyperparameters_of
 
 
@@ -38,15 +38,8 @@ _GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
 
 
 def candidates_of(learners: Iterable[Any]) -> list[Candidate]:
-    """Return the candidates of a comparison, with different names.
-
-    Args:
-        learners: a list of names, dictionaries with `algorithm` and hyperparameters, or estimators.
-
-    Raises:
-        ValueError: if there is none, if one is unknown or of another type, or if two are the same.
-    """
-    if isinstance(learners, str | Mapping | Fitted) or not isinstance(learners, Iterable):
+    """Return candidates of different names, dictionaries or estimators. Raises `ValueError` for anything else."""
+    if isinstance(learners, str | Mapping | BanditClassifier) or not isinstance(learners, Iterable):
         raise ValueError(f"learners: got {learners!r}; must be a list, such as ['fastcb', 'uniform']")
     found = [_candidate(one) for one in learners]
     if not found:
@@ -63,7 +56,7 @@ def _candidate(given: Any) -> Candidate:
         return given
     if isinstance(given, str):
         choice = Choice(given)
-    elif isinstance(given, Fitted):
+    elif isinstance(given, BanditClassifier):
         parameters = given.get_params()
         parameters.pop("random_state")
         choice = Choice(**parameters)

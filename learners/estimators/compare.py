@@ -8,8 +8,7 @@ import numpy as np
 
 from learners.base import LearnerError
 from learners.estimators.candidates import Candidate, candidates_of, settings_of
-from learners.estimators.classes import numbered, read_labels, sorted_classes
-from learners.estimators.inputs import read_table
+from learners.estimators.inputs import numbered, read_labels, read_table, sorted_classes
 from learners.estimators.processes import Processes
 from learners.estimators.report import Comparison, LeftOut, reference_points
 from learners.estimators.runs import Examples, Run, play
@@ -23,12 +22,10 @@ Players = Callable[[Sequence[Run], Examples], Iterable[Played]]
 SELECTION_SEEDS = 2
 """The number of seeds that select settings. They do not measure the selected ones, as the best of many is lucky."""
 
-MOST_COST = 3e11
-"""The most multiply-adds of a run; a few minutes."""
+MOST_COST = 3e11  # the most multiply-adds of a run; a few minutes
 
 
-_MOST_ROUNDS = 10**18
-"""More than any run can have, and less than the largest float."""
+_MOST_ROUNDS = 10**18  # more than any run can have, and less than the largest float
 
 
 class Plan(NamedTuple):
@@ -53,23 +50,14 @@ def compare(
     n_jobs: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Comparison:
-    """Play learners on labelled data, as bandits, over several orders and draws.
+    """Play learners on labelled data X (n, d) and y (n,), as bandits, over several orders and draws.
 
-    Args:
-        learners: a list of names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or
-            estimators.
-        X: (n, d), the rows: lists, an array, a data frame or a sparse matrix.
-        y: (n,), the true label of each row.
-        seeds: how many orders and draws; at least 2 for intervals.
-        rounds: the rounds of each run; n by default. With more, examples repeat after all of them occurred.
-        tune: whether to try other settings of each learner too; other seeds select the best of them.
-        random_state: an integer that the seeds depend on.
-        n_jobs: processes; more than one, or -1 for one on each core, needs joblib. They end before this returns,
-            unless joblib had them before.
-        clock: seconds of a monotonic clock.
-
-    Raises:
-        ValueError: if an argument is invalid.
+    Learners are names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or estimators.
+    Intervals need at least 2 `seeds`. A run has n `rounds` by default; with more, examples repeat after all of them
+    occurred. With `tune`, other settings of each learner are tried too, and other seeds select the best. All seeds
+    depend on the integer `random_state`. With joblib, `n_jobs` processes compute, -1 for one on each core. They end
+    before this returns, unless joblib had them before. The clock returns seconds and is monotonic. Raises `ValueError`
+    if an argument is invalid.
     """
     table = read_table(X)
     labels = read_labels("y", y, table.contexts.n)
@@ -86,20 +74,20 @@ def compare(
 
 
 def contest(candidates: Sequence[Candidate], examples: Examples, plan: Plan, players: Players) -> Comparison:
-    """Play all runs and return the comparison. Learners that cannot take the examples are left out, with the reason.
-
-    Raises:
-        ValueError: if the plan is invalid, if a setting is unknown or invalid, or if no learner is left.
-    """
+    """Play all runs that fit the examples, and compare. Raises `ValueError` for a wrong plan or setting, or none."""
     rounds = examples.n if plan.rounds is None else _whole("rounds", plan.rounds, 4)
     able, left_out = _able(candidates, examples, rounds, plan)
     if not able:
         raise ValueError(f"no learner can take these data; {left_out[0].name}: {left_out[0].reason}")
     chosen = _tuned(able, examples, plan, rounds, players) if plan.tune else able
-    runs = [_run(one, "measurement", seed, rounds, plan) for one in chosen for seed in range(plan.seeds)]
+    runs = [Run(one, "measurement", seed, rounds, plan.random_state) for one in chosen for seed in range(plan.seeds)]
     results = list(players(runs, examples))
     entrants = [
-        Entrant(one.name, tuple(results[i * plan.seeds : (i + 1) * plan.seeds]), _learns_truth(one, examples))
+        Entrant(
+            one.name,
+            tuple(results[i * plan.seeds : (i + 1) * plan.seeds]),
+            _set_up(one, examples).learner.needs_true_label,
+        )
         for i, one in enumerate(chosen)
     ]
     return Comparison(tuple(entrants), tuple(chosen), tuple(left_out), reference_points(examples), rounds, plan.seeds)
@@ -120,30 +108,27 @@ def _able(
 
 
 def _check_size(candidate: Candidate, examples: Examples, rounds: int, plan: Plan) -> None:
-    setup = set_up(candidate.choice, len(examples.classes), examples.n_features)
+    setup = _set_up(candidate, examples)
     learner = setup.learner
     check_state_size(learner, plan.max_state_bytes)
     if setup.preparation.policy == "reject":
-        _check_norms(setup, examples)
+        try:
+            setup.prepared(examples.contexts)
+        except ValueError as error:
+            raise LearnerError(str(error)) from error
     nonzeros = examples.contexts.mean_nonzeros + 1
     cost = float(min(rounds, _MOST_ROUNDS)) * (learner.decide_cost(nonzeros) + learner.fold_cost(nonzeros))
     if cost > MOST_COST:
         raise LearnerError(f"a run would take about {cost:.0e} multiply-adds, more than {MOST_COST:.0e}")
 
 
-def _check_norms(setup: Setup, examples: Examples) -> None:
-    try:
-        setup.prepared(examples.contexts)
-    except ValueError as error:
-        raise LearnerError(str(error)) from error
-
-
 def _tuned(able: Sequence[Candidate], examples: Examples, plan: Plan, rounds: int, players: Players) -> list[Candidate]:
-    """Return each candidate, followed by its best setting if that is another one."""
     settings = [_able(settings_of(one), examples, rounds, plan)[0] for one in able]
     flat = [one for each in settings for one in each]
     seeds = range(SELECTION_SEEDS)
-    results = iter(players([_run(one, "selection", seed, rounds, plan) for one in flat for seed in seeds], examples))
+    results = iter(
+        players([Run(one, "selection", seed, rounds, plan.random_state) for one in flat for seed in seeds], examples)
+    )
     errors = {one.name: float(np.mean([next(results).error for _ in seeds])) for one in flat}
     chosen: dict[str, Candidate] = {}
     for one, each in zip(able, settings, strict=True):
@@ -152,12 +137,8 @@ def _tuned(able: Sequence[Candidate], examples: Examples, plan: Plan, rounds: in
     return list(chosen.values())
 
 
-def _run(candidate: Candidate, stage: Any, seed: int, rounds: int, plan: Plan) -> Run:
-    return Run(candidate, stage, seed, rounds, plan.random_state)
-
-
-def _learns_truth(candidate: Candidate, examples: Examples) -> bool:
-    return set_up(candidate.choice, len(examples.classes), examples.n_features).learner.needs_true_label
+def _set_up(candidate: Candidate, examples: Examples) -> Setup:
+    return set_up(candidate.choice, len(examples.classes), examples.n_features)
 
 
 def _whole(name: str, given: Any, least: int = 1) -> int:

@@ -1,14 +1,17 @@
-"""Reads tables of features: lists, numpy arrays, data frames and sparse matrices, recognized by their methods."""
+"""Reads what callers give to estimators: tables of features, labels of any type, and feedback.
+
+Lists, numpy arrays, data frames and sparse matrices are recognized by their methods.
+"""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from learners.base import Contexts, FloatArray
+from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, every_label
+from learners.mathematics.preparation import one_by_one
 
-_NUMERIC = "biuf"
-"""The kinds of dtypes that hold real numbers."""
+_NUMERIC = "biuf"  # the kinds of dtypes that hold real numbers
 
 
 class Table(NamedTuple):
@@ -20,15 +23,7 @@ class Table(NamedTuple):
 
 
 def read_table(X: Any) -> Table:
-    """Return the features of a list of rows, an array, a data frame, or a sparse matrix, as new arrays.
-
-    Args:
-        X: n rows of d numbers. A data frame has `columns` and `to_numpy`, as in pandas; a sparse matrix has `tocsr`, as
-            in scipy.
-
-    Raises:
-        ValueError: if it is empty, has not two dimensions, or holds anything but finite real numbers.
-    """
+    """Return the (n, d) finite numbers of any kind of table, as new arrays. Raises `ValueError` if they are not."""
     if hasattr(X, "tocsr"):
         return _sparse(X)
     names = _names(X)
@@ -53,13 +48,8 @@ def _sparse(X: Any) -> Table:
 def as_array(name: str, given: Any, rule: str = "must hold numbers or labels") -> npt.NDArray[Any]:
     """Return what numpy makes of an argument; anything but a list, a series or an array has no dimensions then.
 
-    Args:
-        name: how errors call the argument.
-        given: the argument.
-        rule: what the argument must be, for errors.
-
-    Raises:
-        ValueError: if numpy cannot read it, or if values are masked, as those below a mask are not meant to be read.
+    Raises `ValueError`, with the name and the rule, if numpy cannot read it, or if values are masked, as those below a
+    mask are not meant to be read.
     """
     rows = given if isinstance(given, list | tuple) else (given,)
     if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
@@ -87,7 +77,6 @@ def _names(X: Any) -> tuple[str, ...] | None:
 
 
 def _numbers(array: npt.NDArray[Any], names: tuple[str, ...] | None) -> FloatArray:
-    """Return an array (n, d) as float64, new and in C order."""
     if array.dtype == object:
         array = _of_objects(array, names)
     _check_dtype(array.dtype, "X")
@@ -133,14 +122,135 @@ def _check_finite(values: FloatArray) -> None:
 
 
 def take(contexts: Contexts, order: npt.NDArray[np.int64]) -> Contexts:
-    """Return the contexts at some places, as new arrays.
-
-    Args:
-        contexts: n contexts.
-        order: (m,), from 0 to n - 1, in any order, also repeatedly.
-    """
+    """Return the contexts at some places (m,), in any order, also repeatedly, as new arrays."""
     starts, indices, values, shared = contexts
     lengths = np.diff(starts)[order]
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     places = np.arange(ends[-1]) + np.repeat(starts[:-1][order] - ends[:-1], lengths)
     return Contexts(ends, indices.copy() if shared else indices[places], values[places], shared)
+
+
+AnyArray = npt.NDArray[Any]
+
+
+def read_labels(name: str, labels: Any, n: int | None = None) -> AnyArray:
+    """Return n strings, integers, booleans or whole floats, (n,). Raises `ValueError` if they are not."""
+    if labels is None:
+        raise ValueError(f"BanditClassifier requires {name} to be passed, but the target {name} is None")
+    array = as_array(name, labels)
+    if array.ndim != 1:
+        raise ValueError(f"{name} should be a 1d array, got an array of shape {array.shape} instead.")
+    if n is not None and len(array) != n:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: X has {n}, {name} {len(array)}")
+    _check_values(name, array)
+    return array
+
+
+def _check_values(name: str, array: AnyArray) -> None:
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise ValueError(f"Input {name} contains NaN or infinity; every label must be known")
+        fraction = array[array != np.floor(array)]
+        if fraction.size:
+            raise ValueError(f"Unknown label type: continuous. {name} has {fraction[0]!s}; labels must be classes")
+    elif array.dtype.kind == "O":
+        wrong = next((value for value in array if not isinstance(value, str | bool | int | np.integer | np.bool_)), "")
+        if wrong != "" or len({isinstance(value, str) for value in array}) > 1:
+            shown = f"{wrong!r}" if wrong != "" else "strings and numbers"
+            raise ValueError(
+                f"Unknown label type: {name} has {shown} among its labels; must be all strings, all integers or all "
+                "booleans, and NaN or None is none of them"
+            )
+    elif array.dtype.kind not in "biuU":
+        raise ValueError(f"Unknown label type: {name} has the dtype {array.dtype}; must be strings, integers or bools")
+
+
+def sorted_classes(name: str, labels: Any) -> AnyArray:
+    """Return the K different labels in order, (K,). Raises `ValueError` if there are fewer than two."""
+    classes: AnyArray = np.unique(read_labels(name, labels))
+    if len(classes) < 2:
+        only = classes.tolist()
+        raise ValueError(f"{name}: at least 2 different classes are needed; got {len(only)} class: {only}")
+    return classes
+
+
+def numbered(name: str, labels: AnyArray, classes: AnyArray) -> IntArray:
+    """Return the place of each label among the classes, (n,). Raises `ValueError`, which names an unknown label."""
+    places = {value: place for place, value in enumerate(classes.tolist())}
+    found = np.fromiter((places.get(value, -1) for value in labels.tolist()), np.int64, len(labels))
+    if (found < 0).any():
+        wrong, known = labels[found < 0].tolist()[0], classes.tolist()
+        listed = ", ".join(map(repr, known[:10])) + (", …" if len(known) > 10 else "")
+        raise ValueError(f"{name} has the unknown class {wrong!r}; the classes are {listed}")
+    return found
+
+
+def read_column(name: str, given: Any, n: int) -> FloatArray:
+    """Return n finite numbers as float64. Raises `ValueError`, which begins with the name, for anything else."""
+    array = as_array(name, given)
+    if array.dtype == object and array.ndim == 1:
+        array = np.array([value if isinstance(value, bool | int | float | np.generic) else np.nan for value in array])
+    if array.shape != (n,) or array.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: must be {n} numbers, one for each row, not {array.dtype} of shape {array.shape}")
+    numbers = array.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name}: every number must be finite")
+    return numbers
+
+
+def read_rewards(name: str, given: Any, n: int) -> FloatArray:
+    """Return n rewards from 0 to 1; booleans count as 1 and 0. Raises `ValueError` if they are anything else."""
+    rewards = read_column(name, given, n)
+    return _valid(name, rewards, (rewards >= 0.0) & (rewards <= 1.0), "from 0 to 1")
+
+
+def read_bits(name: str, given: Any, n: int) -> FloatArray:
+    """Return n numbers that are 0 or 1, from booleans or such numbers. Raises `ValueError` for anything else."""
+    bits = read_column(name, given, n)
+    return _valid(name, bits, (bits == 0.0) | (bits == 1.0), "True or False, or 1 or 0; `rewards` takes fractions")
+
+
+def read_propensities(given: Any, n: int) -> FloatArray:
+    """Return n propensities above 0 and at most 1. Raises `ValueError` if they are anything else."""
+    propensities = read_column("propensities", given, n)
+    return _valid("propensities", propensities, (propensities > 0.0) & (propensities <= 1.0), "above 0 and at most 1")
+
+
+def _valid(name: str, numbers: FloatArray, valid: BoolArray, rule: str) -> FloatArray:
+    if not valid.all():
+        raise ValueError(f"{name}: got {numbers[~valid][0]:g}; must be {rule}")
+    return numbers
+
+
+def check_feedback(learner: AnyLearner, rewards: FloatArray, truths: IntArray | None) -> None:
+    """Refuse, by a `ValueError`, missing true labels that the learner needs, and fractions that it does not accept."""
+    if learner.needs_true_label and truths is None:
+        raise ValueError(f"true_labels: missing; {learner.algorithm} with these hyperparameters learns from them")
+    if not learner.accepts_rewards and ((rewards != 0.0) & (rewards != 1.0)).any():
+        raise ValueError(f"rewards: {learner.algorithm} learns from right or wrong; must be 0 or 1")
+
+
+def rounds_of(
+    contexts: Contexts,
+    labels: IntArray,
+    propensities: FloatArray,
+    rewards: FloatArray,
+    truths: IntArray | None,
+    evidence: FloatArray,
+    residual_uniforms: FloatArray,
+) -> Rounds:
+    """Return rounds in which every label was eligible; arguments as the fields of `Rounds`."""
+    n = len(labels)
+    known = np.full(n, NO_LABEL) if truths is None else truths
+    columns = (labels, propensities, rewards == 1.0, known, evidence, residual_uniforms, rewards)
+    return Rounds(contexts, *columns, every_label(n))
+
+
+def fold_logged(learner: AnyLearner, state: Any, rounds: Rounds) -> Any:
+    """Return the state, perhaps changed in place, after rounds that get the evidence of a decision just before."""
+    if learner.evidence_size == 0:
+        return learner.fold(state, rounds)
+    for t, context in enumerate(one_by_one(rounds.contexts)):
+        evidence = learner.decide(state, context).evidence
+        state = learner.fold(state, rounds.rows(t, t + 1)._replace(contexts=context, evidence=evidence))
+    return state

@@ -8,15 +8,10 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """Computes tasks in several processes, which start with the first tasks and end with the context.
+    """Computes tasks in n processes, -1 for one on each core, that start with the first tasks and end with the context.
 
-    joblib keeps its processes for later calls, and ends them when the interpreter exits. A program that leaves in
-    another way, or lives on, would leave them running for minutes, with its standard output open. Processes that joblib
-    had before are used and stay.
-
-    Args:
-        n: how many; 1 for none besides this process, -1 for one on each core.
-        options: of `joblib.Parallel`.
+    joblib keeps its processes until the interpreter exits. A program that leaves in another way, or lives on, would
+    leave them running for minutes, with its standard output open. Processes that joblib had before are used and stay.
     """
 
     def __init__(self, n: int, **options: Any) -> None:
@@ -31,16 +26,7 @@ class Processes:
         self.close(at_once=kind is not None)
 
     def map(self, function: Callable[..., _T], tasks: Sequence[Any], *rest: Any) -> Iterator[_T]:
-        """Return the results of a function for each task, in order, as they are finished.
-
-        Args:
-            function: takes a task and the other arguments; importable in another process.
-            tasks: the tasks.
-            rest: the other arguments.
-
-        Raises:
-            ImportError: if there should be several processes, and joblib is not installed.
-        """
+        """Yield an importable function's results for each task, in order. Raises `ImportError` without joblib."""
         if self._n == 1 or len(tasks) < 2:
             return (function(task, *rest) for task in tasks)
         import joblib  # noqa: PLC0415  no requirement
@@ -54,11 +40,7 @@ class Processes:
         return results
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the processes.
-
-        Args:
-            at_once: whether they leave their tasks unfinished.
-        """
+        """End the processes, at once if they may leave their tasks unfinished."""
         if not self._results:
             return
         with warnings.catch_warnings():

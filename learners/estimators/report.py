@@ -36,23 +36,14 @@ def reference_points(examples: Examples) -> References:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Learners that played the same rounds.
+    """Learners that played the same rounds."""
 
-    Attributes:
-        entrants: the learners with their runs.
-        candidates: their settings, in the same order.
-        left_out: learners that could not play, with the reason.
-        references: errors without learning.
-        rounds: the rounds of each run.
-        seeds: the number of runs of each learner.
-    """
-
-    entrants: tuple[Entrant, ...]
-    candidates: tuple[Candidate, ...]
-    left_out: tuple[LeftOut, ...]
-    references: References
-    rounds: int
-    seeds: int
+    entrants: tuple[Entrant, ...]  # the learners with their runs
+    candidates: tuple[Candidate, ...]  # their settings, in the same order
+    left_out: tuple[LeftOut, ...]  # learners that could not play, with the reason
+    references: References  # errors without learning
+    rounds: int  # the rounds of each run
+    seeds: int  # the number of runs of each learner
 
     @property
     def standings(self) -> list[Standing]:
@@ -89,21 +80,13 @@ class Comparison:
         return _table(self)
 
     def __str__(self) -> str:
-        """Return the table, the recommendation and the reasons."""
         return "\n".join([self.table(), "", f"Use {self.recommended}.", *(f"- {reason}" for reason in self.why)])
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the learning curves with matplotlib and return the axes.
+        """Draw the learning curves on matplotlib axes, new or given; return them. Raises `ImportError` without it."""
+        from matplotlib.figure import Figure  # noqa: PLC0415  no requirement
 
-        Args:
-            axes: matplotlib axes; new ones if None.
-
-        Raises:
-            ImportError: if matplotlib is not installed.
-        """
-        from learners.estimators.plots import draw_curves  # noqa: PLC0415  matplotlib is no requirement
-
-        return draw_curves({one.name: curve(one) for one in self.entrants}, self.references, axes)
+        return _drawn(self, Figure(figsize=(8.0, 5.0), layout="constrained").subplots() if axes is None else axes)
 
 
 def _row(one: Standing, candidate: Candidate) -> dict[str, Any]:
@@ -127,7 +110,7 @@ def _table(comparison: Comparison) -> str:
         behind = "best" if one.behind is None else _signed(one.behind)
         notes = ["tied"] * (one.tied and one.behind is not None) + ["true label"] * one.needs_true_label
         errors = _percent(one.error.mean), _reach(one.error), _percent(one.late_error.mean), _reach(one.late_error)
-        lines.append((one.name, *errors, behind, f"{_rounded(one.rounds_per_second):,}", ", ".join(notes)))
+        lines.append((one.name, *errors, behind, f"{int(float(f'{one.rounds_per_second:.1e}')):,}", ", ".join(notes)))
     majority, label, uniform = comparison.references
     lines.append((f"(always {label[:40]})", _percent(majority), "", "", "", "", "", ""))
     lines.append(("(uniform)", _percent(uniform), "", "", "", "", "", ""))
@@ -154,11 +137,6 @@ def _signed(difference: Estimate) -> str:
     if difference.low is None or difference.high is None:
         return text
     return f"{text} ({100.0 * difference.low:+.2f} to {100.0 * difference.high:+.2f})"
-
-
-def _rounded(speed: float) -> int:
-    """Return a speed with two digits: clocks are not more exact."""
-    return int(float(f"{speed:.1e}"))
 
 
 def _reasons(comparison: Comparison) -> list[str]:
@@ -204,3 +182,19 @@ def _of_references(chosen: Standing, comparison: Comparison) -> list[str]:
         f"In the last quarter it is not better than always answering {label} ({_percent(majority)} %): the features do "
         "not help, or the rounds are too few."
     ]
+
+
+def _drawn(comparison: Comparison, axes: Any) -> Any:
+    for one in comparison.entrants:
+        points = curve(one)
+        rounds = [t for t, _ in points]
+        (line,) = axes.plot(rounds, [each.mean for _, each in points], label=one.name)
+        if all(each.low is not None for _, each in points):
+            lows, highs = [each.low for _, each in points], [each.high for _, each in points]
+            axes.fill_between(rounds, lows, highs, color=line.get_color(), alpha=0.2, linewidth=0)
+    majority, label, uniform = comparison.references
+    axes.axhline(majority, color="gray", linestyle="--", label=f"always {label[:40]}")
+    axes.axhline(uniform, color="gray", linestyle=":", label="uniform")
+    axes.set(xscale="log", xlabel="rounds", ylabel="share of mistakes so far", ylim=(0.0, 1.0))
+    axes.legend(fontsize="small")
+    return axes

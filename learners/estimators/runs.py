@@ -1,7 +1,7 @@
 """One run of a comparison: a learner on labelled examples, in the order and with the draws of a seed."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -9,10 +9,16 @@ import numpy as np
 from learners.base import Contexts, IntArray
 from learners.estimators.candidates import Candidate
 from learners.estimators.inputs import take
-from learners.estimators.seeds import stream
 from learners.estimators.setup import set_up
 from learners.evaluation.comparison import Played, played
 from learners.evaluation.simulation import simulate
+
+
+def stream(*seeds: int) -> np.random.Generator:
+    """Return the generator of a sequence of seeds; different sequences give independent numbers."""
+    entropy: Sequence[int] = seeds
+    return np.random.default_rng(entropy)
+
 
 Stage = Literal["selection", "measurement"]
 _STREAMS = {"selection": 1, "measurement": 0}
@@ -49,16 +55,7 @@ class Run(NamedTuple):
 
 
 def play(run: Run, examples: Examples, clock: Callable[[], float]) -> Played:
-    """Play a run. Each example occurs once before any occurs twice.
-
-    Args:
-        run: the parameters.
-        examples: the examples.
-        clock: seconds of a monotonic clock, such as `time.perf_counter`.
-
-    Raises:
-        ValueError: if the learner cannot take these examples.
-    """
+    """Play a run; each example occurs once before any occurs twice. Raises `ValueError` if the learner cannot."""
     seeds = (run.random_state, _STREAMS[run.stage], run.seed)
     order, uniforms = _order(examples.n, run.rounds, seeds), stream(*seeds, 1).random(run.rounds)
     setup = set_up(run.candidate.choice, len(examples.classes), examples.n_features)

@@ -9,7 +9,7 @@ import numpy as np
 import pydantic
 
 from learners.base import AnyLearner, Contexts, NormPolicy, Problem
-from learners.context_checks import check_contexts
+from learners.checks import check_contexts
 from learners.mathematics.preparation import Preparation, prepare
 from learners.new_models import check_new, check_state_size
 from learners.registry import LEARNERS, STRUCTURED_LEARNERS
@@ -17,8 +17,7 @@ from learners.registry import LEARNERS, STRUCTURED_LEARNERS
 NormChoice: TypeAlias = NormPolicy | Literal["default"]
 InterceptChoice: TypeAlias = bool | Literal["default"]
 
-MAX_STATE_BYTES = 2**31
-"""Limit of a learner's state."""
+MAX_STATE_BYTES = 2**31  # limit of a learner's state
 
 _NORMS = ("default", "none", "reject", "scale", "unit")
 
@@ -40,11 +39,7 @@ class Setup(NamedTuple):
     preparation: Preparation
 
     def prepared(self, contexts: Contexts) -> Contexts:
-        """Return contexts of d features as the learner sees them.
-
-        Raises:
-            ValueError: if the number of features differs, or if the norm policy is `reject` and a norm is too large.
-        """
+        """Return contexts as the learner sees them. Raises `ValueError` for another d, or for a refused norm."""
         check_contexts(contexts, self.preparation.n_features)
         if self.preparation.policy == "reject":
             self._check_norms(contexts)
@@ -64,11 +59,7 @@ class Setup(NamedTuple):
 
 
 def class_of(algorithm: str) -> type[Any]:
-    """Return the class of an algorithm that answers single labels.
-
-    Raises:
-        ValueError: if there is none of this name.
-    """
+    """Return the class of an algorithm that answers single labels. Raises `ValueError` for any other name."""
     if not isinstance(algorithm, str):
         raise ValueError(f"unknown algorithm {algorithm!r}; must be a name; settings of it are `hyperparameters`")
     if algorithm in STRUCTURED_LEARNERS:
@@ -81,11 +72,7 @@ def class_of(algorithm: str) -> type[Any]:
 
 
 def set_up(choice: Choice, n_labels: int, n_features: int) -> Setup:
-    """Return the learner for K labels and d features; missing settings are the service's defaults.
-
-    Raises:
-        ValueError: if a setting is unknown or invalid, or if the state would be too large.
-    """
+    """Return the learner for K labels and d features, by default as the service. Raises `ValueError` if invalid."""
     chosen = class_of(choice.algorithm)
     choice = choice._replace(norm_bound=_number("norm_bound", choice.norm_bound))
     policy, intercept = _features_of(choice, chosen)
@@ -98,11 +85,7 @@ def set_up(choice: Choice, n_labels: int, n_features: int) -> Setup:
 
 
 def hyperparameters_of(choice: Choice) -> dict[str, Any]:
-    """Return the hyperparameters that are given, by name.
-
-    Raises:
-        ValueError: if they have no names.
-    """
+    """Return the hyperparameters that are given, by name. Raises `ValueError` if they have no names."""
     given = choice.hyperparameters
     if given is not None and not isinstance(given, Mapping):
         raise ValueError(f"hyperparameters: got {given!r}; must be a dictionary, by name, or None")

@@ -5,11 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.actions.base import ActionRounds, Candidates
-from learners.actions.checks import check_candidates
-from learners.actions.compiled_action_learner import CompiledActionLearner
+from learners.actions.compiled_action_learner import CompiledActionLearner, check_candidates
 from learners.base import Contexts, FloatArray, IntArray, InvalidArrayError
-from learners.checks import check_state, check_uniforms
-from learners.context_checks import FLOAT, expect_array
+from learners.checks import FLOAT, check_state, check_uniforms, expect_array
 from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state, row
 from learners.mathematics.exploration import as_propensity, draw_one
 
@@ -32,18 +30,10 @@ def simulate_actions(
 ) -> ActionSimulation:
     """Run n rounds without delay, as `decide`, a draw and `fold` on one round at a time, in one compiled loop.
 
-    The distributions and choices are the same bits. A state that grows may have more spare rows.
-
-    Args:
-        learner: the learner.
-        candidates: of n rounds, m in total.
-        rewards: (m,), in [0, 1], of all candidates; the learner gets that of its choice.
-        uniforms: (n,), in [0, 1), used to draw the choices.
-        state: the state to continue from, or `None` for `learner.init()`. May be changed in place: use the result's.
-
-    Raises:
-        InvalidArrayError: if lengths differ, or a number is out of range; the message names the field.
-        InvalidStateError: if the state belongs to another learner or problem.
+    The distributions and choices are the same bits. A state that grows may have more spare rows. Rewards (m,) in [0, 1]
+    are those of all candidates. Uniforms (n,) in [0, 1) draw the choices. The state to continue from, None for a new
+    one, may be changed in place: use the result's. Raises `InvalidArrayError`, which names the field, if lengths differ
+    or a number is out of range; `InvalidStateError` if the state does not fit.
     """
     check_candidates(candidates, learner.problem.n_features)
     expect_array("rewards", rewards, FLOAT, 1, (candidates.vectors.n,))

@@ -1,7 +1,7 @@
 """Views without reference counts, for compiled loops that call kernels once per round.
 
-Compiled code counts references to the memory of an array, with atomic operations, wherever it takes an array out of a
-tuple. In a loop over single rounds, these take longer than the arithmetic of a first-order learner.
+Wherever compiled code takes an array out of a tuple, it counts references with atomic operations. In a loop over single
+rounds, these take longer than the arithmetic of a first-order learner.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,10 @@ _T = TypeVar("_T")
 
 
 def borrowed(value: _T) -> _T:
-    """Return a value of compiled code, in which every array is a view that keeps no memory alive.
+    """Return an array, a named tuple of arrays, or anything else, each array as a view that keeps no memory alive.
 
     The arrays must outlive the view: pass arguments that the interpreter gave. Compiled code frees its own arrays after
     the last use of their variable, even if there are views.
-
-    Args:
-        value: an array, a named tuple of such values, or anything else, which is returned as it is.
     """
     return value  # in the interpreter, where there is nothing to save
 

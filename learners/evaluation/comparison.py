@@ -1,8 +1,7 @@
 """The statistics of a comparison: errors of several learners on the same rounds, with intervals of their differences.
 
-Every learner plays the same seeds. A seed decides the order of the examples and the uniform numbers of the draws, so
-the difference of two learners at a seed has less variance than either error. Intervals are Student's over the seeds.
-They cover the variation of order and draws, for these examples.
+Every learner plays the same seeds, which decide the order of the examples and the draws: differences have less variance
+than errors. Intervals are Student's over the seeds; they cover the variation of order and draws, for these examples.
 """
 
 import math
@@ -14,8 +13,7 @@ import numpy as np
 
 from learners.base import BoolArray, IntArray
 
-LEVEL = 0.95
-"""The confidence level of all intervals."""
+LEVEL = 0.95  # the confidence level of all intervals
 
 _POINTS = 60
 
@@ -89,13 +87,7 @@ def played(mistakes: BoolArray, seconds: float) -> Played:
 
 
 def estimate(values: Sequence[float], level: float = LEVEL, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
-    """Return the mean of independent values, its standard error, and Student's interval.
-
-    Args:
-        values: at least one, within the bounds.
-        level: of the interval.
-        bounds: the least and the largest possible value. The interval is cut there: it is wide with two or three seeds.
-    """
+    """Return the mean of independent values, its standard error, and Student's interval, cut at their bounds."""
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:
         return Estimate(mean, None, None, None)
@@ -106,23 +98,15 @@ def estimate(values: Sequence[float], level: float = LEVEL, bounds: tuple[float,
 
 
 def standings(entrants: Sequence[Entrant], among: Sequence[str] | None = None) -> list[Standing]:
-    """Return the learners in order of their error in all rounds.
+    """Return the learners, with the same seeds, in order of their error in all rounds; the best is `among` some names.
 
-    The best is chosen by the same runs that measure it. So the intervals of differences from it have the level
-    1 - 0.05 / m for m pairs of learners (Bonferroni): those of all pairs hold together with 95 %.
-
-    Args:
-        entrants: the learners, all with the same seeds.
-        among: the names that may be the best; any if None.
+    It is chosen by the same runs that measure it. So the intervals of differences from it have the level 1 - 0.05 / m
+    for m pairs of learners (Bonferroni): those of all pairs hold together with 95 %.
     """
-    ordered = sorted(entrants, key=_mean_error)
+    ordered = sorted(entrants, key=lambda each: math.fsum(run.error for run in each.runs) / len(each.runs))
     best = next((one for one in ordered if among is None or one.name in among), ordered[0])
     level = 1.0 - (1.0 - LEVEL) / max(1, len(entrants) * (len(entrants) - 1) // 2)
     return [_standing(one, best, level) for one in ordered]
-
-
-def _mean_error(entrant: Entrant) -> float:
-    return math.fsum(run.error for run in entrant.runs) / len(entrant.runs)
 
 
 def _standing(one: Entrant, best: Entrant, level: float) -> Standing:
@@ -144,13 +128,10 @@ def curve(entrant: Entrant) -> list[tuple[int, Estimate]]:
 
 
 def student_quantile(level: float, degrees: int) -> float:
-    """Return the t of the interval ±t of Student's distribution with a level. Relative error below 1e-5 from 1 degree.
+    """Return the t of the interval ±t of Student's distribution with a level, to a relative error below 1e-5.
 
-    G. W. Hill, "Algorithm 396: Student's t-quantiles", Communications of the ACM 13(10), 1970.
-
-    Args:
-        level: the probability within ±t, in (0, 1).
-        degrees: the degrees of freedom, n ≥ 1.
+    The degrees of freedom are n ≥ 1. G. W. Hill, "Algorithm 396: Student's t-quantiles", Communications of the ACM
+    13(10), 1970.
     """
     P, n = 1.0 - level, float(degrees)
     if degrees == 1:

@@ -15,16 +15,9 @@ class Interval(NamedTuple):
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
     """Return Wilson's score interval of the share of successes: within [0, 1], and [0, 1] if n is 0.
 
-    Edwin B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927. For the mean of
-    rewards in [0, 1] it is wider than needed, because no variable in [0, 1] with mean p varies more than a bit.
-
-    Args:
-        successes: the number of successes, or the sum of rewards in [0, 1]: from 0 to n.
-        n: the number of independent trials, at least 0.
-        level: the probability that the interval covers the share, in (0, 1).
-
-    Raises:
-        ValueError: if an argument is out of its range.
+    Edwin B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927. Successes may be
+    a sum of n rewards in [0, 1]; it is wider than needed then, because no variable in [0, 1] varies more than a bit.
+    The level is in (0, 1). Raises `ValueError` if an argument is out of its range.
     """
     _check_level(level)
     if not 0.0 <= successes <= n:
@@ -47,18 +40,8 @@ def empirical_bernstein(
 
     Andreas Maurer, Massimiliano Pontil, "Empirical Bernstein bounds and sample variance penalization", COLT 2009,
     Theorem 4, for both sides at once (a union bound, so ln(4 / (1 - level)) in the place of ln(2 / δ)). It holds for
-    every n, at the price of a greater width than that of a bootstrap interval.
-
-    Args:
-        total: the sum of the variables.
-        total_of_squares: the sum of their squares.
-        n: their number. With less than two of them the interval is [low, high].
-        low: the least value that a variable can take.
-        high: the greatest value that a variable can take, greater than `low`.
-        level: the probability that the interval covers the mean, in (0, 1), at least.
-
-    Raises:
-        ValueError: if an argument is out of its range, or not finite.
+    every n, at the price of a greater width than that of a bootstrap interval; with less than two variables it is [low,
+    high]. Raises `ValueError` if an argument is out of its range, or not finite.
     """
     _check_level(level)
     if not low < high < float("inf") or low == -float("inf"):

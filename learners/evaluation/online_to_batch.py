@@ -1,8 +1,9 @@
-"""Online-to-batch conversion: the average of a Fenchel-Young learner's weights over a sample.
+"""Online-to-batch conversion: predictions for new contexts from a learner's pass over a sample.
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
-and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 4.6.
-FOLKLORE, whose weights are implicit, uses the state of a random step instead: `folklore_to_batch`.
+and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 4.6: the
+average weights of a Fenchel-Young learner. FOLKLORE's weights are implicit, so the state before a random step predicts:
+Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022.
 """
 
 from typing import TypeAlias
@@ -11,11 +12,13 @@ import numpy as np
 
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
 from learners.algorithms.fenchel_young.structured import Structured
+from learners.algorithms.improper.folklore import Folklore, FolkloreState, learn, predict
 from learners.base import Contexts, FloatArray, IntArray, Rounds
-from learners.checks import check_truths
-from learners.context_checks import check_contexts
+from learners.checks import check_contexts, check_labels, check_truths
+from learners.kernels import compiled
 from learners.mathematics.descent import DescentState
-from learners.mathematics.norms import one_by_one
+from learners.mathematics.linear_algebra import densify
+from learners.mathematics.preparation import one_by_one
 
 Descending: TypeAlias = FenchelYoung | Structured
 
@@ -23,18 +26,11 @@ Descending: TypeAlias = FenchelYoung | Structured
 def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArray) -> FloatArray:
     """Return the mean of W_1 … W_T, the weights before rounds 1 … T: (n_scores, d) float64.
 
-    If the rounds are independent and identically distributed, the expected target loss of `state_of` these weights
-    exceeds the expected surrogate loss of any U by at most C/T (Theorem 4.6). C is the learner's guarantee for U:
-    `regret_bound(‖U‖)` of a structured learner, and X²‖U‖² / (2(1 - ln 2) ln 2) of `fenchel-young`.
-
-    Args:
-        learner: a learner under full information, so that its own answers do not matter.
-        contexts: T contexts, at least one.
-        true_labels: the true answers, (T,) or (T, K), as in `Rounds.true_labels`.
-
-    Raises:
-        ValueError: if there is no context, if the numbers of contexts and true labels differ, or if the arrays do not
-            fit the problem.
+    The learner is under full information, so that its own answers do not matter. If the T ≥ 1 rounds are independent
+    and identically distributed, the expected target loss of `state_of` these weights exceeds the expected surrogate
+    loss of any U by at most C/T (Theorem 4.6). C is the learner's guarantee for U: `regret_bound(‖U‖)` of a structured
+    learner, and X²‖U‖² / (2(1 - ln 2) ln 2) of `fenchel-young`. Raises `ValueError` if the arrays are empty or do not
+    fit.
     """
     check_contexts(contexts, learner.problem.n_features)
     check_truths(true_labels, learner.problem, learner.answer)
@@ -58,3 +54,31 @@ def state_of(learner: Descending, weights: FloatArray) -> DescentState:
     state.scale[()] /= learner.weights(state)[0, 0]
     state.direction[:] = weights.T
     return state
+
+
+def online_to_batch(learner: Folklore, contexts: Contexts, true_labels: IntArray, step: int) -> FolkloreState:
+    """Learn from the first τ - 1 = step - 1 rounds of a sample and return the state, which is that of step τ.
+
+    For T independent and identically distributed contexts, and τ uniform on 1 … T, the expected excess risk of that
+    state is at most R(T)/T. Raises `ValueError` if the step is not in 1 … T, or if the arrays do not fit the problem.
+    """
+    check_contexts(contexts, learner.problem.n_features)
+    check_labels("true_labels", true_labels, contexts.n, learner.problem.n_labels)
+    if not 1 <= step <= contexts.n:
+        raise ValueError(f"the step must be from 1 to {contexts.n}, not {step}")
+    state = learner.init()
+    K, d = learner.problem.n_labels, learner.problem.n_features
+    _run(state, learner.surrogate_constant, K, d, contexts, true_labels, step - 1)
+    return state
+
+
+@compiled
+def _run(
+    state: FolkloreState, constant: float, K: int, d: int, contexts: Contexts, true_labels: IntArray, n: int
+) -> None:
+    x, z = np.empty(d), np.empty(K)
+    for t in range(n):
+        densify(contexts, t, x)
+        predict(state.inverse, state.solution, x, z)
+        learn(state.inverse, state.solution, constant, x, z, true_labels[t])
+        state.rounds[()] += 1

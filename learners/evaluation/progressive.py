@@ -1,8 +1,7 @@
-"""Progressive evaluation: a learner decides each logged round before it learns from it.
+"""Progressive evaluation: a learner decides each logged round of another policy before it learns from it.
 
-The rounds were played by another policy. Their evidence is that of another learner, so each decision makes it anew.
-Learners with kernels run in one compiled loop. Others run in Python, with the same steps. The shadows of the service
-and the replay of a log share this loop.
+Each decision makes its evidence anew. Learners with kernels run in one compiled loop, others in Python, with the same
+steps. The shadows of the service and the replay of a log share this loop.
 """
 
 from types import FunctionType
@@ -11,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.kernels import compiled, decide_by_state, fold_by_state
+from learners.learner import CompiledLearner
 
 
 class Progress(NamedTuple):
@@ -33,15 +32,9 @@ def progress_unchecked(
 ) -> Progress:
     """Decide and fold n rounds of another policy one after another, bit for bit as `decide` and `fold` of each.
 
-    Splitting the rounds into several calls gives the same bits.
-
-    Args:
-        learner: a learner that answers with single labels.
-        state: the state before the rounds. May be changed in place: use the returned one.
-        rounds: n rounds, which the caller has checked; their evidence is not read.
-        learnt: (n,), the rounds to learn from; `None` for all. The others are only decided.
-        distributions: (n, K), which receives the learner's own distribution before each round; `None` to keep none.
-        in_python: whether to loop in Python, with the same result to the bit, to spare a compilation.
+    Splitting the rounds gives the same bits. The learner answers with single labels. The state may be changed in place:
+    use the returned one. The rounds are checked; their evidence is not read. Only those in `learnt` (n,) are folded.
+    Distributions (n, K) receive that before each round. `in_python` gives the same bits, and spares a compilation.
     """
     mask = np.ones(rounds.n, np.bool_) if learnt is None else learnt
     kept = np.empty((0, 0)) if distributions is None else distributions

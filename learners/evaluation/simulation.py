@@ -19,13 +19,21 @@ from learners.base import (
     Rounds,
     every_label,
 )
-from learners.checks import check_eligible, check_labels, check_state, check_uniforms
-from learners.compiled_learner import CompiledLearner
-from learners.context_checks import BOOL, FLOAT, check_contexts, expect_array
+from learners.checks import (
+    BOOL,
+    FLOAT,
+    check_contexts,
+    check_eligible,
+    check_labels,
+    check_state,
+    check_uniforms,
+    expect_array,
+)
 from learners.evaluation.borrowed import borrowed
 from learners.kernels import compiled, decide_by_state, fold_by_state
+from learners.learner import CompiledLearner
 from learners.mathematics.exploration import draw_into, draw_unchecked
-from learners.mathematics.norms import one_by_one
+from learners.mathematics.preparation import one_by_one
 
 
 class Simulation(NamedTuple):
@@ -49,22 +57,12 @@ def simulate(
 ) -> Simulation:
     """Run n rounds without delay, bit for bit as `decide`, `exploration.draw` and `fold` on one context at a time.
 
-    Only learners that need the true label receive it; the others receive the bit alone.
-
-    Args:
-        learner: a learner that answers with single labels.
-        contexts: n contexts.
-        true_labels: (n,), 0 … K-1.
-        uniforms: (n,), in [0, 1), used to draw the labels.
-        state: the state to continue from, to split a long run, or `None` for `learner.init()`. May be changed in place:
-            use the returned one.
-        right: (n, K), which labels are right in each round, any number of them; `None` for the true labels alone.
-        eligible: (n, K), which labels each round may answer; `None` for every label.
-        rewards: (n, K), in [0, 1], the reward of each label, in the place of `right`: a label is right if it has 1.
-
-    Raises:
-        InvalidArrayError: if lengths differ, or a label or number is out of range; the message names the field.
-        InvalidStateError: if the state belongs to another learner or problem.
+    The learner answers with single labels; only if it needs true labels does it receive more than the bit. Uniforms
+    (n,) in [0, 1) draw the labels. The state to continue from, None for a new one, may be changed in place: use the
+    returned one. `right` (n, K) are the right labels, any number of them, instead of the true ones alone; or `rewards`
+    (n, K) in [0, 1] are those of each label, right at 1. `eligible` (n, K) are those that a round may answer. Raises
+    `InvalidArrayError`, which names the field, if lengths differ or an entry is out of range; `InvalidStateError` if
+    the state does not fit.
     """
     _check(learner, contexts, true_labels, uniforms, right)
     right = _check_rewards(learner, contexts.n, rewards, right)
@@ -105,7 +103,6 @@ class _Round(NamedTuple):
 
 
 def _room(learner: AnyLearner, world: _World) -> _Round:
-    """Return room for a round."""
     context = world.contexts._replace(starts=np.empty(2, np.int64))
     label, truth, correct = np.empty(1, np.int64), np.empty(1, np.int64), np.empty(1, np.bool_)
     evidence, eligible = np.empty((1, learner.evidence_size)), np.empty((1, world.eligible.shape[1]), np.bool_)

@@ -24,10 +24,7 @@ _FIXED, _ADAPTIVE, _PARAMETER_FREE = 0, 1, 2
 
 
 class DescentState(NamedTuple):
-    """The weights W = scale · direction, or, if parameter-free, W = v · wealth · u / X with u = scale · direction.
-
-    u is in the unit ball.
-    """
+    """The weights W = scale · direction, or v · wealth · scale · direction / X if parameter-free."""
 
     direction: Annotated[FloatArray, Layout("float64", ("d", "n_scores"))]
     scale: PositiveScalar  # so that a projection changes one number
@@ -58,11 +55,7 @@ class Steps(NamedTuple):
 
 
 def check_radius(learning_rate: str | float, radius: float | None) -> None:
-    """Refuse a learning rate and a radius that contradict each other.
-
-    Raises:
-        ValueError: for `adaptive` without a radius, or `parameter-free` with one.
-    """
+    """Refuse `adaptive` without a radius, and `parameter-free` with one, by a `ValueError`."""
     if learning_rate == "adaptive" and radius is None:
         raise ValueError("an adaptive learning_rate requires a radius")
     if learning_rate == "parameter-free" and radius is not None:
@@ -76,14 +69,10 @@ def steps(
     norm_bound: float,
     largest_gradient: float,
 ) -> Steps:
-    """Return the step sizes for a learning rate.
+    """Return the step sizes for `adaptive`, `parameter-free`, a key of `named`, or η.
 
-    Args:
-        learning_rate: `adaptive`, `parameter-free`, a key of `named`, or η.
-        named: η by name, such as the step of a theorem.
-        radius: of the Frobenius ball that the weights are projected onto; None for no ball.
-        norm_bound: X.
-        largest_gradient: a bound on ‖G‖.
+    `named` has η by name, such as the step of a theorem. Weights are projected onto the Frobenius ball of this radius;
+    None for no ball. The norm bound is X; largest_gradient bounds ‖G‖.
     """
     ball = math.inf if radius is None else float(radius)
     if learning_rate == "parameter-free":

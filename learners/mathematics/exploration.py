@@ -18,10 +18,7 @@ LEAST_PROPENSITY = 2.0**-1022
 
 @compiled
 def as_propensity(probability: float) -> float:
-    """Clip a probability with rounding errors to a valid propensity, from `LEAST_PROPENSITY` to 1.
-
-    NaN stays NaN, for the caller to refuse.
-    """
+    """Clip a probability with rounding errors to `LEAST_PROPENSITY` … 1; NaN stays NaN, for the caller to refuse."""
     if np.isnan(probability):
         return probability
     return min(1.0, max(LEAST_PROPENSITY, probability))
@@ -44,20 +41,13 @@ def settle_each(distributions: FloatArray) -> None:
 
 
 def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Draw a label from each distribution by inverse CDF.
+    """Draw a label from each distribution (n, K) by inverse CDF, with uniforms (n,) in [0, 1).
 
-    Args:
-        distributions: (n, K), rows sum to 1 up to rounding.
-        uniforms: (n,), each in [0, 1).
-
-    Returns:
-        labels (n,): the smallest k whose cumulative probability exceeds u; if rounding leaves none, the last label of
-        positive probability. propensities (n,): the probability of that label, exactly as used in the draw, in (0, 1].
-        residual uniforms (n,): (u - the cumulative probability before the label) / propensity, in [0, 1). They are
-        uniform and independent of the label, so that a learner can use them for further random choices.
-
-    Raises:
-        InvalidArrayError: if the distributions or uniforms are invalid; the message names the field.
+    Returns labels (n,): the smallest k whose cumulative probability exceeds u, or the last label of positive
+    probability if rounding leaves none; propensities (n,): the probability of that label, exactly as drawn, in (0, 1];
+    and residual uniforms (n,): (u - the cumulative probability before the label) / propensity, in [0, 1). They are
+    uniform and independent of the label, for further random choices. Raises `InvalidArrayError`, which names the field,
+    if the arrays are invalid.
     """
     check_draw(distributions, uniforms)
     return draw_unchecked(distributions, uniforms)
@@ -75,13 +65,7 @@ def draw_unchecked(distributions: FloatArray, uniforms: FloatArray) -> tuple[Int
 def draw_among(
     probabilities: FloatArray, starts: IntArray, uniforms: FloatArray
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Do the same as `draw_unchecked` for n distributions of different lengths, side by side.
-
-    Args:
-        probabilities: (m,).
-        starts: (n + 1,), where each distribution begins, and m.
-        uniforms: (n,), each in [0, 1).
-    """
+    """Do the same as `draw_unchecked` for n distributions side by side in (m,), which begin at starts (n + 1,)."""
     n = len(uniforms)
     positions, propensities, residual_uniforms = np.empty(n, np.int64), np.empty(n), np.empty(n)
     _draw_among_into(probabilities, starts, uniforms, positions, propensities, residual_uniforms)
@@ -238,9 +222,8 @@ def logistic(scores: FloatArray) -> None:
 def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distribution: FloatArray) -> None:
     """Write the inverse-gap weighting of predicted rewards (K,) in [0, 1], with a share of uniform exploration.
 
-    Each label k other than the leader gets 1/(K + γ (v_leader - v_k)), and the leader gets the rest, with
-    γ = gap_weight >= 0; then the share is mixed in. The result goes to distribution (K,). Abe, Biermann and Long 2003;
-    Foster and Rakhlin 2020, Algorithm 1.
+    Each label k but the leader gets 1/(K + γ (v_leader - v_k)), and the leader the rest, with γ = gap_weight >= 0; then
+    the share is mixed in. Abe, Biermann and Long 2003; Foster and Rakhlin 2020, Algorithm 1.
     """
     K, top, others = len(values), leader(values), 0.0
     for k in range(K):
@@ -254,11 +237,10 @@ def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distributi
 
 @compiled
 def weigh_by_relative_gap(values: FloatArray, gap_weight: float, share: float, distribution: FloatArray) -> None:
-    """Write the inverse-gap weighting of predicted rewards (K,) in [0, 1) relative to the leader's predicted loss.
+    """Do the same as `weigh_by_gap`, relative to the leader's predicted loss l = 1 - v_leader, for rewards in [0, 1).
 
-    Each label k other than the leader gets l / (K l + γ (v_leader - v_k)), l = 1 - v_leader, and the leader gets the
-    rest, with γ = gap_weight >= 0; then the share of uniform exploration is mixed in. The result goes to distribution
-    (K,). Foster and Krishnamurthy 2021, Algorithm 1, with rewards in place of losses.
+    Each other label gets l / (K l + γ (v_leader - v_k)): Foster and Krishnamurthy 2021, Algorithm 1, with rewards for
+    losses.
     """
     weigh_by_gap(values, gap_weight / (1.0 - values[leader(values)]), share, distribution)
 
@@ -276,10 +258,7 @@ def soften(scores: FloatArray, sharpness: float, share: float, distribution: Flo
 
 
 class Schedule(NamedTuple):
-    """An exploration rate that falls with the rounds: γ_t = min(1, max(least, (constant / t)^power)).
-
-    A fixed γ has constant 0 and least γ.
-    """
+    """An exploration rate γ_t = min(1, max(least, (constant / t)^power)); a fixed γ has constant 0 and least γ."""
 
     constant: float
     power: float

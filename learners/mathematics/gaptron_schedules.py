@@ -13,22 +13,11 @@ _LN2 = math.log(2.0)
 
 
 def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> float:
-    """Return the largest step η that keeps the surrogate gap non-positive.
-
-    Args:
-        loss: the surrogate loss.
-        problem: gives K and X.
-        gamma: the exploration rate under bandit feedback; None for full information.
-
-    Returns:
-        η of Theorems 1-3 (full information) or κγ of Theorems 4-6 (bandit feedback).
-    """
+    """Return the largest step η without a positive surrogate gap: of Theorems 1-3, or κγ of Theorems 4-6 with γ."""
     K, X = problem.n_labels, problem.norm_bound
-    full = {
-        "logistic": _LN2 / (2 * K * X**2),
-        "hinge": (K - 1) / (K**2 * X**2),
-        "smooth_hinge": 1 / (4 * K * X**2),
-    }[loss]
+    full = {"logistic": _LN2 / (2 * K * X**2), "hinge": (K - 1) / (K**2 * X**2), "smooth_hinge": 1 / (4 * K * X**2)}[
+        loss
+    ]
     return full if gamma is None else full * gamma / K
 
 

@@ -1,11 +1,9 @@
 """The inverse of a growing matrix, checked against the matrix regularly and recomputed if it has drifted.
 
 Rank-one downdates (Sherman and Morrison 1950) maintain A⁻¹. Each leaves an error of about 1e-16 times the condition
-number of A in A⁻¹, and the errors add up. A itself is a sum and keeps its precision. So the state also holds A and the
-right-hand side θ of the weights w = A⁻¹θ. After every `CHECK_EVERY` updates, A⁻¹ and w are tested against them; if a
-test fails, both are recomputed from A and θ by Cholesky factorization. All matrices are packed lower triangles.
-
-The test always uses the same vector and the rebuild the same steps, so all workers compute the same bits.
+number of A, and the errors add up; A itself is a sum and keeps its precision. So the state also holds A and the
+right-hand side θ of w = A⁻¹θ. Every `CHECK_EVERY` updates, A⁻¹ and w are tested against them, with the same vector on
+all workers, and recomputed by Cholesky factorization if they fail. All matrices are packed lower triangles.
 """
 
 import numpy as np
@@ -13,11 +11,16 @@ import numpy as np
 from learners.base import FloatArray, IntArray, Problem
 from learners.hyperparameters import refusal, rounded_up
 from learners.kernels import compiled
-from learners.mathematics.ball import largest_diagonal, packed_cholesky, packed_product
-from learners.mathematics.linear_algebra import packed_solve_lower, packed_solve_upper, squared_norm
+from learners.mathematics.linear_algebra import (
+    largest_diagonal,
+    packed_cholesky,
+    packed_product,
+    packed_solve_lower,
+    packed_solve_upper,
+    squared_norm,
+)
 
-CHECK_EVERY = 500
-"""The number of updates between two checks."""
+CHECK_EVERY = 500  # the number of updates between two checks
 
 LARGEST_GROWTH = 1e7
 """The limit of X² / (p a) for new models: up to a factor of 2, what one update adds to the condition number of A."""
@@ -35,10 +38,7 @@ def upkeep_cost(n: int) -> int:
 
 @compiled
 def maintain(matrix: FloatArray, theta: FloatArray, least: float, inverse: FloatArray, w: FloatArray) -> None:
-    """Check the inverse and w (n,), and recompute both from A and θ (n,) if one has drifted.
-
-    `least` > 0 is a known lower bound on A's eigenvalues.
-    """
+    """Check the inverse and w (n,); recompute both from A and θ (n,) if one has drifted. `least` is as in `rebuild`."""
     if not (_inverts(matrix, inverse, len(w)) and _solves(matrix, theta, w)):
         rebuild(matrix, theta, least, inverse, w)
 
@@ -72,8 +72,8 @@ def _near(back: FloatArray, wanted: FloatArray) -> bool:
 def rebuild(matrix: FloatArray, theta: FloatArray, least: float, inverse: FloatArray, w: FloatArray) -> None:
     """Compute A⁻¹ and w = A⁻¹θ (n,) from a Cholesky factor of A: n³/2 multiply-adds.
 
-    If rounding has brought A below `least`, a multiple of I is added. If A cannot be factored at all, which only a
-    corrupt state causes, inverse and w are unchanged.
+    If rounding has brought A below `least` > 0, a lower bound on its eigenvalues, a multiple of I is added. If A cannot
+    be factored at all, which only a corrupt state causes, inverse and w are unchanged.
     """
     n, factor = len(w), np.empty(len(matrix))
     if not _factored(matrix, n, least, factor):
@@ -97,7 +97,6 @@ def _factored(matrix: FloatArray, n: int, least: float, factor: FloatArray) -> b
 
 @compiled
 def _invert_lower(factor: FloatArray, n: int) -> None:
-    """Replace L by L⁻¹, row by row."""
     fresh = np.empty(n)
     for i in range(n):
         start = i * (i + 1) // 2
@@ -153,26 +152,13 @@ def add_square(packed: FloatArray, x: FloatArray, indices: IntArray) -> None:
 
 
 def check_regularization(regularization: float, problem: Problem) -> None:
-    """Refuse a regularization a, where A starts as a·I, so small that A⁻¹ would lose its precision.
-
-    Raises:
-        ValueError: if a is less than 1e-9 X².
-    """
+    """Refuse, by a `ValueError`, an a < 1e-9 X² for A that starts as a·I: A⁻¹ would lose its precision."""
     if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
         raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
 
 
 def check_conditioning(problem: Problem, regularization: float, propensity: float) -> None:
-    """Refuse settings in which one update may increase the condition number of A by more than about 1e7.
-
-    Args:
-        problem: gives X.
-        regularization: a, where A starts as a·I.
-        propensity: the least p; an update adds up to 2X²/p to A.
-
-    Raises:
-        pydantic.ValidationError: if they are refused; the error names the regularization and gives the least allowed.
-    """
+    """Refuse a regularization a < X²/p / 1e7, where an update adds up to 2X²/p to A = a·I + …, by its name."""
     least = problem.norm_bound**2 / propensity / LARGEST_GROWTH
     if regularization < least:
         advice = f"use a regularization of at least {rounded_up(least)}, a smaller norm_bound, or more exploration"

@@ -4,6 +4,10 @@ Weights are stored feature-major, (d, K), so that each non-zero of a context mul
 
 A packed triangle of size n is one array of n(n+1)/2 numbers, row by row: entry (i, j), j <= i, is at index
 i(i+1)/2 + j. It is symmetric by construction and takes half the memory of the square.
+
+`ball_minimizer` minimizes ½ w'Aw + b'w subject to ‖w‖ ≤ D: w = -(A + μI)⁻¹b for the least μ ≥ 0 that brings w into the
+ball. Newton's method finds μ as the root of 1/D - 1/‖w(μ)‖; it approaches the root from below without overshooting
+(Moré and Sorensen 1983, "Computing a trust region step", section 3).
 """
 
 import math
@@ -67,14 +71,7 @@ def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, 
 
 @compiled
 def scale_into_ball(radius: float, direction: FloatArray, scale: FloatArray, norm_squared: FloatArray) -> None:
-    """Project scale · direction onto the Frobenius ball by changing only the scale.
-
-    Args:
-        radius: D, infinite for no ball.
-        direction: (d, K); changed only if the scale would underflow, when it absorbs the scale.
-        scale: (), positive.
-        norm_squared: (), the squared norm of direction.
-    """
+    """Project scale · direction (d, K) onto the Frobenius ball by changing only the scale, if it does not underflow."""
     norm = math.sqrt(norm_squared.item())
     if scale.item() * norm <= radius:
         return
@@ -140,11 +137,7 @@ def packed_rank_one(packed: FloatArray, vector: FloatArray, factor: float) -> No
 def packed_times_blocks(
     packed: FloatArray, dense: FloatArray, low: int, high: int, sign: float, result: FloatArray
 ) -> None:
-    """Write packed · u to result, where u is sign·x on block `low`, -sign·x on block `high` > low, 0 elsewhere.
-
-    Blocks are runs of d = len(x) rows. Costs 2d·n multiply-adds: only the rows and columns of the two
-    blocks are read.
-    """
+    """Write packed · u to result, for sign·x on block `low` of d rows of u, -sign·x on block `high`: 2d·n steps."""
     d = len(dense)
     result[:] = 0.0
     for i in range(len(result)):
@@ -182,10 +175,7 @@ def packed_blocks_quadratic(packed: FloatArray, dense: FloatArray, low: int, hig
 def packed_sparse_blocks_quadratic(
     packed: FloatArray, d: int, indices: IntArray, values: FloatArray, low: int, high: int
 ) -> float:
-    """Do the same as `packed_blocks_quadratic` for a sparse x with indices in any order: 2·nnz² multiply-adds.
-
-    Blocks are runs of d rows.
-    """
+    """Do the same as `packed_blocks_quadratic` for a sparse x with indices in any order: 2·nnz² multiply-adds."""
     total = 0.0
     for position in range(len(values)):
         i, inner = indices[position], 0.0
@@ -263,3 +253,85 @@ def _dot(packed: FloatArray, start: int, dense: FloatArray, length: int) -> floa
     for j in range(length):
         total += segment[j] * dense[j]
     return total
+
+
+_MOST_STEPS = 100
+_NORM_SLACK = 1e-13  # relative to the radius
+
+
+@compiled
+def ball_minimizer(packed: FloatArray, linear: FloatArray, radius: float, least: float, result: FloatArray) -> None:
+    """Write argmin ½ w'Aw + linear'w over ‖w‖ ≤ radius to result (n,); A's eigenvalues are at least `least`."""
+    n, shift = len(linear), 0.0
+    factor, curvature = np.empty(len(packed)), np.empty(n)
+    result[:] = 0.0
+    for _ in range(_MOST_STEPS):
+        if not packed_cholesky(packed, shift, 0.5 * least, factor):
+            shift = max(10.0 * shift, least, 1e-15 * largest_diagonal(packed, n))
+            continue
+        for i in range(n):
+            result[i] = -linear[i]
+        packed_solve_lower(factor, result)
+        packed_solve_upper(factor, result)
+        norm = math.sqrt(squared_norm(result))
+        if norm <= radius * (1.0 + _NORM_SLACK):
+            break
+        curvature[:] = result
+        packed_solve_lower(factor, curvature)
+        shift += (norm / radius - 1.0) * norm * norm / squared_norm(curvature)
+    _into_ball(result, radius)
+
+
+@compiled
+def _into_ball(vector: FloatArray, radius: float) -> None:
+    norm = math.sqrt(squared_norm(vector))
+    if not norm < math.inf:  # only possible with a corrupt matrix
+        vector[:] = 0.0
+    elif norm > radius:
+        vector *= radius / norm
+
+
+@compiled
+def packed_product(packed: FloatArray, dense: FloatArray, result: FloatArray) -> None:
+    """Write packed · dense to result (n,), for dense (n,)."""
+    for i in range(len(dense)):
+        start, own = i * (i + 1) // 2, dense[i]
+        packed_row = packed[start : start + i + 1]
+        result[i] = _front_dot(packed_row, dense, i + 1)
+        if own != 0.0:
+            for j in range(i):
+                result[j] += own * packed_row[j]
+
+
+@compiled
+def packed_cholesky(packed: FloatArray, shift: float, least: float, factor: FloatArray) -> bool:
+    """Write L with LL' = A + shift·I; return False if a pivot is less than `least`."""
+    n = int(math.sqrt(2.0 * len(packed)))
+    for i in range(n):
+        start = i * (i + 1) // 2
+        own = factor[start : start + i + 1]
+        for j in range(i):
+            other = factor[j * (j + 1) // 2 : j * (j + 1) // 2 + j + 1]
+            own[j] = (packed[start + j] - _front_dot(own, other, j)) / other[j]
+        pivot = packed[start + i] + shift - _front_dot(own, own, i)
+        if not pivot >= least:
+            return False
+        own[i] = math.sqrt(pivot)
+    return True
+
+
+@compiled_sum
+def _front_dot(left: FloatArray, right: FloatArray, length: int) -> float:
+    total = 0.0
+    for j in range(length):
+        total += left[j] * right[j]
+    return total
+
+
+@compiled
+def largest_diagonal(packed: FloatArray, n: int) -> float:
+    """Return the largest absolute value of a diagonal entry."""
+    largest = 0.0
+    for i in range(n):
+        largest = max(largest, abs(packed[i * (i + 1) // 2 + i]))
+    return largest

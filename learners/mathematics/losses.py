@@ -25,8 +25,8 @@ LOSS_CODES: dict[str, int] = {"logistic": LOGISTIC, "hinge": HINGE, "smooth_hing
 def surrogate(loss: int, scores: FloatArray, y: int, coefficients: FloatArray) -> float:
     """Return the loss at label y; write the coefficients c (K,) of its gradient c ⊗ x.
 
-    The logistic loss has base 2. The hinge loss is zero where the true label leads by a margin of at least
-    β = 1/K, as the gap map does not explore there (Theorem 2).
+    The logistic loss has base 2. The hinge loss is zero where the true label leads by at least β = 1/K, as the gap map
+    does not explore there (Theorem 2).
     """
     coefficients[:] = 0.0
     if loss == LOGISTIC:

@@ -1,26 +1,26 @@
 """What happens to a context before a learner sees it: a norm policy, and a constant feature.
 
-A context of d numbers becomes one of d numbers, or of d + 1 with an intercept. The policies need the bound X:
-
 - `none` leaves the numbers as they are, but clips them to 1e100, so that their squares are finite. The constant is 1.
 - `scale` shortens what is longer than the room for it; `unit` gives every context but 0 the length of the room.
 - `reject` changes nothing: the caller refuses what is longer than the room.
 
 The room is X. With an intercept, context and constant share the bound: the constant is X/2, and the room √3/2 X, so
-that the result has norm X at most.
+that the result, of d + 1 numbers, has norm X at most.
 """
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from learners.base import Contexts, FloatArray, NormPolicy
+from learners.checks import check_contexts
 from learners.kernels import compiled, row
 
-LARGEST_NUMBER = 1e100
-"""Numbers are clipped to this magnitude if no norm policy makes them smaller."""
+LARGEST_NUMBER = 1e100  # numbers are clipped to this magnitude if no norm policy makes them smaller
 
 
 class Preparation(NamedTuple):
@@ -56,11 +56,7 @@ class Rule(NamedTuple):
 
 
 class Preparer:
-    """Prepares the contexts of one model.
-
-    Args:
-        preparation: the policy, the bound and the intercept.
-    """
+    """Prepares the contexts of one model."""
 
     def __init__(self, preparation: Preparation) -> None:
         self._preparation = preparation
@@ -74,11 +70,6 @@ class Preparer:
         return Rule(changes_nothing, room, policy == "unit", int(intercept), d, constant)
 
     def __call__(self, contexts: Contexts) -> Contexts:
-        """Return contexts as the learner sees them, without overflow and without loss of tiny numbers.
-
-        Args:
-            contexts: n contexts, already checked; not changed.
-        """
         rule = self.rule
         if rule.changes_nothing:
             return contexts
@@ -114,7 +105,6 @@ def prepared_by_rule(rule: Rule, contexts: Contexts) -> Contexts:
 
 @compiled
 def _write(rule: Rule, contexts: Contexts, result: Contexts) -> None:
-    """Write prepared contexts."""
     n, end, extra = len(contexts.starts) - 1, 0, rule.extra
     if extra:
         result.starts[0] = 0
@@ -122,9 +112,11 @@ def _write(rule: Rule, contexts: Contexts, result: Contexts) -> None:
         indices, values = row(contexts, i)
         start, end = end, end + len(values) + extra
         written = result.values[start : start + len(values)]
-        _copy(values, written)
+        for j in range(len(values)):  # faster than an assignment to a slice
+            written[j] = values[j]
         if rule.room == math.inf:
-            _clip(written)
+            for j in range(len(written)):
+                written[j] = min(LARGEST_NUMBER, max(-LARGEST_NUMBER, written[j]))
         else:
             _fit(written, rule.room, rule.to_room)
         if extra:
@@ -133,18 +125,6 @@ def _write(rule: Rule, contexts: Contexts, result: Contexts) -> None:
             if not contexts.shared:
                 result.indices[start : end - 1] = indices
                 result.indices[end - 1] = rule.n_features
-
-
-@compiled
-def _copy(values: FloatArray, written: FloatArray) -> None:
-    for j in range(len(values)):  # faster than an assignment to a slice
-        written[j] = values[j]
-
-
-@compiled
-def _clip(values: FloatArray) -> None:
-    for j in range(len(values)):
-        values[j] = min(LARGEST_NUMBER, max(-LARGEST_NUMBER, values[j]))
 
 
 @compiled
@@ -163,3 +143,17 @@ def _fit(values: FloatArray, room: float, to_room: bool) -> None:
         factor = room / norm
         for j in range(len(values)):
             values[j] = values[j] / largest * factor
+
+
+def within_bound(contexts: Contexts, policy: NormPolicy, bound: float) -> Contexts:
+    """Apply a norm policy to contexts of finite numbers, without an intercept. Raises `InvalidArrayError`."""
+    check_contexts(contexts)
+    return prepare(contexts, Preparation(policy, bound, False, 0))
+
+
+def one_by_one(contexts: Contexts) -> Iterator[Contexts]:
+    """Yield each context as a batch of one."""
+    starts, indices, values, shared = contexts
+    for start, stop in pairwise(starts):
+        own = np.array([0, stop - start], dtype=np.int64)
+        yield Contexts(own, indices if shared else indices[start:stop], values[start:stop], shared)

@@ -5,27 +5,10 @@ and Improved Surrogate Regret for Online Multiclass Classification with Logistic
 Appendix C.1.
 """
 
-from typing import Annotated, TypeAlias
-
-import pydantic
-
 from learners.output_spaces.base import Constants, OutputSpace
 from learners.output_spaces.binary import Multilabel, Ordinal
 from learners.output_spaces.birkhoff import Matching
 from learners.output_spaces.permutahedron import Ranking
 from learners.output_spaces.simplex import Multiclass
 
-AnyOutputSpace: TypeAlias = Annotated[
-    Multiclass | Multilabel | Matching | Ranking | Ordinal, pydantic.Field(discriminator="name")
-]
-
-__all__ = [
-    "AnyOutputSpace",
-    "Constants",
-    "Matching",
-    "Multiclass",
-    "Multilabel",
-    "Ordinal",
-    "OutputSpace",
-    "Ranking",
-]
+__all__ = ["Constants", "Matching", "Multiclass", "Multilabel", "Ordinal", "OutputSpace", "Ranking"]

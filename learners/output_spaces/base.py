@@ -32,15 +32,11 @@ class Constants(NamedTuple):
 
 
 class OutputSpace(ABC):
-    """The contract of every output space, with the methods that all spaces share.
-
-    Vectors are (dimension,) float64. Scores are finite. Uniforms are in [0, 1).
-    """
+    """The contract of every output space. Vectors are (dimension,) float64, scores finite, uniforms in [0, 1)."""
 
     norm_order: ClassVar[int]  # 1 or 2, the norm ‖·‖ of the constants
 
     def __post_init__(self) -> None:
-        """Refuse a regularizer too weak for the theorems, which need 4γ/(λν) < 1."""
         share = self.constants.loss_share
         if share >= 1.0:
             least = share * self.constants.strong_convexity
@@ -84,10 +80,7 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
-        """Return L(y'; y) in [0, 1], for a vertex y and any y' of the hull.
-
-        The loss is affine in y', so L(E[y']; y) = E[L(y'; y)].
-        """
+        """Return L(y'; y) in [0, 1], affine in y', for a vertex y and any y' of the hull: L(E[y']; y) = E[L(y'; y)]."""
 
     @abstractmethod
     def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:

@@ -1,7 +1,7 @@
 """Vectors of zeros and ones: label sets, and grades on an ordinal scale."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import pydantic
@@ -12,17 +12,6 @@ from learners.output_spaces.base import Constants, OutputSpace, quadratic_surrog
 from learners.output_spaces.isotonic import clipped_fit
 
 
-def _binary_constants(n: int, regularization: float | None) -> Constants:
-    """Return the constants in ℓ2: γ = 1/√D, ν = 1, and λ as given or 8/√D."""
-    strong_convexity = 8.0 / math.sqrt(n) if regularization is None else regularization
-    return Constants(1.0 / math.sqrt(n), 1.0, strong_convexity, 1.0, math.sqrt(n))
-
-
-def _hamming(output: FloatArray, truth: FloatArray) -> float:
-    """Return the share of entries that differ, extended affinely in the output."""
-    return float(np.mean(output * (1.0 - 2.0 * truth) + truth))
-
-
 class Binary(OutputSpace):
     """Vectors of zeros and ones, with the Hamming loss / D and the norm ℓ2. The regularizer is (λ/2)‖y‖²."""
 
@@ -31,16 +20,16 @@ class Binary(OutputSpace):
 
     @property
     def constants(self) -> Constants:
-        """The constants in ℓ2."""
-        return _binary_constants(self.dimension, self.regularization)
+        n = self.dimension
+        strong_convexity = 8.0 / math.sqrt(n) if self.regularization is None else self.regularization
+        return Constants(1.0 / math.sqrt(n), 1.0, strong_convexity, 1.0, math.sqrt(n))
 
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """Return the vector with ones where the mean exceeds 1/2."""
         return (mean > 0.5).astype(np.float64)
 
     def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
         """Return the Hamming loss / D."""
-        return _hamming(output, truth)
+        return float(np.mean(output * (1.0 - 2.0 * truth) + truth))
 
     def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
         """Return the SparseMAP loss."""
@@ -49,14 +38,9 @@ class Binary(OutputSpace):
 
 @hyperparameters
 class Multilabel(Binary):
-    """Outputs {0, 1}^D: any set of D labels.
+    """Outputs {0, 1}^D: any set of D labels. λ must be greater than 4/√D."""
 
-    Raises:
-        pydantic.ValidationError: if λ <= 4/√D, or if another field is out of range.
-    """
-
-    name: Literal["multilabel"] = "multilabel"
-    """The discriminator of the space in JSON."""
+    name = "multilabel"
     n_labels: Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
     """D."""
     regularization: Magnitude | None = None
@@ -64,16 +48,13 @@ class Multilabel(Binary):
 
     @property
     def dimension(self) -> int:
-        """D."""
         return self.n_labels
 
     @property
     def n_uniforms(self) -> int:
-        """D + 1: one to mix, one for each label."""
         return 1 + self.n_labels
 
     def is_vertex(self, output: FloatArray) -> bool:
-        """Check whether all entries are 0 or 1."""
         return bool(np.isin(output, (0.0, 1.0)).all())
 
     def decode(self, scores: FloatArray) -> FloatArray:
@@ -91,14 +72,10 @@ class Multilabel(Binary):
 
 @hyperparameters
 class Ordinal(Binary):
-    """Outputs 1^m 0^(D-m): a grade m from 0 to D. The target loss is the absolute difference of grades / D.
+    """Outputs 1^m 0^(D-m): a grade m from 0 to D. The loss is the difference of grades / D. λ must exceed 4/√D."""
 
-    Raises:
-        pydantic.ValidationError: if λ <= 4/√D, or if another field is out of range.
-    """
-
-    name: Literal["ordinal"] = "ordinal"
-    """The discriminator of the space in JSON."""
+    name = "ordinal"
+    n_uniforms = 2  # one to mix, one to draw
     n_steps: Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
     """D, the highest grade."""
     regularization: Magnitude | None = None
@@ -106,16 +83,9 @@ class Ordinal(Binary):
 
     @property
     def dimension(self) -> int:
-        """D."""
         return self.n_steps
 
-    @property
-    def n_uniforms(self) -> int:
-        """2: one to mix, one to draw."""
-        return 2
-
     def is_vertex(self, output: FloatArray) -> bool:
-        """Check whether the vector is ones followed by zeros."""
         return bool(np.isin(output, (0.0, 1.0)).all() and (np.diff(output) <= 0.0).all())
 
     def decode(self, scores: FloatArray) -> FloatArray:

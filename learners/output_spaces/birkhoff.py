@@ -1,6 +1,14 @@
-"""Rankings and matchings as permutation matrices, with the negative entropy as regularizer: the Birkhoff polytope."""
+"""Rankings and matchings as permutation matrices, with the negative entropy as regularizer: the Birkhoff polytope.
 
-from typing import Annotated, Literal
+The mean is a positive matrix, scaled to row and column sums of 1. The sharper the matrix, the more sweeps alternate
+scaling of rows and columns (Sinkhorn) needs to halve its error. Newton's method on the convex function
+Σ_i log Σ_j exp(l_ij + v_j) - Σ_j v_j of the column potentials alone (Brauer, Clason, Lorenz and Wirth 2017, "A
+Sinkhorn-Newton method for entropic optimal transport") takes at most about 30 steps if it starts near the solution,
+where the best permutation has l = 0 and no other entry is greater.
+"""
+
+import math
+from typing import Annotated
 
 import numpy as np
 import pydantic
@@ -9,7 +17,7 @@ from learners.base import FloatArray, IntArray
 from learners.hyperparameters import hyperparameters
 from learners.kernels import compiled
 from learners.mathematics.exploration import draw_one
-from learners.output_spaces.balancing import balance, balance_cost
+from learners.mathematics.linear_algebra import packed_cholesky, packed_solve_lower, packed_solve_upper
 from learners.output_spaces.base import Constants, OutputSpace
 
 _LEAST_ENTRY = 1e-13  # smaller entries count as 0 once a permutation has been subtracted
@@ -19,19 +27,15 @@ _LEAST_ENTRY = 1e-13  # smaller entries count as 0 once a permutation has been s
 class Matching(OutputSpace):
     """Outputs are n × n permutation matrices, row by row: entry i·n + j is 1 if item i gets place j.
 
-    The loss is the share of items in a wrong place, the regularizer -H/μ. Norm ℓ1, ν = 4, γ = 1/(2n), λ = 1/(nμ).
-    The mean is exact to 1e-9 for all scores: Newton's method starts from the best assignment (`balancing`). The
-    remaining column error is rounded into the polytope (Altschuler, Weed and Rigollet 2017, Algorithm 2), so that
-    E[ỹ] = ŷ.
-
-    Raises:
-        pydantic.ValidationError: if μ >= 2, or if another field is out of range.
+    The loss is the share of items in a wrong place, the regularizer -H/μ, μ < 2. Norm ℓ1, ν = 4, γ = 1/(2n), λ =
+    1/(nμ). The mean is exact to 1e-9 for all scores: Newton's method starts from the best assignment. The remaining
+    column error is rounded into the polytope (Altschuler, Weed and Rigollet 2017, Algorithm 2), so that E[ỹ] = ŷ.
     """
 
     norm_order = 1
 
-    name: Literal["matching"] = "matching"
-    """The discriminator of the space in JSON."""
+    name = "matching"
+    n_uniforms = 2  # one to mix, one to draw
     n_items: Annotated[int, pydantic.Field(ge=2, le=100)]
     """n; a random answer solves up to n² assignment problems of O(n³) each."""
     sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] = 1.0
@@ -39,27 +43,18 @@ class Matching(OutputSpace):
 
     @property
     def dimension(self) -> int:
-        """n²."""
         return self.n_items**2
 
     @property
-    def n_uniforms(self) -> int:
-        """2: one to mix, one to draw."""
-        return 2
-
-    @property
     def draw_cost(self) -> int:
-        """Approximate multiply-adds of balancing the mean and of two decompositions."""
         return balance_cost(self.n_items) + 4 * self.n_items**5
 
     @property
     def constants(self) -> Constants:
-        """The constants in ℓ1."""
         n = self.n_items
         return Constants(1.0 / (2 * n), 4.0, 1.0 / (n * self.sharpness), 1.0, 2.0 * n)
 
     def is_vertex(self, output: FloatArray) -> bool:
-        """Check whether the entries are 0 or 1, with one 1 in each row and column."""
         square = self._square(output)
         sums = np.concatenate([square.sum(axis=0), square.sum(axis=1)])
         return bool(np.isin(output, (0.0, 1.0)).all() and (sums == 1.0).all())
@@ -69,7 +64,6 @@ class Matching(OutputSpace):
         return _rounded(balance(below_best(self._square(scores) * self.sharpness))).reshape(-1)
 
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """Return the best assignment (Proposition 3.2)."""
         return self._matrix(best_assignment(self._square(mean)))
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
@@ -116,7 +110,6 @@ def below_best(gains: FloatArray) -> FloatArray:
 
 
 def _rounded(matrix: FloatArray) -> FloatArray:
-    """Return a doubly stochastic matrix near a matrix (n, n) of non-negative numbers."""
     scaled = matrix / np.maximum(matrix.sum(axis=1), 1.0)[:, None]
     scaled = scaled / np.maximum(scaled.sum(axis=0), 1.0)
     rows, columns = np.maximum(1.0 - scaled.sum(axis=1), 0.0), np.maximum(1.0 - scaled.sum(axis=0), 0.0)
@@ -127,10 +120,7 @@ def _rounded(matrix: FloatArray) -> FloatArray:
 
 @compiled
 def decompose(mean: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Decompose a doubly stochastic matrix (n, n) into weights (m,), which sum to 1, and permutations (m, n).
-
-    Greedy: subtract the best assignment of the remainder, with its least entry as weight; m <= n².
-    """
+    """Decompose a doubly stochastic matrix (n, n) into m <= n² weights, which sum to 1, and permutations (m, n)."""
     n = len(mean)
     rest, weights, permutations = mean.copy(), np.zeros(n * n), np.zeros((n * n, n), dtype=np.int64)
     count = 0
@@ -159,19 +149,13 @@ def _take_out(rest: FloatArray, permutation: IntArray) -> float:
 
 @compiled
 def best_assignment(gains: FloatArray) -> IntArray:
-    """Return the column of each row (n,), all distinct, with the greatest sum of finite gains (n, n): O(n³).
-
-    The Hungarian method (Kuhn 1955, Munkres 1957). If all gains are equal, row i gets column i.
-    """
+    """Return the column of each row (n,) with the greatest sum of gains (n, n), by the Hungarian method: O(n³)."""
     return _assign(gains, np.zeros(len(gains) + 1), np.zeros(len(gains) + 1))
 
 
 @compiled
 def _assign(gains: FloatArray, rows: FloatArray, columns: FloatArray) -> IntArray:
-    """Solve as `best_assignment`; write dual potentials to `rows` and `columns` (n + 1,), which must be zeros.
-
-    The reduced costs -gains - row - column are not negative.
-    """
+    """Solve as `best_assignment`; write dual potentials to zeros (n + 1,), with reduced costs that are not negative."""
     n = len(gains)
     owner = np.zeros(n + 1, dtype=np.int64)  # the row of each column, both counted from 1; 0 for none
     before = np.zeros(n + 1, dtype=np.int64)  # the column before each column on the path
@@ -212,3 +196,84 @@ def _search(gains: FloatArray, rows: FloatArray, columns: FloatArray, owner: Int
         column = following
         if owner[column] == 0:
             return column
+
+
+_TOLERANCE = 1e-11  # for a column's sum; the error of an entry is at most the sum of the columns' errors
+_MOST_STEPS = 100
+_SLOPE_SHARE = 1e-4  # of the decrease that the slope predicts
+_LEAST_SHARE = 2.0**-40  # of a Newton step
+_ROUNDING = 1e-14
+
+
+def balance_cost(n: int) -> int:
+    """Return approximately the most multiply-adds that `balance` takes."""
+    return _MOST_STEPS * (n**3 + 30 * n**2)
+
+
+@compiled
+def balance(logits: FloatArray) -> FloatArray:
+    """Return exp(l_ij + u_i + v_j), (n, n), with row and column sums 1, for l ≤ 0 that is 0 along a permutation."""
+    n = len(logits)
+    v, step = np.zeros(n), np.empty(n)
+    current, trial, columns, fresh = np.empty((n, n)), np.empty((n, n)), np.empty(n), np.empty(n)
+    value = _scale_rows(logits, v, current, columns)
+    for _ in range(_MOST_STEPS):
+        error = np.abs(columns - 1.0).max()
+        if error <= _TOLERANCE:
+            break
+        slope, share, better = _newton_step(current, columns, error, step), 1.0, value
+        while share > _LEAST_SHARE:
+            better = _scale_rows(logits, v + share * step, trial, fresh)
+            if better <= value - _SLOPE_SHARE * share * slope + _ROUNDING * (1.0 + abs(value)):
+                break
+            share *= 0.5
+        if share <= _LEAST_SHARE:
+            break
+        v += share * step
+        value = better
+        current[:], columns[:] = trial, fresh
+    return current
+
+
+@compiled
+def _scale_rows(logits: FloatArray, v: FloatArray, scaled: FloatArray, columns: FloatArray) -> float:
+    """Write exp(l_ij + u_i + v_j) with row sums of 1, and its column sums; return the value of the function."""
+    n, value = len(v), 0.0
+    columns[:] = 0.0
+    for i in range(n):
+        top, total = -math.inf, 0.0
+        for j in range(n):
+            top = max(top, logits[i, j] + v[j])
+        for j in range(n):
+            scaled[i, j] = np.exp(logits[i, j] + v[j] - top)
+            total += scaled[i, j]
+        for j in range(n):
+            scaled[i, j] /= total
+            columns[j] += scaled[i, j]
+        value += top + np.log(total) - v[i]
+    return float(value)
+
+
+@compiled
+def _newton_step(scaled: FloatArray, columns: FloatArray, error: float, step: FloatArray) -> float:
+    """Write the step H⁻¹(1 - columns), H = diag(columns) - P'P; return the first-order decrease that it predicts."""
+    n = len(columns)
+    hessian, factor = np.zeros(n * (n + 1) // 2), np.empty(n * (n + 1) // 2)
+    for row in scaled:
+        for j in range(n):
+            start = j * (j + 1) // 2
+            for k in range(j + 1):
+                hessian[start + k] -= row[j] * row[k]
+    for j in range(n):
+        hessian[j * (j + 1) // 2 + j] += columns[j]
+    shift = 1e-3 * error  # H is singular along 1, and nearly singular where labels hardly compete
+    while not packed_cholesky(hessian, shift, 1e-16, factor) and shift < 1e3:
+        shift *= 10.0
+    for j in range(n):
+        step[j] = 1.0 - columns[j]
+    packed_solve_lower(factor, step)
+    packed_solve_upper(factor, step)
+    slope = 0.0
+    for j in range(n):
+        slope += step[j] * (1.0 - columns[j])
+    return slope

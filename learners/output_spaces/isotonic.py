@@ -15,13 +15,7 @@ def nonincreasing_fit(values: FloatArray) -> FloatArray:
 
 @compiled
 def clipped_fit(values: FloatArray, means: FloatArray, sizes: IntArray) -> None:
-    """Replace values (n,) by their non-increasing fit, clipped to [0, 1].
-
-    Args:
-        values: (n,); NaN stays NaN, for the caller to refuse.
-        means: (n,), working memory.
-        sizes: (n,), working memory.
-    """
+    """Replace values (n,) by their non-increasing fit, clipped to [0, 1]; NaN stays NaN. The rest is scratch (n,)."""
     _pool(values, means, sizes, values)
     clip(values)
 

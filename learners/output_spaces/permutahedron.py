@@ -1,7 +1,7 @@
 """Rankings as vectors of points, with (λ/2)‖y‖² as regularizer: the permutahedron."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import pydantic
@@ -19,17 +19,13 @@ _SLACK = 1e-13  # per item; smaller differences between points are rounding
 class Ranking(OutputSpace):
     """Outputs are the permutations of D, D-1, …, 1: entry i is the points of item i, D for the best item.
 
-    The loss is ⟨y, y - y'⟩/M with M = D(D² - 1)/6, from 0 to 1 for the reverse order. Norm ℓ2, ν = √2. The γ printed
-    in Appendix C.1 is too small; γ = √(3/(D(D² - 1))) is the least valid value.
-
-    Raises:
-        pydantic.ValidationError: if λ <= 4γ/ν, or if another field is out of range.
+    The loss is ⟨y, y - y'⟩/M with M = D(D² - 1)/6, from 0 to 1 for the reverse order. Norm ℓ2, ν = √2, λ > 4γ/ν. The γ
+    printed in Appendix C.1 is too small; γ = √(3/(D(D² - 1))) is the least valid value.
     """
 
     norm_order = 2
 
-    name: Literal["ranking"] = "ranking"
-    """The discriminator of the space in JSON."""
+    name = "ranking"
     n_items: Annotated[int, pydantic.Field(ge=2, le=10_000)]
     """D."""
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None = None
@@ -37,41 +33,32 @@ class Ranking(OutputSpace):
 
     @property
     def dimension(self) -> int:
-        """D."""
         return self.n_items
 
     @property
     def n_uniforms(self) -> int:
-        """D: one to mix, one for each swap."""
         return self.n_items
 
     @property
     def largest_entry(self) -> float:
-        """D."""
         return float(self.n_items)
 
     @property
     def draw_cost(self) -> int:
-        """Approximate multiply-adds of up to D - 1 swaps, each found by a linear search."""
         return 4 * self.n_items**2
 
     @property
     def constants(self) -> Constants:
-        """The constants in ℓ2."""
         cubic = self.n_items * (self.n_items**2 - 1.0)
         gamma, nu = math.sqrt(3.0 / cubic), math.sqrt(2.0)
         strong_convexity = 8.0 * gamma / nu if self.regularization is None else self.regularization
         return Constants(gamma, nu, strong_convexity, 1.0, math.sqrt(cubic / 3.0))
 
     def is_vertex(self, output: FloatArray) -> bool:
-        """Check whether the vector has each of 1 … D once."""
         return bool(np.array_equal(np.sort(output), np.arange(1.0, self.n_items + 1.0)))
 
     def decode(self, scores: FloatArray) -> FloatArray:
-        """Project θ/λ: sort it, then subtract the non-increasing fit of its excess over D, …, 1.
-
-        Differences between neighbours beyond D do not change the result; capping them preserves the other digits.
-        """
+        """Project θ/λ: sort it, then subtract the non-increasing fit of its excess over D, …, 1, capped at D."""
         D = self.n_items
         order = np.argsort(-scores, kind="stable")
         z = scores[order] / self.constants.strong_convexity
@@ -81,7 +68,6 @@ class Ranking(OutputSpace):
         return mean
 
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """Return the ranks of the mean's entries."""
         result = np.empty(self.n_items)
         result[np.argsort(mean, kind="stable")] = np.arange(1.0, self.n_items + 1.0)
         return result
@@ -109,19 +95,13 @@ class Ranking(OutputSpace):
         return quadratic_surrogate(scores, self.decode(scores), truth, self.constants.strong_convexity)
 
     def _swaps(self, mean: FloatArray) -> tuple[IntArray, tuple[IntArray, IntArray, FloatArray]]:
-        """Return the descending order of the mean, and the swaps that lead to it."""
         order = np.argsort(-mean, kind="stable")
         return order, transfers(mean[order], _SLACK * self.n_items)
 
 
 @compiled
 def transfers(mean: FloatArray, slack: float) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return random swaps that turn D, …, 1 into a vector with this mean (D,), sorted descending; at most D - 1.
-
-    Returns:
-        settled (m,): the place whose value is final after this swap. other (m,): the place it swaps with.
-        probabilities (m,): of the swap, in [0, 1].
-    """
+    """Return up to D - 1 random swaps to this mean (D,), descending: the settled place, the other, the chance."""
     D = len(mean)
     w = np.arange(D, 0.0, -1.0)
     settled, other, probabilities = np.zeros(D, np.int64), np.zeros(D, np.int64), np.zeros(D)

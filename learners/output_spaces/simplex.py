@@ -1,7 +1,7 @@
 """Multiclass labels: the vertices of the simplex, with the negative entropy as regularizer."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import pydantic
@@ -14,19 +14,16 @@ from learners.output_spaces.base import Constants, OutputSpace
 
 @hyperparameters
 class Multiclass(OutputSpace):
-    """Outputs e_1 … e_K, zero-one loss, λ times the negative entropy as regularizer: the logistic loss.
+    """Outputs e_1 … e_K, zero-one loss, λ > 1 times the negative entropy as regularizer: the logistic loss.
 
     With λ = 1/ln 2, the default, S is the base-2 logistic loss of scores in bits, log2 Σ 2^θ_k - θ_y. The scores of
     Theorem 5.1 are ln 2 times these. Norm ℓ1, ν = 2, γ = 1/2.
-
-    Raises:
-        pydantic.ValidationError: if λ <= 1, or if another field is out of range.
     """
 
     norm_order = 1
 
-    name: Literal["multiclass"] = "multiclass"
-    """The discriminator of the space in JSON."""
+    name = "multiclass"
+    n_uniforms = 2  # one to mix, one to draw
     n_labels: Annotated[int, pydantic.Field(ge=2, le=1_000_000)]
     """K."""
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0 / math.log(2.0)
@@ -34,21 +31,13 @@ class Multiclass(OutputSpace):
 
     @property
     def dimension(self) -> int:
-        """K."""
         return self.n_labels
 
     @property
-    def n_uniforms(self) -> int:
-        """2: one to mix, one to draw."""
-        return 2
-
-    @property
     def constants(self) -> Constants:
-        """The constants in ℓ1."""
         return Constants(gamma=0.5, nu=2.0, strong_convexity=self.regularization, kappa=1.0, diameter=2.0)
 
     def is_vertex(self, output: FloatArray) -> bool:
-        """Check whether one entry is 1 and the others are 0."""
         return bool(np.isin(output, (0.0, 1.0)).all() and output.sum() == 1.0)
 
     def decode(self, scores: FloatArray) -> FloatArray:
@@ -58,7 +47,6 @@ class Multiclass(OutputSpace):
         return result
 
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """Return the vertex of the leader; ties go to the lowest index."""
         return _corner(self.n_labels, leader(mean))
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:

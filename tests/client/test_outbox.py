@@ -13,7 +13,7 @@ from tests.servers import wait_until
 from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, Report
 from wager_client.errors import ProblemError, problem_of
 from wager_client.results import Feedback
-from wager_client.retries import LONGEST_ATTEMPT
+from wager_client.sending import LONGEST_ATTEMPT
 from wager_client.spool import Spool
 
 FAILURES: list[str | int] = ["lost", "lost answer", 503, "lost answer", "", 500, "lost", ""]

@@ -15,7 +15,7 @@ from tests.client.doubles import EACH_QUEUE, Memory, Scripted, async_client_of, 
 from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, SpoolInUseError, WagerError
 from wager_client import spool as spools
 from wager_client.errors import ProblemError, problem_of
-from wager_client.lanes import Entry
+from wager_client.outbox import Entry
 from wager_client.spool import Lines, Spool
 
 DAMAGED = [
@@ -123,7 +123,7 @@ FULL_DISK = """
 import logging, resource, sys
 from pathlib import Path
 from wager_client import FeedbackItem
-from wager_client.lanes import Entry
+from wager_client.outbox import Entry
 from wager_client.spool import Spool
 
 path, limit = Path(sys.argv[1]), int(sys.argv[2])

@@ -30,7 +30,7 @@ ESTIMATORS = (
         laws=("test_every_wrong_argument_is_a_value_error", "test_what_needs_classes_says_so"),
         errors=(
             ("what is masked is read", "inputs.as_array", "np.ma.is_masked(row)", "False"),
-            ("half right", "feedback.read_bits", "(bits != 0.0) & (bits != 1.0)", "(bits < 0.0) | (bits > 1.0)"),
+            ("half right", "inputs.read_bits", "(bits == 0.0) | (bits == 1.0)", "(bits >= 0.0) & (bits <= 1.0)"),
             (
                 "settings without names",
                 "setup.hyperparameters_of",

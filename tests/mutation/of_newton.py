@@ -142,7 +142,7 @@ NEWTON = (
         laws=("test_online_to_batch_returns_the_state_of_its_step",),
         errors=(
             ("one step too far", "online_to_batch", "step - 1", "step"),
-            ("the first label in every round", "folklore_to_batch._run", "true_labels[t]", "true_labels[0]"),
+            ("the first label in every round", "online_to_batch._run", "true_labels[t]", "true_labels[0]"),
         ),
     ),
     Errors(

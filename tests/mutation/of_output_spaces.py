@@ -64,7 +64,7 @@ OUTPUT_SPACES = (
         laws=_SPACES,
         errors=(
             ("labels drawn with the complementary probability", "random_vertex", "uniforms < mean", "uniforms > mean"),
-            ("γ for the wrong norm", "_binary_constants", "1.0 / math.sqrt(n)", "1.0 / n"),
+            ("γ for the wrong norm", "Binary.constants", "1.0 / math.sqrt(n)", "1.0 / n"),
             (
                 "steps of a level drawn separately",
                 "Ordinal.random_vertex",
@@ -73,7 +73,7 @@ OUTPUT_SPACES = (
             ),
             (
                 "agreement in place of difference",
-                "_hamming",
+                "Binary.target_loss",
                 "output * (1.0 - 2.0 * truth) + truth",
                 "output * (2.0 * truth - 1.0) + 1.0 - truth",
             ),

@@ -86,12 +86,12 @@ REGRESSION = (
             "test_candidates_that_are_not_eligible_do_not_matter",
         ),
         errors=(
-            ("no least γ", "_decide", "_LEAST_GAP_WEIGHT * m", "0.0"),
-            ("exploration without the losses", "_decide", "1.0 + losses", "1.0"),
-            ("no uniform share", "_decide", "parameters.least_exploration", "0.0"),
-            ("rewards count as losses", "_fold", "1.0 - rounds.rewards[t]", "rounds.rewards[t]"),
-            ("steps without the rounds", "_fold", "seen / sums[_SIZES]", "1.0 / sums[_SIZES]"),
-            ("gaps of all candidates", "_decide", "f[:m]", "f"),
+            ("no least γ", "_decide_actions", "_LEAST_GAP_WEIGHT * m", "0.0"),
+            ("exploration without the losses", "_decide_actions", "1.0 + losses", "1.0"),
+            ("no uniform share", "_decide_actions", "parameters.least_exploration", "0.0"),
+            ("rewards count as losses", "_fold_actions", "1.0 - rounds.rewards[t]", "rounds.rewards[t]"),
+            ("steps without the rounds", "_fold_actions", "seen / sums[_ACTION_SIZES]", "1.0 / sums[_ACTION_SIZES]"),
+            ("gaps of all candidates", "_decide_actions", "f[:m]", "f"),
         ),
     ),
     Errors(
@@ -99,9 +99,9 @@ REGRESSION = (
         home="EpsilonGreedyRidgeActions",
         laws=("test_ridge_matches_its_normal_equations",),
         errors=(
-            ("exploration for one candidate", "_decide", "constant * m", "constant"),
-            ("reward left out of the targets", "_update", "reward * x[i]", "x[i]"),
-            ("matrix not updated", "_update", "add_square(state.matrix, x, indices)", ""),
+            ("exploration for one candidate", "_decide_actions", "constant * m", "constant"),
+            ("reward left out of the targets", "_step", "reward * x[i]", "x[i]"),
+            ("matrix not updated", "_step", "add_square(matrix, x, indices)", ""),
         ),
     ),
     Errors(
@@ -209,9 +209,9 @@ REGRESSION = (
         ),
         errors=(
             ("wrong answers rewarded", "_fold", "rounds.rewards[t]", "1.0"),
-            ("W with the old inverse", "_update", "(reward - prediction) / (1.0 + q)", "reward - prediction"),
-            ("label 0 learns in place of the label served", "_update", "state.weights[:, k]", "state.weights[:, 0]"),
-            ("sign of the inverse update", "_update", "-1.0 / (1.0 + q)", "1.0 / (1.0 + q)"),
+            ("W with the old inverse", "_step", "(reward - prediction) / (1.0 + q)", "reward - prediction"),
+            ("label 0 learns in place of the label served", "_fold", "state.weights[:, k]", "state.weights[:, 0]"),
+            ("sign of the inverse update", "_step", "-1.0 / (1.0 + q)", "1.0 / (1.0 + q)"),
             ("t one too large", "_decide", "state.rounds.item()", "state.rounds.item() + 1"),
             (
                 "no floor of the theorem's exploration",
@@ -221,8 +221,8 @@ REGRESSION = (
             ),
             ("square root in place of cube root", "_schedule", "1 / 3", "1 / 2"),
             ("A starts as I/a", "init", "1.0 / self.regularization", "self.regularization"),
-            ("one matrix for all labels", "_update", "state.matrices[k]", "state.matrices[0]"),
-            ("targets include wrong answers", "_update", "reward * x[i]", "x[i]"),
+            ("one matrix for all labels", "_fold", "state.matrices[k]", "state.matrices[0]"),
+            ("targets include wrong answers", "_step", "reward * x[i]", "x[i]"),
         ),
     ),
 )

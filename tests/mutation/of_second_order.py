@@ -64,7 +64,7 @@ SECOND_ORDER = (
                 "add_to_label(state.theta, rival, c, indices, values)",
             ),
             ("indefinite inverse not rebuilt", "_update", "_keep_up(state, a, True)", ""),
-            ("limit for new models without K", "check_new", "gamma / self.problem.n_labels", "gamma"),
+            ("limit for new models without K", "ExactSoba.check_new", "gamma / self.problem.n_labels", "gamma"),
         ),
     ),
     Errors(

@@ -281,7 +281,7 @@ SERVICE = (
             (
                 "another learner's state is read",
                 "decode_state",
-                "_metadata(data).get('learner') != identity(learner)",
+                "metadata.get('learner') != identity(learner)",
                 "False",
             ),
         ),

@@ -21,7 +21,7 @@ from benchmarks.papers.data.points import (
 )
 from benchmarks.papers.data.topics import N_WORDS, documents_of_topics, zipf
 from learners.base import Contexts, FloatArray, Problem
-from learners.mathematics.norms import within_bound
+from learners.mathematics.preparation import within_bound
 
 _TRIAL, _TRIAL_OF_THREE = np.array([0.1, 0.12]), np.array([0.1, 0.12, 0.5])
 

@@ -11,11 +11,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, Contexts, FloatArray, Problem, Rounds
-from learners.checked_learner import FullInformation
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import Magnitude, Positive, hyperparameters
 from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
-from learners.mathematics.delayed import Delayed, DelayedUpdate
+from learners.learner import CompiledLearner, Delayed, DelayedUpdate, FullInformation
 from learners.mathematics.descent import DescentState, Steps, check_radius, count, descend, multiplier, steps, untaught
 from learners.mathematics.exploration import leader, settle, softmax
 from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, uncovered, within
@@ -26,8 +24,6 @@ _LN2 = math.log(2.0)
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
-
     steps: Steps
     as_of_prediction: bool
 
@@ -36,11 +32,8 @@ class _Parameters(NamedTuple):
 class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
     """Answers with a label: base-2 logistic loss, gradient descent, and randomized decoding within the surrogate gap.
 
-    With σ the softmax of the scores and y* the highest-scoring label, the distribution is P = q σ + (1 - q) e_y*,
-    where q = min(1, 2(1 - σ_y*)). Rounds without a true label do not update the weights.
-
-    Raises:
-        pydantic.ValidationError: if a hyperparameter is out of range, or if two contradict each other.
+    With σ the softmax of the scores and y* the highest-scoring label, the distribution is P = q σ + (1 - q) e_y*, where
+    q = min(1, 2(1 - σ_y*)). Rounds without a true label do not update the weights.
     """
 
     algorithm = "fenchel-young"
@@ -55,12 +48,10 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuse contradictory settings."""
         check_radius(self.learning_rate, self.radius)
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         bounds = {
             "theorem": ("X²‖U‖² / (2(1 - ln 2) ln 2)", "Theorem 5.1"),
             "adaptive": ("16X²D² / (1 - ln 2)", "Appendix E.1"),
@@ -83,17 +74,14 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
         return self.problem.n_labels
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Return K·d multiply-adds, plus as many if parameter-free, plus as many if scores are recomputed."""
         passes = 1 + (self.learning_rate == "parameter-free") + (self.evidence_size == 0)
         return self.problem.n_labels * nonzeros * passes
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with P and leaves the scores W x as evidence; takes one step per round with a true label."""
         return Kernels(_Parameters(_steps(self), self.evidence_size > 0), _decide, _fold)
 
     def init(self) -> DescentState:
-        """Return zero weights."""
         return untaught(self)
 
     def weights(self, state: DescentState) -> FloatArray:
@@ -101,7 +89,6 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
         return np.ascontiguousarray(state.direction.T) * multiplier(_steps(self), state)
 
     def contributions(self, state: DescentState, contexts: Contexts, /) -> FloatArray:
-        """See `Learner.contributions`."""
         weights: FloatArray = state.direction[contexts.indices] * multiplier(_steps(self), state)
         return weights * contexts.values[:, np.newaxis]
 

@@ -33,20 +33,16 @@ class FenchelYoungMultilabel(Drawing):
 
     @property
     def constants_named(self) -> str:
-        """See `Structured.constants_named`."""
         return "a = 1 - 4/(λ√K), b = 2X²/λ"
 
     @cached_property
     def space(self) -> Multilabel:
-        """The space {0, 1}^K."""
         return Multilabel(n_labels=self.problem.n_labels, regularization=self.regularization)
 
     def vertices(self, labels: IntArray) -> FloatArray:
-        """Return the rows unchanged, as floats."""
         return labels.astype(np.float64)
 
     def rows(self, vertices: FloatArray) -> IntArray:
-        """Return the vertices unchanged, as integers."""
         return vertices.astype(np.int64)
 
     def probabilities(self, means: FloatArray) -> FloatArray:

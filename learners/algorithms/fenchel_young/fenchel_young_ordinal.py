@@ -11,9 +11,9 @@ import numpy as np
 
 from learners.algorithms.fenchel_young.structured import Structured
 from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, place_of, row
+from learners.learner import CompiledLearner
 from learners.mathematics.descent import DescentState, Steps, count, descend, multiplier
 from learners.mathematics.exploration import settle
 from learners.mathematics.linear_algebra import score_row
@@ -28,8 +28,6 @@ class OrdinalState(DescentState):
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
-
     steps: Steps
     strong_convexity: float  # λ
     recomputes: bool
@@ -54,28 +52,22 @@ class FenchelYoungOrdinal(Structured, CompiledLearner[DescentState]):
 
     @property
     def constants_named(self) -> str:
-        """See `Structured.constants_named`."""
         return "a = 1 - 4/(λ√(K - 1)), b = 2X²/λ"
 
     @cached_property
     def space(self) -> Ordinal:
-        """The space of vectors 1^m 0^(K-1-m), m from 0 to K - 1."""
         return Ordinal(n_steps=self.problem.n_labels - 1, regularization=self.regularization)
 
     def vertices(self, labels: IntArray) -> FloatArray:
-        """Return as many ones as the level's index, then zeros."""
         return (np.arange(self.problem.n_labels - 1) < labels[:, None]).astype(np.float64)
 
     @property
     def kernels(self) -> Kernels:
-        """Decides among the levels and leaves the mean ŷ as evidence; takes one step per round with a true level."""
         strong_convexity = self.space.constants.strong_convexity
         return Kernels(_Parameters(self.step_sizes, strong_convexity, self.recomputes), _decide, _fold)
 
 
 class _Room(NamedTuple):
-    """Working memory, allocated once per call."""
-
     mean: FloatArray  # (K - 1,), ŷ
     block_means: FloatArray  # (K - 1,)
     block_sizes: IntArray  # (K - 1,)

@@ -42,7 +42,6 @@ class FenchelYoungRanking(Drawing):
     """μ of the regularizer -H/μ on the Birkhoff polytope, H being the entropy; less than 2; `null` for 1."""
 
     def __post_init__(self) -> None:
-        """Refuse contradictory settings and too many labels."""
         if self.problem.n_labels > _MOST_LABELS[self.polytope]:
             instead = "permutahedron" if self.problem.n_labels <= _MOST_LABELS["permutahedron"] else None
             hint = "fenchel-young-multilabel, which does not order" if instead is None else f"polytope {instead}"
@@ -55,21 +54,18 @@ class FenchelYoungRanking(Drawing):
 
     @property
     def constants_named(self) -> str:
-        """See `Structured.constants_named`."""
         if self.polytope == "permutahedron":
             return "a = 1 - 4γ/(λ√2) with γ = √(3/(K(K² - 1))), b = 2X²/λ"
         return "a = 1 - μ/2, b = 2X²Kμ"
 
     @cached_property
     def space(self) -> OutputSpace:
-        """The space of point vectors, or of permutation matrices."""
         K = self.problem.n_labels
         if self.polytope == "permutahedron":
             return Ranking(n_items=K, regularization=self.regularization)
         return Matching(n_items=K, sharpness=1.0 if self.sharpness is None else self.sharpness)
 
     def vertices(self, labels: IntArray) -> FloatArray:
-        """Return K points for the first label down to 1 for the last; or a 1 at each label and place."""
         n, K = labels.shape
         places = np.empty((n, K), dtype=np.int64)
         np.put_along_axis(places, labels, np.arange(K)[None], axis=1)
@@ -78,7 +74,6 @@ class FenchelYoungRanking(Drawing):
         return np.asarray((places[:, :, None] == np.arange(K)).reshape(n, K * K), dtype=np.float64)
 
     def rows(self, vertices: FloatArray) -> IntArray:
-        """Return the labels ordered by their places."""
         K = self.problem.n_labels
         if self.polytope == "permutahedron":
             return np.asarray(np.argsort(-vertices, axis=1), dtype=np.int64)

@@ -1,11 +1,9 @@
 """Online structured prediction: gradient descent on a Fenchel-Young loss over any output space.
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
-and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 4.
-
-The learners for label sets, rankings and levels apply this procedure to their output spaces. Answers and truths are
-vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the randomized decoding. Late
-updates use this ŷ, unless `delayed_update` is `recompute`.
+and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 4. Answers
+and truths are vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the randomized
+decoding, which late updates use, unless `delayed_update` is `recompute`.
 """
 
 import math
@@ -27,16 +25,14 @@ from learners.base import (
     InvalidArrayError,
     Rounds,
 )
-from learners.checked_learner import CheckedLearner, FullInformation
-from learners.checks import check_uniforms
-from learners.context_checks import FLOAT, expect_array
+from learners.checks import FLOAT, check_uniforms, expect_array
 from learners.hyperparameters import Magnitude, Positive, hyperparameters, refusal
-from learners.mathematics.delayed import DelayedUpdate
+from learners.learner import CheckedLearner, DelayedUpdate, FullInformation
 from learners.mathematics.descent import DescentState, Steps, check_radius, descend_all, multiplier, steps, untaught
 from learners.mathematics.exploration import as_propensity
 from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, uncovered, within
 from learners.mathematics.linear_algebra import scores
-from learners.mathematics.norms import one_by_one
+from learners.mathematics.preparation import one_by_one
 from learners.output_spaces.base import OutputSpace
 
 LearningRate: TypeAlias = Annotated[
@@ -57,18 +53,13 @@ Radius: TypeAlias = Annotated[
 _BOUNDS = {
     "theorem": ("(1 - a) b‖U‖²/(4 (1 - m) m), m = min(1/2, a), for any sequence of rounds", "Theorem 4.2"),
     "fixed": ("‖U‖²/(2η), where η is the learning_rate, for any sequence of rounds", "the proof of Theorem 4.2"),
-    "high-probability": (
-        "((1 - a) b‖U‖²/(1 - a/2) + c ln(1/δ))/a, for rounds fixed in advance",
-        "Theorem 4.3",
-    ),
+    "high-probability": ("((1 - a) b‖U‖²/(1 - a/2) + c ln(1/δ))/a, for rounds fixed in advance", "Theorem 4.3"),
     "adaptive": ("8 (1 - a) b D²/a, for any sequence of rounds", "Appendix E.1"),
     "parameter-free": ("the order of b‖U‖² times a logarithm of T (constants not given)", "Appendix E.2"),
 }
 """The bound of each learning rate, and its source."""
 
-_MEAN_SLACK = 1e-9
-"""How far rounding may take a mean outside the hull of the vertices."""
-
+_MEAN_SLACK = 1e-9  # how far rounding may take a mean outside the hull of the vertices
 _ROW_COST = 100_000  # the time of one row outside of kernels, in multiply-adds
 
 
@@ -79,9 +70,6 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
     Let a = 1 - 4γ/(λν) and b = 2X²κ²/λ (see `learners.output_spaces.base.Constants`). With the step `theorem`, the
     expected target loss exceeds the surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), m = min(1/2, a),
     for any sequence of rounds.
-
-    Raises:
-        pydantic.ValidationError: if a hyperparameter is out of range, or if two contradict each other.
     """
 
     loss_name: ClassVar[str]  # the target loss, in words, for the guarantee
@@ -93,7 +81,6 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuse contradictory settings, and settings that the space refuses."""
         check_radius(self.learning_rate, self.radius)
         try:
             _ = self.space
@@ -117,7 +104,6 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         fixed = not isinstance(self.learning_rate, str)
         if fixed and self.step_sizes.step > 2.0 * self.surrogate_gap / self.smoothness * ROUNDING:
             return uncovered("the step is larger than 2a/b", "learning_rate theorem, high-probability or adaptive")
@@ -140,7 +126,6 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def evidence_size(self) -> int:
-        """D, for the mean ŷ at prediction time, or 0 where it is recomputed."""
         return 0 if self.recomputes else self.space.dimension
 
     @property
@@ -149,11 +134,9 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
         return self.delayed_update == "recompute"
 
     def decide_cost(self, nonzeros: int) -> int:
-        """Return the cost of scores, and of the space's decoding and drawing."""
         return self.n_scores * nonzeros + self.space.draw_cost
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Return the cost of a step, twice if parameter-free, plus that of a decision if the mean is recomputed."""
         step = self.n_scores * nonzeros * (1 + (self.learning_rate == "parameter-free"))
         return step + (self.decide_cost(nonzeros) if self.recomputes else 0)
 
@@ -171,11 +154,9 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
     def regret_bound(self, comparator_norm: float, failure: float = 0.0) -> float:
         """Return the bound on target loss minus surrogate loss, against any U with ‖U‖ = comparator_norm.
 
-        The bound is on the expected loss: Theorem 4.2, or Appendix E.1 with the adaptive step, for any U in the ball.
-        With the step `high-probability`, it is on the loss itself, with probability 1 - failure (Theorem 4.3).
-
-        Raises:
-            ValueError: if no theorem gives constants for the step.
+        It holds in expectation: Theorem 4.2, or Appendix E.1 with the adaptive step, for any U in the ball. With the
+        step `high-probability`, it holds with probability 1 - failure (Theorem 4.3). Raises `ValueError` without a
+        theorem for the step.
         """
         a, b, constants = self.surrogate_gap, self.smoothness, self.space.constants
         m = min(0.5, a)
@@ -189,7 +170,6 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
         raise ValueError("no theorem gives the constants of this learning_rate")
 
     def init(self) -> DescentState:
-        """Return zero weights."""
         return untaught(self)
 
     def weights(self, state: DescentState) -> FloatArray:
@@ -205,10 +185,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
 
 class Drawing(Structured):
-    """A structured learner whose answers are rows of K numbers: see `learners.answers.StructuredLearner`.
-
-    Its decoding runs in Python, one context at a time.
-    """
+    """A structured learner whose answers are rows of K numbers. Its decoding runs in Python, one context at a time."""
 
     @abstractmethod
     def rows(self, vertices: FloatArray) -> IntArray:
@@ -225,16 +202,13 @@ class Drawing(Structured):
 
     @property
     def evidence_size(self) -> int:
-        """D, for the mean ŷ of the randomized decoding."""
         return self.space.dimension
 
     def decide_cost(self, nonzeros: int) -> int:
-        """Return the cost of scores, decoding and drawing, and of the calls between them."""
         return super().decide_cost(nonzeros) + _ROW_COST
 
     @property
     def fold_overhead(self) -> int:
-        """The cost that each call of `fold` adds outside of kernels, in multiply-adds."""
         return _ROW_COST
 
     def means(self, state: DescentState, contexts: Contexts) -> FloatArray:
@@ -245,7 +219,6 @@ class Drawing(Structured):
         return theta
 
     def fold_unchecked(self, state: DescentState, rounds: Rounds) -> DescentState:
-        """Take one projected gradient step, or parameter-free step, for each round with a true answer."""
         known = (rounds.true_labels != NO_LABEL).all(axis=tuple(range(1, rounds.true_labels.ndim)))
         steps, truths = self.step_sizes, self.vertices(rounds.true_labels)
         if self.recomputes:
@@ -264,16 +237,11 @@ class Drawing(Structured):
         contexts: Contexts,
         eligible: BoolArray | None = None,
     ) -> Decisions:
-        """Return the mean ŷ for each context, as evidence."""
         means = self.means(state, contexts)
         return Decisions(self.probabilities(means), means)
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
-        """Draw the answers around the means, with their exact probabilities, raised to at least `LEAST_PROPENSITY`.
-
-        Raises:
-            InvalidArrayError: if evidence or uniforms have another shape, or numbers out of range.
-        """
+        """Draw answers around the means, with their probabilities. Raises `InvalidArrayError` for invalid arrays."""
         n = len(decisions.evidence)
         expect_array("evidence", decisions.evidence, FLOAT, 2, (n, self.space.dimension))
         largest = self.space.largest_entry * (1.0 + _MEAN_SLACK)

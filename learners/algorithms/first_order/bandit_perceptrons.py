@@ -11,10 +11,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, Contexts, FloatArray, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors
+from learners.learner import CompiledLearner
 from learners.mathematics.exploration import lead, leader
 from learners.mathematics.guarantees import strong_margin
 from learners.mathematics.linear_algebra import add_outer, score, score_row
@@ -41,6 +41,7 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
     smaller = "fewer features"
     labels_grow: ClassVar[bool] = True
     state_type = BanditPerceptronsState
+    evidence_size = 1  # whether no label claimed the context
     linear = True
 
     use_known_label: bool = True
@@ -48,30 +49,19 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return strong_margin(" (Beygelzimer et al. 2019, Algorithm 1)", "‖x‖ ≤ R")
 
-    @property
-    def evidence_size(self) -> int:
-        """1: whether no label claimed the context."""
-        return 1
-
     def fold_cost(self, nonzeros: int) -> int:
-        """Return the cost of the scores and of updating K labels."""
         return 2 * self.problem.n_labels * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Puts 1 on the strongest claim, or 1/K on every label; corrects the perceptrons that erred."""
         return Kernels((self.use_known_label,), _decide, _fold)
 
 
 @compiled
 def claim(eligible: BoolArray, i: int, s: FloatArray, distribution: FloatArray) -> float:
-    """Write 1 on the strongest claim of an eligible label, or 1/K' on each of them; overwrite the scores s (K,).
-
-    Returns 1.0 if no eligible label claims context i, else 0.0.
-    """
+    """Write 1 on the strongest claim of an eligible label, or 1/K' on each; return 1.0 if none claims, else 0.0."""
     n = narrow(eligible, i, s)
     nobody = s[leader(s[:n])] < 0.0
     lead(s[:n], 1.0 if nobody else 0.0, distribution[:n])
@@ -96,10 +86,7 @@ def _decide(
 
 @compiled
 def corrections(known: bool, s: FloatArray, rounds: Rounds, t: int, coefficients: FloatArray) -> int:
-    """Write +1, -1 or 0 for each label, the correction of its perceptron; return the number of corrections.
-
-    Overwrites the scores s (K,) of round t. Labels that were not eligible are not corrected.
-    """
+    """Write the correction of each label's perceptron, +1, -1 or 0; return how many there are. Overwrites s (K,)."""
     n, place = narrow(rounds.eligible, t, s), place_of(rounds.eligible, t, rounds.labels[t])
     nobody = rounds.evidence[t, 0] != 0.0
     updates = _correct_all(known, s[:n], place, rounds.correct[t], nobody, coefficients[:n])

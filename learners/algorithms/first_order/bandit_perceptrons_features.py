@@ -1,12 +1,9 @@
 """Bandit perceptrons with the rational kernel's feature map, for few features and labels not linearly separable.
 
 Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang, "Bandit Multiclass Linear Classification: Efficient
-Algorithms for the Separable Case", ICML 2019, Algorithm 2. The kernel is a power series,
-
-    1 / (1 - ⟨x, x'⟩/2) = Σ_n 2⁻ⁿ ⟨x, x'⟩ⁿ = Σ_α 2^-|α| (|α|! / α!) x^α x'^α,
-
-so the monomials √(2^-|α| |α|! / α!) x^α are its feature map. Those with |α| ≤ D give the kernel with an error of at
-most 2^-D on the unit ball. There are C(d + D, D) of them. Claims and corrections are those of `bandit_perceptrons`.
+Algorithms for the Separable Case", ICML 2019, Algorithm 2. The kernel is the power series 1 / (1 - ⟨x, x'⟩/2) =
+Σ_n 2⁻ⁿ ⟨x, x'⟩ⁿ = Σ_α 2^-|α| (|α|! / α!) x^α x'^α, so the monomials √(2^-|α| |α|! / α!) x^α are its feature map. The
+C(d + D, D) of them with |α| ≤ D give the kernel with an error of at most 2^-D on the unit ball.
 """
 
 import functools
@@ -18,15 +15,14 @@ import pydantic
 
 from learners.algorithms.first_order.bandit_perceptrons import claim, corrections
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters, refusal
 from learners.kernels import Kernels, compiled
 from learners.layouts import Count, Layout
+from learners.learner import CompiledLearner
 from learners.mathematics.guarantees import strong_margin
 from learners.mathematics.linear_algebra import add_outer, densify, score, squared_norm
 
-_EXACT = 40
-"""The degree with a kernel error of 2⁻⁴⁰ < 10⁻¹²."""
+_EXACT = 40  # the degree with a kernel error of 2⁻⁴⁰ < 10⁻¹²
 _DEFAULT_FEATURES, _MOST_FEATURES = 20_000, 1_000_000
 
 
@@ -44,17 +40,15 @@ class BanditPerceptronsFeatures(CompiledLearner[BanditPerceptronsFeaturesState])
 
     At degree 40, it answers as `bandit-perceptrons-kernel` with the rational kernel and unlimited support, up to
     rounding. Its time and memory do not grow with the number of rounds. A lower degree D replaces the kernel by the
-    first terms of its power series, with an error of at most 2^-D.
-
-    Raises:
-        pydantic.ValidationError: if a hyperparameter is out of range, if the norm bound is not 1, or if the degree
-            gives more than a million monomials.
+    first terms of its power series, with an error of at most 2^-D. Raises `pydantic.ValidationError` if a
+    hyperparameter is out of range, if the norm bound is not 1, or if the degree gives more than a million monomials.
     """
 
     algorithm = "bandit-perceptrons-features"
     smaller = "a lower degree"
     labels_grow: ClassVar[bool] = True
     state_type = BanditPerceptronsFeaturesState
+    evidence_size = 1  # whether no label claimed the context
 
     degree: Annotated[int, pydantic.Field(ge=1, le=_EXACT)] | None = None
     """D, the largest degree of a monomial. By default 40, or as large as 20,000 monomials permit."""
@@ -62,7 +56,6 @@ class BanditPerceptronsFeatures(CompiledLearner[BanditPerceptronsFeaturesState])
     """Whether a right answer, which reveals the true label, corrects all perceptrons; the guarantee covers both."""
 
     def __post_init__(self) -> None:
-        """Refuse norm bounds that the kernel is not defined for, and degrees that give too many monomials."""
         if self.problem.norm_bound != 1.0:
             raise ValueError("the rational kernel is defined on the unit ball: scale contexts to a norm bound of 1")
         d = self.problem.n_features
@@ -82,29 +75,20 @@ class BanditPerceptronsFeatures(CompiledLearner[BanditPerceptronsFeaturesState])
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return strong_margin(
             f", in the space of the monomials of degree at most {self.highest} with R² = 2 (Beygelzimer et al. 2019, "
             f"Algorithm 2; the kernel's error is at most 2^-{self.highest})",
             "‖x‖ ≤ 1",
         )
 
-    @property
-    def evidence_size(self) -> int:
-        """1: whether no label claimed the context."""
-        return 1
-
     def decide_cost(self, _: int) -> int:
-        """Return the cost of the monomials and of K scores."""
         return self.features * (self.problem.n_labels + 4)
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of the monomials, of K scores and of updating K labels."""
         return 2 * self.features * (self.problem.n_labels + 2)
 
     @property
     def kernels(self) -> Kernels:
-        """Puts 1 on the strongest claim, or 1/K on every label; corrects the perceptrons that erred."""
         return Kernels(_Parameters(self.use_known_label, self.highest, self.problem.n_features), _decide, _fold)
 
 
@@ -115,16 +99,12 @@ def _largest_degree(d: int, most: int) -> int:
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
-
     known: bool
     degree: int
     n_features: int  # d
 
 
 class _Scratch(NamedTuple):
-    """Space for the monomials of one context."""
-
     dense: FloatArray  # (d,)
     roots: FloatArray  # (D + 1,): 1/√n at n; 1 at 0
     exponents: IntArray  # (features,), of the last variable of each monomial
@@ -156,7 +136,6 @@ def _decide(
 
 @compiled
 def _score_monomials(weights: FloatArray, contexts: Contexts, i: int, scratch: _Scratch, s: FloatArray) -> None:
-    """Write the monomials of the i-th context to the scratch space, and its scores to s (K,)."""
     densify(contexts, i, scratch.dense)
     expand(scratch.dense, scratch.roots, scratch.exponents, scratch.result)
     s[:] = 0.0
@@ -168,13 +147,8 @@ def expand(x: FloatArray, roots: FloatArray, exponents: IntArray, result: FloatA
     """Write the monomials √(2^-|α| |α|! / α!) x^α with |α| ≤ D to result; scale x to the unit ball if it is longer.
 
     Monomials are sorted by degree, then by their last variable. So those of one degree in the variables 0 … i come
-    before all others of this degree. Times x_i, they are the monomials of the next degree with last variable i.
-
-    Args:
-        x: (d,), a context.
-        roots: (D + 1,), 1/√n at n.
-        exponents: (C(d + D, D),), receives the exponent of the last variable of each monomial.
-        result: the same shape, receives the monomials.
+    before all others of this degree. Times x_i, they are the monomials of the next degree with last variable i. `roots`
+    (D + 1,) has 1/√n at n; exponents (C(d + D, D),) receive that of the last variable of each monomial.
     """
     scale = 1.0 / math.sqrt(max(1.0, squared_norm(x)))
     result[0], exponents[0] = 1.0, 0

@@ -13,10 +13,10 @@ import pydantic
 
 from learners.algorithms.first_order.bandit_perceptrons import claim, corrections
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, Layout
+from learners.learner import CompiledLearner
 from learners.mathematics.guarantees import no_recovery, strong_margin
 
 
@@ -37,18 +37,15 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
 
     A round with corrections adds its context to the support, or changes its coefficients if it is already there. Once
     `max_support` contexts are stored, rounds with new contexts are skipped and counted in `refused`, and the guarantee
-    ends; a warning gives their number. No support vector is ever replaced, because a learner has no randomness to
-    choose one. For up to three features,
-    `bandit-perceptrons-features` answers as the rational kernel without a limit, up to rounding.
-
-    Raises:
-        pydantic.ValidationError: if a hyperparameter is out of range, or if the norm bound is not 1.
+    ends. No support vector is ever replaced, because a learner has no randomness to choose one. The norm bound must be
+    1.
     """
 
     algorithm = "bandit-perceptrons-kernel"
     smaller = "bandit-perceptrons"
     labels_grow: ClassVar[bool] = True
     state_type = BanditPerceptronsKernelState
+    evidence_size = 1  # whether no label claimed the context
 
     kernel: Literal["rational", "linear"] = "rational"
     """`rational`, or `linear`: the same as bandit-perceptrons but slower, for comparisons."""
@@ -58,13 +55,11 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     """Whether a right answer, which reveals the true label, corrects all perceptrons; the guarantee covers both."""
 
     def __post_init__(self) -> None:
-        """Refuse norm bounds that the kernel is not defined for."""
         if self.problem.norm_bound != 1.0:
             raise ValueError("the rational kernel is defined on the unit ball: scale contexts to a norm bound of 1")
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         square = "R² = 2" if self.kernel == "rational" else "R = 1"
         proved = strong_margin(
             f", in the kernel's space with {square} (Fakcharoenphol and Prompak 2019), but only while there is room: "
@@ -73,21 +68,13 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
         )
         return f"{proved} {no_recovery('it learns from no new context', 'once max_support contexts are kept, ')}"
 
-    @property
-    def evidence_size(self) -> int:
-        """1: whether no label claimed the context."""
-        return 1
-
     def decide_cost(self, nonzeros: int) -> int:
-        """Return the cost of the kernel with every support vector."""
         return self.max_support * (self.problem.n_labels + nonzeros)
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Return the cost of the kernel with every support vector, and of searching the support for the context."""
         return 2 * self.max_support * (self.problem.n_labels + nonzeros)
 
     def warnings(self, state: BanditPerceptronsKernelState) -> list[str]:
-        """Return the number of skipped rounds, once the support is full."""
         if state.used < self.max_support:
             return []
         stored, skipped = f"{self.max_support:,} contexts are stored", f"{state.refused:,} rounds were skipped since"
@@ -95,7 +82,6 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
 
     @property
     def kernels(self) -> Kernels:
-        """Puts 1 on the strongest claim, or 1/K on every label; corrects the perceptrons that erred."""
         return Kernels((self.use_known_label, self.kernel == "rational"), _kernel_decide, _kernel_fold)
 
 

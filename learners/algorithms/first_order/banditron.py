@@ -9,11 +9,10 @@ import numpy as np
 import pydantic
 
 from learners.base import BoolArray, Contexts, FloatArray, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import ExplorationRate, TheoremExploration, hyperparameters
 from learners.kernels import Kernels, compiled, label_at, narrow, row
 from learners.layouts import Count, LabelVectors
-from learners.mathematics.delayed import Delayed, DelayedUpdate
+from learners.learner import CompiledLearner, Delayed, DelayedUpdate
 from learners.mathematics.exploration import Schedule, lead_eligible, leader, scheduled, scheduled_rate
 from learners.mathematics.guarantees import AT_ONCE
 from learners.mathematics.linear_algebra import add_to_label, score_row
@@ -27,8 +26,6 @@ class BanditronState(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
-
     exploration: Schedule
     as_of_prediction: bool
 
@@ -37,10 +34,9 @@ class _Parameters(NamedTuple):
 class Banditron(Delayed, CompiledLearner[BanditronState]):
     """Answers with the highest-scoring label, the leader, with a share γ of uniform exploration; always updates.
 
-    Each round subtracts the context from the weights of the leader. A correct answer adds the context, divided by the
-    propensity, to the weights of the served label. In expectation this is the Perceptron's update. With
-    `as_of_prediction`, late feedback uses the leader at prediction time, and the state does not depend on the order of
-    arrival.
+    Each round subtracts the context from the leader's weights. A correct answer adds the context, divided by the
+    propensity, to those of the served label: in expectation, the Perceptron's update. With `as_of_prediction`, late
+    feedback uses the leader at prediction time, and the state does not depend on the order of arrival.
     """
 
     algorithm = "banditron"
@@ -59,7 +55,6 @@ class Banditron(Delayed, CompiledLearner[BanditronState]):
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         rate = f"γ = {self.exploration:g}" if not isinstance(self.exploration, str) else "γ_t falls"
         return (
             "Expected mistakes exceed the hinge loss L of any U by at most Σ γ_t + 3 max(K C/γ_T, √(C Σ γ_t)) + "
@@ -69,16 +64,13 @@ class Banditron(Delayed, CompiledLearner[BanditronState]):
 
     @property
     def evidence_size(self) -> int:
-        """1, for the leader at prediction time, or 0 if it is recomputed."""
         return 1 if self.as_of_prediction else 0
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Return the cost of updating two labels, and of the scores if they are recomputed."""
         return (2 if self.evidence_size else 2 + self.problem.n_labels) * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with (1 - γ) e_ŷ + (γ/K) 1 and leaves ŷ as evidence; learns from every round."""
         return Kernels(_Parameters(_schedule(self), self.evidence_size > 0), _decide, _fold)
 
 

@@ -1,9 +1,13 @@
 """Gaptron: exploration paid for by the gap between a surrogate loss and the zero-one loss.
 
-Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020.
-Full information: Theorems 1-3; bandit feedback: Theorems 4-6. Printed errors corrected: the smooth hinge
-step under full information is 1/(4KX²), and its bandit exploration is tuned with 2K²X²D²; the logistic bandit
-exploration carries D and ln 2; the hinge gap is 1 - m*, not max{1[m* > β], m*}.
+Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020. Full information:
+Theorems 1-3; bandit feedback: Theorems 4-6. Printed errors corrected: the smooth hinge step under full information is
+1/(4KX²), and its bandit exploration is tuned with 2K²X²D²; the logistic bandit exploration carries D and ln 2; the
+hinge gap is 1 - m*, not max{1[m* > β], m*}. The same proofs cover any smaller step, any fixed γ, and by dual averaging
+any non-increasing γ_t.
+
+The adaptive step is AdaGrad's: John Duchi, Elad Hazan, Yoram Singer, "Adaptive Subgradient Methods for Online Learning
+and Stochastic Optimization", JMLR 2011, with the K weights of a feature as one block.
 """
 
 import math
@@ -12,16 +16,14 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 import pydantic
 
-from learners.algorithms.first_order.gaptron_guarantee import Settings, guarantee_of
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import LeastExploration, Positive, TheoremExploration, hyperparameters
 from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, PositiveScalar, zero_state
-from learners.mathematics.adagrad import adaptive_step
-from learners.mathematics.delayed import Delayed, DelayedUpdate
+from learners.learner import CompiledLearner, Delayed, DelayedUpdate
 from learners.mathematics.exploration import Schedule, leader, mix_with_uniform, scheduled, scheduled_rate
 from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
+from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, uncovered, within
 from learners.mathematics.linear_algebra import add_outer, scale_into_ball, score, squared_norm
 from learners.mathematics.losses import LOSS_CODES, LossName, gap_share, surrogate
 
@@ -42,8 +44,6 @@ _FIXED, _AVERAGED, _ADAPTIVE = range(3)  # how W moves: projected steps, dual av
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
-
     loss: int
     full_information: bool
     as_of_prediction: bool
@@ -60,9 +60,6 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
     The distribution is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ), where y* is the highest-scoring label, a is
     the gap map of the loss, and γ is the exploration rate. Bandit updates happen only on correct answers and divide the
     gradient by the stored propensity. Under full information γ = 0, and every true label gives an update.
-
-    Raises:
-        pydantic.ValidationError: if a hyperparameter is out of range, or if two contradict each other.
     """
 
     algorithm = "gaptron"
@@ -94,7 +91,6 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuse contradictory settings."""
         if self.horizon is not None and self.exploration != "theorem":
             raise ValueError("a horizon requires exploration: theorem")
         if self.needs_true_label:
@@ -106,24 +102,10 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
-        schedule = _schedule(self)
-        mode, step = _step_of(self, schedule)
-        return guarantee_of(
-            Settings(
-                loss=self.loss,
-                problem=self.problem,
-                full_information=self.needs_true_label,
-                as_of_prediction=self.as_of_prediction,
-                step=None if mode == _ADAPTIVE else step,
-                named=self.learning_rate == "theorem",
-                eta_scale=self.eta_scale,
-                exploration=schedule,
-                falls=self.falls,
-                horizon=self.horizon,
-                radius=self.radius,
-            )
-        )
+        mode, step = _step_of(self, _schedule(self))
+        if mode == _ADAPTIVE:
+            return _adaptive_guarantee(self)
+        return (_full_guarantee if self.needs_true_label else _bandit_guarantee)(self, step)
 
     @property
     def falls(self) -> bool:
@@ -132,20 +114,16 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
 
     @property
     def needs_true_label(self) -> bool:
-        """Whether information is full."""
         return self.information == "full"
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Return K·d multiply-adds, or twice that if scores are recomputed."""
         return self.problem.n_labels * nonzeros * (1 if self.evidence_size else 2)
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with p' and leaves the scores W x as evidence; takes one step per informative round."""
         return Kernels(_parameters(self), _decide, _fold)
 
     def init(self) -> GaptronState:
-        """Return zero weights."""
         state: GaptronState = zero_state(self)
         state.scale[()] = 1.0
         return state
@@ -155,7 +133,6 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
         return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
 
     def contributions(self, state: GaptronState, contexts: Contexts, /) -> FloatArray:
-        """See `Learner.contributions`."""
         weights: FloatArray = state.direction[contexts.indices] * _multiplier(_parameters(self), state)
         return weights * contexts.values[:, np.newaxis]
 
@@ -188,7 +165,6 @@ def _schedule(learner: Gaptron) -> Schedule:
 
 
 def _step_of(learner: Gaptron, schedule: Schedule) -> tuple[int, float]:
-    """Return how W moves, and its step in the form that the kernels take."""
     if learner.learning_rate == "adaptive":
         return _ADAPTIVE, learner.eta_scale / learner.problem.norm_bound
     if learner.learning_rate != "theorem":
@@ -292,3 +268,102 @@ def _step(
     state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)
     if parameters.mode == _FIXED:
         scale_into_ball(parameters.radius, state.direction, state.scale, state.squared_norm)
+
+
+_SOURCE = "van der Hoeven 2020"
+_THEOREMS: dict[LossName, int] = {"logistic": 1, "hinge": 2, "smooth_hinge": 3}
+_LOSSES: dict[LossName, str] = {"logistic": "base-2 logistic", "hinge": "hinge", "smooth_hinge": "smooth hinge"}
+_FULL = {"logistic": "K X²‖U‖²/ln 2", "hinge": "K²X²‖U‖²/(2(K - 1))", "smooth_hinge": "2K X²‖U‖²"}
+_TUNED = {
+    "logistic": "max{2K²X²D²/ln 2, 2KXD √(T/ln 2)}",
+    "hinge": "max{K³X²D²/(K - 1), 2KXD √(T/2)}",
+    "smooth_hinge": "max{4K²X²D², 2KXD √(2T)}",
+}
+_COVERED = (
+    "learning_rate theorem with eta_scale at most 1, under full information, or with a radius under bandit feedback"
+)
+
+
+def _adaptive_guarantee(learner: Gaptron) -> str:
+    nothing = uncovered("AdaGrad's step for each feature is not that of the theorems", _COVERED)
+    if learner.radius is None:
+        return nothing
+    return (
+        f"{nothing} The regret on the linearized losses, against any U whose weights for each feature have norm at "
+        "most D, is at most Σ_i (2D²/η + η) √G_i, where η = eta_scale/X and G_i is the sum of squared gradients of "
+        "feature i (Duchi, Hazan and Singer 2011)."
+    )
+
+
+def _too_large(step: float, safe: float) -> bool:
+    return not step <= safe * ROUNDING
+
+
+def _full_guarantee(learner: Gaptron, step: float) -> str:
+    if _too_large(step, safe_step(learner.loss, learner.problem)):
+        return uncovered("the step exceeds what the surrogate gap pays for", _COVERED)
+    bound = "‖U‖²/(2η), where η is the learning_rate"
+    if learner.learning_rate == "theorem":
+        bound = _FULL[learner.loss] + (" divided by eta_scale" if learner.eta_scale < 1.0 else "")
+    return (
+        f"Expected mistakes exceed the {_LOSSES[learner.loss]} loss of {within(learner.radius)} by at most {bound}, "
+        f"for any sequence of rounds ({_SOURCE}, Theorem {_THEOREMS[learner.loss]}). {AT_ONCE}"
+        + (f" {LATE}" if learner.as_of_prediction else "")
+    )
+
+
+def _bandit_guarantee(learner: Gaptron, step: float) -> str:
+    loss, theorem, named = learner.loss, _THEOREMS[learner.loss] + 3, learner.learning_rate == "theorem"
+    if learner.radius is None:
+        return uncovered("the theorems under bandit feedback need W in a ball, and no radius is set", _COVERED)
+    gamma = 1.0 if learner.falls else _schedule(learner).least
+    if _too_large(step, safe_step(loss, learner.problem, gamma)):
+        return uncovered("the step exceeds what the surrogate gap pays for", _COVERED)
+    if learner.falls:
+        bound, source = "D²/(2κγ_T) + ((K - 1)/K) Σ γ_t after T rounds, with κ = step/γ_t", "the proof of "
+    elif learner.horizon is not None and named and math.isclose(learner.eta_scale, 1.0):
+        bound, source = f"{_TUNED[loss]} after T = {learner.horizon:,} rounds", ""
+    else:
+        bound, source = f"D²/(2η) + γT (K - 1)/K after T rounds, with γ = {gamma:.4g} and step η", "the proof of "
+    with_averaging = ", with dual averaging" if learner.falls else ""
+    return (
+        f"Expected mistakes exceed the expected {_LOSSES[loss]} loss of {within(learner.radius)} by at most {bound} "
+        f"({_SOURCE}, {source}Theorem {theorem}{with_averaging}). {AT_ONCE}"
+    )
+
+
+@compiled
+def adaptive_step(
+    step: float,
+    radius: float,
+    coefficients: FloatArray,
+    indices: IntArray,
+    values: FloatArray,
+    weights: FloatArray,
+    gradient_sums: FloatArray,
+) -> None:
+    """Take one step against the gradient x ⊗ coefficients, on weights (d, K) and gradient_sums (d,), in place.
+
+    For each feature i, G_i += ‖coefficients‖² x_i² and W_i -= step / √G_i x_i coefficients; then W_i is projected onto
+    the ball of that radius. Against U with rows in the ball, the regret on linear losses is at most Σ_i (2 radius² /
+    step + step) √G_i.
+    """
+    size = squared_norm(coefficients)
+    for position in range(len(values)):
+        i, x = indices[position], values[position]
+        gradient_sums[i] += size * x * x
+        if gradient_sums[i] <= 0.0:
+            continue
+        w, factor = weights[i], step * x / math.sqrt(gradient_sums[i])
+        for k in range(len(coefficients)):
+            w[k] -= factor * coefficients[k]
+        if radius < math.inf:
+            _keep_in_ball(radius, w)
+
+
+@compiled
+def _keep_in_ball(radius: float, w: FloatArray) -> None:
+    norm = math.sqrt(squared_norm(w))
+    if norm > radius:
+        for k in range(len(w)):
+            w[k] *= radius / norm

@@ -8,11 +8,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, Contexts, FloatArray, Rounds
-from learners.checked_learner import FullInformation
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, place_of, row
 from learners.layouts import Count, LabelVectors
+from learners.learner import CompiledLearner, FullInformation
 from learners.mathematics.exploration import lead_eligible
 from learners.mathematics.guarantees import AT_ONCE
 from learners.mathematics.linear_algebra import add_to_label, score_row
@@ -29,36 +28,28 @@ class PerceptronState(NamedTuple):
 class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
     """Answers with the highest-scoring label, the leader; after a mistake, moves two weight vectors by the context.
 
-    Answers are deterministic: every propensity is 1. Late feedback uses the leader at prediction time, so the state
-    does not depend on the order of arrival.
+    Every propensity is 1. Late feedback uses the leader at prediction time, so the order of arrival does not matter.
     """
 
     algorithm = "perceptron"
     smaller = "fewer features"
     labels_grow: ClassVar[bool] = True
     state_type = PerceptronState
+    evidence_size = 1  # the leader at prediction time
     linear = True
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return (
             "Mistakes are at most L + 2X²‖U‖² + X‖U‖ √(2L), where L is the hinge loss of any U, for any sequence of "
             f"rounds (Beygelzimer, Orabona and Zhang 2017, Theorem 1). {AT_ONCE}"
         )
 
-    @property
-    def evidence_size(self) -> int:
-        """1, for the leader at prediction time."""
-        return 1
-
     def fold_cost(self, nonzeros: int) -> int:
-        """Return the cost of updating two labels."""
         return 2 * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Puts 1 on the leader, which is also the evidence; learns from mistakes."""
         return Kernels((), _decide, _fold)
 
 

@@ -5,11 +5,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, Contexts, FloatArray, NormPolicy, Rounds
-from learners.checked_learner import WithoutEvidence
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled
 from learners.layouts import Count
+from learners.learner import CompiledLearner, WithoutEvidence
 
 
 class UniformState(NamedTuple):
@@ -35,20 +34,16 @@ class Uniform(WithoutEvidence, CompiledLearner[UniformState]):
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return "Expected mistakes are exactly (K - 1)/K of the rounds, for any sequence of rounds."
 
     def decide_cost(self, _: int) -> int:
-        """Return the cost of writing K numbers."""
         return self.problem.n_labels
 
     def fold_cost(self, _: int) -> int:
-        """Return 1: the cost is constant."""
         return 1
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with 1/K for each label; counts the rounds."""
         return Kernels((), _decide, _fold)
 
 

@@ -1,15 +1,14 @@
 """AdaBoost.OLM++: online multiclass boosting that weights each weak learner by a small logistic regression.
 
-Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
-ALT 2022, Algorithm 4, Appendix C.
-
-The weak learners form a sequence. Each receives costs derived from the scores of its predecessors and predicts a
-label. BoostReg, which is FOLKLORE with two labels and two features, turns the predicted label into updated scores,
-whose argmax is that member's answer. The served answer is that of a member drawn with exponential weights, so the
-distribution is the weighted mixture of the members' answers.
+Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
+Algorithm 4, Appendix C. The weak learners form a sequence. Each receives costs derived from the scores of its
+predecessors and predicts a label. BoostReg, which is FOLKLORE with two labels and two features, turns the predicted
+label into updated scores, whose argmax is that member's answer. The served answer is that of a member drawn with
+exponential weights, so the distribution is the weighted mixture of the members' answers.
 """
 
 import functools
+import hashlib
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
@@ -18,13 +17,11 @@ import pydantic
 
 from learners.algorithms.improper import weak_learners as weak
 from learners.algorithms.improper.boosting_regression import BoostReg, boosted, costs_of
-from learners.algorithms.improper.random_features import random_features
 from learners.base import NO_LABEL, BoolArray, Contexts, Decisions, FloatArray, IntArray, Rounds, every_label
-from learners.checked_learner import CheckedLearner, FullInformation
 from learners.hyperparameters import hyperparameters
 from learners.kernels import place_of
 from learners.layouts import Count, Layout, zero_state
-from learners.mathematics.delayed import Delayed, DelayedUpdate
+from learners.learner import CheckedLearner, Delayed, DelayedUpdate, FullInformation
 from learners.mathematics.exploration import leading_rival, settle_each, softmax
 from learners.mathematics.linear_algebra import densify
 
@@ -70,7 +67,6 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return (
             "With probability 1 - δ, mistakes are at most 4 min M_i + 2 ln(N/δ), and min M_i is at most "
             f"4 (T ln K + N R(T))/Σ γ_i² for N weak learners of edges γ_i, over T ≤ {self.horizon:,} rounds, where M_i "
@@ -80,19 +76,15 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
 
     @property
     def evidence_size(self) -> int:
-        """3 values per weak learner, its predicted label and two logits, or 0 if they are recomputed."""
         return self.weak_learners * _EVIDENCE if self.as_of_prediction else 0
 
     def decide_cost(self, _: int) -> int:
-        """Return the cost of a prediction, the costs and a small regression per weak learner."""
         return self._step_cost()
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of an update, the costs and a small regression per weak learner."""
         return self._step_cost()
 
     def init(self) -> AdaBoostOlmState:
-        """Return an untrained state with equal weights."""
         state: AdaBoostOlmState = zero_state(self)
         state.inverses[:] = BoostReg.start(self.horizon).inverse
         for memory in state.memories:
@@ -102,10 +94,6 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     def decide_unchecked(
         self, state: AdaBoostOlmState, contexts: Contexts, eligible: BoolArray | None = None
     ) -> Decisions:
-        """Return, for each label, the total weight of the members that answer with it.
-
-        Each member answers with its highest-scoring label among the eligible ones.
-        """
         among = every_label(contexts.n) if eligible is None else eligible
         K, trust = self.problem.n_labels, np.empty(self.weak_learners)
         softmax(state.log_weights, trust)
@@ -123,7 +111,6 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         )
 
     def fold_unchecked(self, state: AdaBoostOlmState, rounds: Rounds) -> AdaBoostOlmState:
-        """Update every weak learner and BoostReg with the true label; lower the weights of those that erred."""
         for t in range(rounds.n):
             views, y = self._views(rounds.contexts, t), int(rounds.true_labels[t])
             if y >= 0 and place_of(rounds.eligible, t, y) >= 0:
@@ -177,7 +164,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     def _learn(
         self, state: AdaBoostOlmState, views: Sequence[FloatArray], evidence: FloatArray, rounds: Rounds, t: int
     ) -> None:
-        if not self._is_possible(evidence):
+        if not ((evidence[:, 0] >= 0) & (evidence[:, 0] < self.problem.n_labels)).all():  # a corrupt index
             return
         weak_learner, s, y = self._weak, np.zeros(self.problem.n_labels), int(rounds.true_labels[t])
         for i in range(self.weak_learners):
@@ -190,21 +177,29 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     def _boost_reg(self, state: AdaBoostOlmState, i: int) -> BoostReg:
         return BoostReg(state.inverses[i], state.solutions[i], self.horizon)
 
-    def _is_possible(self, evidence: FloatArray) -> bool:
-        """Check whether all predicted labels are valid: a corrupt index must not exceed the array."""
-        named = evidence[:, 0]
-        return bool(((named >= 0) & (named < self.problem.n_labels)).all())
-
     @functools.cached_property
     def _features(self) -> IntArray:
         """The features of each weak learner (N, n), which take up to 0.2 s to draw."""
         return random_features(self.features_seed, self.weak_learners, self._length - 1, self.problem.n_features)
 
     def _views(self, contexts: Contexts, t: int) -> Sequence[FloatArray]:
-        """Return the features of a context that each weak learner receives."""
         x = np.empty(self.problem.n_features)
         densify(contexts, t, x)
         if not self._weak.sees_few:
             return [x] * self.weak_learners
         few = x[self._features]
         return list(np.column_stack([few / self.problem.norm_bound, np.ones(self.weak_learners)]))
+
+
+def random_features(seed: int, rows: int, n: int, n_features: int) -> IntArray:
+    """Return `rows` random sets of n distinct features (rows, n), by Floyd's algorithm with numbers from a hash."""
+    table = np.empty((rows, n), dtype=np.int64)
+    for i in range(rows):
+        chosen: list[int] = []
+        for last in range(n_features - n, n_features):
+            digest = hashlib.sha256(f"{seed}/{i}/{last}".encode()).digest()
+            drawn = int.from_bytes(digest[:8], "little") % (last + 1)
+            chosen.append(last if drawn in chosen else drawn)
+        table[i] = chosen
+    table.flags.writeable = False
+    return table

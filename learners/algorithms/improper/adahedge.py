@@ -11,11 +11,10 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, NormPolicy, Rounds
-from learners.checked_learner import FullInformation, WithoutEvidence
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, Layout, NonNegativeScalar
+from learners.learner import CompiledLearner, FullInformation, WithoutEvidence
 from learners.mathematics.exploration import condition, settle
 
 
@@ -31,14 +30,11 @@ class AdaHedgeState(NamedTuple):
 class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState]):
     """Each feature is an expert's prediction from -1 (label 0) to 1 (label 1); label 2 means to abstain.
 
-    Answers with the sign of the experts' weighted mean ȳ with probability |ȳ|, and abstains otherwise. Values outside
-    [-1, 1] are clipped. A feature missing from a sparse context is 0, an undecided expert. Every true label of 0 or 1
-    updates the weights, even if the answer was to abstain or the label was not eligible; a true label of 2 only counts
-    as a round. Late feedback uses the weights at its arrival. Among eligible labels, the distribution is conditioned:
-    p_k over their sum, or uniform if the sum is 0.
-
-    Raises:
-        pydantic.ValidationError: if the problem does not have exactly 3 labels.
+    Answers with the sign of the experts' weighted mean ȳ with probability |ȳ|, and abstains otherwise. Values are
+    clipped to [-1, 1]; a feature missing from a sparse context is 0, an undecided expert. Every true label of 0 or 1
+    updates the weights, whatever the answer was; a true label of 2 only counts as a round. Late feedback uses the
+    weights at its arrival. Among eligible labels, the distribution is conditioned: p_k over their sum, or uniform if
+    the sum is 0.
     """
 
     algorithm = "adahedge"
@@ -51,13 +47,11 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
     state_type = AdaHedgeState
 
     def __post_init__(self) -> None:
-        """Refuse a problem without exactly three labels: no, yes and abstain."""
         if self.problem.n_labels != 3:
             raise ValueError("adahedge requires exactly 3 labels; the third means to abstain")
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return (
             "If the costs c of abstaining are below 1/2, the expected cost exceeds the loss of the best of d experts "
             "by at most ln d / (1 - 2 max c) + (4/3) ln d + 2 (van der Hoeven 2020, Theorem 7). Assumes experts that "
@@ -66,16 +60,13 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
         )
 
     def decide_cost(self, _: int) -> int:
-        """Return the cost of an exponential per expert."""
         return 30 * self.problem.n_features
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of three exponentials per expert."""
         return 30 * self.problem.n_features
 
     @property
     def kernels(self) -> Kernels:
-        """Puts |ȳ| on the label of ȳ's sign and the rest on abstaining; adds the loss (1 - y ŷ)/2 of each expert."""
         return Kernels((), _decide, _fold)
 
     def weights(self, state: AdaHedgeState) -> FloatArray:
@@ -123,7 +114,6 @@ def _temperature(state: AdaHedgeState) -> float:
 
 @compiled
 def _exponential(excess: float, temperature: float) -> float:
-    """Return exp(-η excess), for excess >= 0."""
     if temperature > 0.0:
         return math.exp(-excess / temperature)
     return 1.0 if excess <= 0.0 else 0.0

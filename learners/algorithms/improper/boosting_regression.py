@@ -2,9 +2,7 @@
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
 ALT 2022, Algorithm 3 and Appendix C. Printed errors corrected: BoostReg plays ŝ, and the costs are
-C(y, k) = (σ_k - σ_y + 1)/K with the true label first.
-
-`BoostReg` needs no weak learner. Give it the scores and the predicted label of any source, such as another model.
+C(y, k) = (σ_k - σ_y + 1)/K with the true label first. Predicted labels may be those of any source, such as a model.
 """
 
 import math

@@ -1,16 +1,17 @@
 """FOLKLORE: online multiclass logistic regression with logarithmic regret in O(K³·d²) time per update.
 
-Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
-ALT 2022, Algorithm 1 and Appendix E. Printed errors corrected: the gradient sum G includes the linear part of
-the surrogate, -2γ H W; the surrogate's constant is 1/(2BR + ln K + 2), not 1/(BR + ln(K)/2); and
-the regret keeps the 1/4 of Lemma 3.6.
+Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
+Algorithm 1 and Appendix E. Printed errors corrected: the gradient sum G includes the linear part of the surrogate,
+-2γ H W; the surrogate's constant is 1/(2BR + ln K + 2), not 1/(BR + ln(K)/2); the regret keeps the 1/4 of Lemma 3.6.
 
 The matrix A and the sum G are never formed, only A⁻¹ and h = A⁻¹G. With P_kl = (e_k ⊗ x)'A⁻¹(e_l ⊗ x) and
 b_k = (e_k ⊗ x)'h, the logits solve z = ¼ diag(P) - ½b - ½P softmax(z), a strongly convex problem in K variables.
 Storing A and G too, to recompute A⁻¹ and h, would double the state without benefit: a round adds at most
 γX²/2 <= X/(4B) to A, which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, for any B and X.
-100,000 rounds of rank-one downdates move the logits by less than 1e-9
-(`tests/learners/algorithms/test_folklore_numerics.py`).
+100,000 rounds of rank-one downdates move the logits by less than 1e-9, as the tests check.
+
+No inverse is ill-conditioned: with S = diag(σ) - σσ' = LL', every system has the matrix I + L'AL, whose least
+eigenvalue is at least 1 for any positive semi-definite A. A Cholesky factor always exists, and no pivot is below 1.
 """
 
 import math
@@ -19,11 +20,10 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, Contexts, Decisions, FloatArray, Problem, Rounds, every_label
-from learners.checked_learner import CheckedLearner, FullInformation
 from learners.hyperparameters import Magnitude, hyperparameters
 from learners.kernels import compiled, compiled_sum, narrow, place_of, widen
 from learners.layouts import Count, Layout, Triangle, zero_state
-from learners.mathematics.delayed import Delayed, DelayedUpdate
+from learners.learner import CheckedLearner, Delayed, DelayedUpdate, FullInformation
 from learners.mathematics.exploration import settle, softmax
 from learners.mathematics.guarantees import AT_ONCE
 from learners.mathematics.linear_algebra import (
@@ -32,13 +32,6 @@ from learners.mathematics.linear_algebra import (
     packed_identity,
     packed_rank_one,
     packed_times_each_block,
-)
-from learners.mathematics.regularized_softmax import (
-    covariance_factor,
-    covariance_times,
-    half_solve,
-    identity_plus,
-    solve_fixed_point,
 )
 
 _LARGEST_LOGIT = 1e9  # B·X; beyond it the logits would lose precision
@@ -70,13 +63,11 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuse logits so large that they would lose precision."""
         if self.comparator_bound * self.problem.norm_bound > _LARGEST_LOGIT:
             raise ValueError("comparator_bound times the norm bound of the contexts must be at most 1e9")
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return (
             "Logistic loss, in nats, exceeds that of any W with rows of norm at most B by at most "
             "2KBX + (2BX + ln K + 2)/4 · K d ln(1 + T) after T rounds, for any sequence of rounds (Agarwal, Kale and "
@@ -84,18 +75,15 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
         )
 
     def decide_cost(self, _: int) -> int:
-        """Return the cost of the forms of the packed triangle at the context, and of Newton steps on K logits."""
         K = self.problem.n_labels
         n = K * self.problem.n_features
         return n * (n + 1) // 2 + 10 * K**3
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of a product with the packed triangle for all labels, and of its K - 1 rank-one updates."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n * (self.problem.n_labels + (1 if self.evidence_size else 2)) // 2
 
     def init(self) -> FolkloreState:
-        """Return A = (2X/B)·I, G = 0."""
         state: FolkloreState = zero_state(self)
         n = len(state.solution)
         packed_identity(state.inverse, self.comparator_bound / (2.0 * self.problem.norm_bound), n)
@@ -104,10 +92,6 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
     def decide_unchecked(
         self, state: FolkloreState, contexts: Contexts, eligible: BoolArray | None = None
     ) -> Decisions:
-        """Return softmax(z) for each context; the evidence is z.
-
-        With eligible labels, z solves the same equations restricted to them.
-        """
         among = every_label(contexts.n) if eligible is None else eligible
         shape = (contexts.n, self.problem.n_labels)
         distributions, z = np.empty(shape), np.empty(shape)
@@ -115,7 +99,6 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
         return Decisions(distributions, z if self.evidence_size else z[:, :0])
 
     def fold_unchecked(self, state: FolkloreState, rounds: Rounds) -> FolkloreState:
-        """Add the surrogate of each round whose true label is known."""
         _fold(state, self.surrogate_constant, self.problem.n_features, self.evidence_size > 0, rounds)
         return state
 
@@ -177,18 +160,12 @@ def learn(inverse: FloatArray, solution: FloatArray, constant: float, x: FloatAr
 
 @compiled
 def learn_at(
-    inverse: FloatArray,
-    solution: FloatArray,
-    constant: float,
-    x: FloatArray,
-    z: FloatArray,
-    sigma: FloatArray,
-    y: int,
+    inverse: FloatArray, solution: FloatArray, constant: float, x: FloatArray, z: FloatArray, sigma: FloatArray, y: int
 ) -> None:
     """Do the same as `learn`, with the probabilities σ (K,) of the labels; labels with σ = z = 0 are not learned.
 
-    A += γ S ⊗ xx' and G += r ⊗ x with r = σ - e_y - 2γSz become A⁻¹ -= V M V' and h += V(r - M(b + Pr)) with
-    V = A⁻¹(I ⊗ x), M = γ (I + γSP)⁻¹ S = γ TT', T = L C'⁻¹, S = LL' and CC' = I + γL'PL.
+    A += γ S ⊗ xx' and G += r ⊗ x with r = σ - e_y - 2γSz become A⁻¹ -= V M V' and h += V(r - M(b + Pr)) with V = A⁻¹(I
+    ⊗ x), M = γ (I + γSP)⁻¹ S = γ TT', T = L C'⁻¹, S = LL' and CC' = I + γL'PL.
     """
     K, n = len(z), len(solution)
     V, P, T, r, w = np.empty((K, n)), np.empty((K, K)), np.empty((K, K - 1)), np.empty(K), np.empty(K)
@@ -283,3 +260,123 @@ def _fold(state: FolkloreState, constant: float, d: int, as_of_prediction: bool,
             widen(rounds.eligible, t, z)
             learn_at(state.inverse, state.solution, constant, x, z, sigma, y)
         state.rounds[()] += 1
+
+
+_MAX_STEPS = 200
+_TOLERANCE = 1e-14  # of the residual, relative to 1 plus the largest entries
+_LEAST_SHARE = 2.0**-40  # of a Newton step
+
+
+@compiled
+def covariance_factor(probabilities: FloatArray, factor: FloatArray) -> None:
+    """Write the lower triangular L, (K, K - 1), with LL' = diag(σ) - σσ', in closed form from the tails of σ."""
+    K = len(probabilities)
+    factor[:] = 0.0
+    tail = probabilities[K - 1]
+    for k in range(K - 2, -1, -1):
+        whole = probabilities[k] + tail
+        if tail > 0.0:
+            factor[k, k] = math.sqrt(probabilities[k] * (tail / whole))
+            for i in range(k + 1, K):
+                factor[i, k] = -(probabilities[i] / tail) * factor[k, k]
+        tail = whole
+
+
+@compiled
+def covariance_times(probabilities: FloatArray, vector: FloatArray, result: FloatArray) -> None:
+    """Write (diag(σ) - σσ') v, (K,)."""
+    mean = 0.0
+    for k in range(len(vector)):
+        mean += probabilities[k] * vector[k]
+    for k in range(len(vector)):
+        result[k] = probabilities[k] * (vector[k] - mean)
+
+
+@compiled
+def identity_plus(matrix: FloatArray, factor: FloatArray, scale: float, cholesky: FloatArray) -> None:
+    """Write the Cholesky factor C of I + scale · L'AL, (K - 1, K - 1), for A (K, K) and L from `covariance_factor`."""
+    K = len(matrix)
+    product = np.zeros((K, K - 1))
+    for i in range(K):
+        for j in range(K):
+            for k in range(min(j + 1, K - 1)):
+                product[i, k] += matrix[i, j] * factor[j, k]
+    for i in range(K - 1):
+        for j in range(i + 1):
+            total = 1.0 if i == j else 0.0
+            for k in range(i, K):
+                total += scale * factor[k, i] * product[k, j]
+            for k in range(j):
+                total -= cholesky[i, k] * cholesky[j, k]
+            # Rounding could take a pivot below its bound; this prevents a division by zero.
+            cholesky[i, j] = math.sqrt(max(1.0, total)) if i == j else total / cholesky[j, j]
+
+
+@compiled
+def half_solve(cholesky: FloatArray, vector: FloatArray) -> None:
+    """Replace v by C⁻¹ v, (K - 1,)."""
+    for i in range(len(vector)):
+        for j in range(i):
+            vector[i] -= cholesky[i, j] * vector[j]
+        vector[i] /= cholesky[i, i]
+
+
+@compiled
+def other_half_solve(cholesky: FloatArray, vector: FloatArray) -> None:
+    """Replace v by C'⁻¹ v, (K - 1,)."""
+    for i in range(len(vector) - 1, -1, -1):
+        for j in range(i + 1, len(vector)):
+            vector[i] -= cholesky[j, i] * vector[j]
+        vector[i] /= cholesky[i, i]
+
+
+@compiled
+def solve_fixed_point(matrix: FloatArray, offset: FloatArray, z: FloatArray) -> None:
+    """Write the solution z (K,) of z = g - A softmax(z), A positive semi-definite, by damped Newton from z = g."""
+    K = len(offset)
+    sigma, residual, step = np.empty(K), np.empty(K), np.empty(K)
+    z[:] = offset
+    error = _residual(matrix, offset, z, sigma, residual)
+    for _ in range(_MAX_STEPS):
+        if error <= _TOLERANCE * (1.0 + np.max(np.abs(z)) + np.max(np.abs(offset))):
+            return
+        _newton_step(matrix, sigma, residual, step)
+        next_error, share = math.inf, 2.0
+        while next_error >= error:
+            share *= 0.5
+            if share < _LEAST_SHARE:  # rounding prevents further progress
+                return
+            next_error = _residual(matrix, offset, z + share * step, sigma, residual)
+        z += share * step
+        error = next_error
+
+
+@compiled
+def _residual(matrix: FloatArray, offset: FloatArray, z: FloatArray, sigma: FloatArray, residual: FloatArray) -> float:
+    softmax(z, sigma)
+    worst = 0.0
+    for i in range(len(z)):
+        residual[i] = z[i] - offset[i]
+        for j in range(len(z)):
+            residual[i] += matrix[i, j] * sigma[j]
+        worst = max(worst, abs(residual[i]))
+    return worst
+
+
+@compiled
+def _newton_step(matrix: FloatArray, sigma: FloatArray, residual: FloatArray, step: FloatArray) -> None:
+    """Write -(I + AS)⁻¹ F, which is -F + A L (I + L'AL)⁻¹ L' F."""
+    K = len(sigma)
+    factor, cholesky, inner = np.empty((K, K - 1)), np.zeros((K - 1, K - 1)), np.zeros(K - 1)
+    covariance_factor(sigma, factor)
+    identity_plus(matrix, factor, 1.0, cholesky)
+    for k in range(K - 1):
+        for i in range(k, K):
+            inner[k] += factor[i, k] * residual[i]
+    half_solve(cholesky, inner)
+    other_half_solve(cholesky, inner)
+    for i in range(K):
+        step[i] = -residual[i]
+        for j in range(K):
+            for k in range(min(j + 1, K - 1)):
+                step[i] += matrix[i, j] * factor[j, k] * inner[k]

@@ -6,12 +6,12 @@ ALT 2022, Algorithm 2 and Theorem 4.1. `explored_rounds` has the reduction.
 
 from typing import Annotated, NamedTuple
 
-from learners.algorithms.improper.explored_rounds import ExploredRounds
+from learners.algorithms.improper.bandit_reduction import ExploredRounds
 from learners.algorithms.improper.folklore import Folklore, FolkloreState
 from learners.base import FloatArray
 from learners.hyperparameters import Exploration, Magnitude, hyperparameters
 from learners.layouts import Count, Layout, Triangle
-from learners.mathematics.delayed import DelayedUpdate
+from learners.learner import DelayedUpdate
 from learners.mathematics.guarantees import AT_ONCE, uncovered
 
 
@@ -43,12 +43,10 @@ class FolkloreBandit(ExploredRounds):
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuse settings that the base refuses."""
         _ = self.base_learner
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         if isinstance(self.exploration, str):
             return uncovered("the theorem's γ is fixed, but this γ falls", "a fixed exploration")
         return (
@@ -60,15 +58,12 @@ class FolkloreBandit(ExploredRounds):
 
     @property
     def base_learner(self) -> Folklore:
-        """The base learner, FOLKLORE."""
         return Folklore(
             problem=self.problem, comparator_bound=self.comparator_bound, delayed_update=self.delayed_update
         )
 
     def base_regret(self, rounds: int) -> float:
-        """Return R(T) of FOLKLORE."""
         return self.base_learner.regret_bound(rounds)
 
     def base_state(self, state: FolkloreBanditState) -> FolkloreState:
-        """Return FOLKLORE's state."""
         return FolkloreState(*state[:-1])

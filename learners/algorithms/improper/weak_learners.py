@@ -1,12 +1,9 @@
 """The weak learners of AdaBoost.OLM++. Each predicts one label, better than chance under the costs of its round.
 
-A weak learner receives costs (K, K): row y holds the costs of predicting each label if y is true. They come from the
-scores σ of its predecessors, so that Σ_y p_y C(y, k) = (constant + σ_k - p_k)/K for label probabilities p. The cheapest
-label is therefore the one that the predecessors underestimate most, not the most probable one.
-
-The cost regression and FOLKLORE settle on the cheapest label, so that later members correct earlier ones. The
-Perceptrons only take steps of the size of the cost. They move to another label after every mistake, so their votes
-scatter over the labels and keep only a part of the edge.
+Row y of the costs (K, K) has the costs of each label if y is true. They come from the scores σ of the predecessors, so
+that Σ_y p_y C(y, k) = (constant + σ_k - p_k)/K for label probabilities p: the cheapest label is the one that they
+underestimate most. Cost regression and FOLKLORE settle on it, so that later members correct earlier ones. Perceptrons
+move to another label after every mistake, so their votes scatter and keep only a part of the edge.
 """
 
 from typing import Literal, Protocol, TypeAlias
@@ -19,8 +16,7 @@ from learners.kernels import compiled
 from learners.mathematics.exploration import leader, softmax
 from learners.mathematics.linear_algebra import packed_identity
 
-Name: TypeAlias = Literal["perceptron", "few-features", "cost-regression", "folklore"]
-"""The kinds of weak learners."""
+Name: TypeAlias = Literal["perceptron", "few-features", "cost-regression", "folklore"]  # the kinds of weak learners
 
 _REGULARIZATION = 1.0  # λ of the cost regression
 _COMPARATOR_BOUND = 10.0  # B of FOLKLORE
@@ -28,10 +24,7 @@ _NORM_BOUND = 2.0**0.5  # of few features (x_S/X, 1)
 
 
 class WeakLearner(Protocol):
-    """A kind of weak learner. Its memory is a matrix; K is the number of labels and n the length of its features.
-
-    Its features x (n,) are the whole context, or with `sees_few` a few entries divided by X, followed by 1.
-    """
+    """A kind of weak learner: its memory is a matrix, its n features the context, or a few divided by X, then 1."""
 
     sees_few: bool
 
@@ -51,21 +44,19 @@ class WeakLearner(Protocol):
         """Learn in place from the true label y and row y of the costs (K,); `named` is the label that was predicted."""
 
 
-class CostPerceptron:
+class CostPerceptron(WeakLearner):
     """A multiclass Perceptron whose step is the cost of its prediction. Its memory is (n, K)."""
 
     def __init__(self, *, sees_few: bool) -> None:
         self.sees_few = sees_few
 
     def memory_shape(self, n: int, n_labels: int) -> tuple[int, int]:
-        """Return the shape of the weights."""
         return n, n_labels
 
     def start(self, memory: FloatArray, n: int, n_labels: int) -> None:
         """Keep zero weights."""
 
     def cost(self, n: int, n_labels: int) -> int:
-        """Return the cost of K scores."""
         return n * n_labels
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
@@ -79,7 +70,7 @@ class CostPerceptron:
         memory[:, named] -= step
 
 
-class CostRegression:
+class CostRegression(WeakLearner):
     """Ridge regression of every label's advantage: K times how much cheaper the label is than a uniform guess.
 
     The advantage is Σ_j C(y, j) - K C(y, k) = 1[k = y] - σ_k, the negative gradient of the logistic loss at the scores.
@@ -89,15 +80,12 @@ class CostRegression:
     sees_few = True
 
     def memory_shape(self, n: int, n_labels: int) -> tuple[int, int]:
-        """Return the shape of the weights and the inverse, side by side."""
         return n, n_labels + n
 
     def start(self, memory: FloatArray, n: int, n_labels: int) -> None:
-        """Set the inverse to I/λ."""
         memory[:, n_labels:] = np.eye(n) / _REGULARIZATION
 
     def cost(self, n: int, n_labels: int) -> int:
-        """Return the cost of products with the weights and the inverse."""
         return 2 * n * (n_labels + n)
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
@@ -109,21 +97,18 @@ class CostRegression:
         _regress(memory, x, costs)
 
 
-class FewFeaturesFolklore:
+class FewFeaturesFolklore(WeakLearner):
     """FOLKLORE: predicts the cheapest label under its probabilities. Its memory is one row, A⁻¹ and then h."""
 
     sees_few = True
 
     def memory_shape(self, n: int, n_labels: int) -> tuple[int, int]:
-        """Return the lengths of the packed triangle of A⁻¹ and of h."""
         return 1, _triangle(n * n_labels) + n * n_labels
 
     def start(self, memory: FloatArray, n: int, n_labels: int) -> None:
-        """Set A = (2R/B)·I."""
         packed_identity(memory[0], _COMPARATOR_BOUND / (2.0 * _NORM_BOUND), n * n_labels)
 
     def cost(self, n: int, n_labels: int) -> int:
-        """Return the cost of an update: the logits, K products with the triangle, and K - 1 rank-one updates."""
         return (n * n_labels) ** 2 * (n_labels + 2) // 2 + 10 * n_labels**3
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
@@ -159,7 +144,6 @@ def _leading(memory: FloatArray, x: FloatArray, n_labels: int) -> int:
 
 @compiled
 def _regress(memory: FloatArray, x: FloatArray, costs: FloatArray) -> None:
-    """Add one round to the regression of advantages, by a rank-one update of the inverse."""
     n, K = len(x), len(costs)
     gain, scale, total = np.zeros(n), 1.0, costs.sum()
     for i in range(n):
@@ -185,7 +169,6 @@ def _triangle(n: int) -> int:
 
 
 def _parts(memory: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-    """Return A⁻¹ and h of FOLKLORE, as views."""
     return memory[0, : _triangle(n)], memory[0, _triangle(n) :]
 
 

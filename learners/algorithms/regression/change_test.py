@@ -1,19 +1,15 @@
 """A test for changes: restarts a learner that makes more mistakes than a stationary stream explains.
 
 The test is a cumulative sum (Page 1954) of the log likelihood ratio of two error rates: the share of mistakes since the
-last restart, and a rate halfway between that share and the error of uniform answers. The share includes two rounds at
-the error of uniform answers, and is at least 0.1. While it is above the error of uniform answers, nothing is tested.
-
-A restart also waits until the excess mistakes since the sum was last zero exceed a third of its cost: 10 mistakes per
-label, or the mistakes so far in excess of the recent share, whichever is more.
+last restart, at least 0.1 and with two rounds at the error of uniform answers, and a rate halfway to that error; above
+it, nothing is tested. A restart also waits until the excess mistakes since the sum was last zero exceed a third of its
+cost: 10 mistakes per label, or the mistakes so far in excess of the recent share, whichever is more.
 
 The exponential of a positive sum is at most the statistic of Shiryaev and Roberts. If the probability of a mistake
 never exceeds the tested share, that statistic minus the number of rounds is a supermartingale. So a restart within n
 rounds has probability at most n α for the threshold -ln α, and the mean time to a false restart is at least 1/α, as in
-Lorden 1971. Waiting for the cost only delays restarts.
-
-A loss in [0, 1] counts as that share of a mistake. All of this holds for the expected loss in the place of the
-probability of a mistake, because the exponential of an average is at most the average of the exponentials.
+Lorden 1971; waiting only delays restarts. A loss in [0, 1] counts as that share of a mistake: the exponential of an
+average is at most the average of the exponentials.
 """
 
 import math
@@ -31,14 +27,9 @@ _SUM, _RECENT, _EXCESS = range(3)
 _LEAST_RATE = 0.1
 """Minimum share of mistakes in the test. It limits the evidence of one mistake for nearly perfect learners."""
 
-_FRACTION_TO_PAY = 1.0 / 3.0
-"""Fraction of a restart's cost that excess mistakes must reach first."""
-
-_LEAST_COST = 10.0
-"""Minimum cost of a restart, in mistakes per label."""
-
-_DECAY = 3.0
-"""The recent share weighs the t-th round by about t³: it covers about the last quarter of the rounds."""
+_FRACTION_TO_PAY = 1.0 / 3.0  # fraction of a restart's cost that excess mistakes must reach first
+_LEAST_COST = 10.0  # minimum cost of a restart, in mistakes per label
+_DECAY = 3.0  # the recent share weighs the t-th round by about t³: it covers about the last quarter of the rounds
 
 
 class Past(NamedTuple):
@@ -50,15 +41,7 @@ class Past(NamedTuple):
 
 @compiled
 def detect_change(test: FloatArray, past: Past, loss: float, threshold: float, n_labels: int) -> bool:
-    """Take one round into account; return whether to restart before folding it.
-
-    Args:
-        test: (3,), changed; the caller resets it to zero at a restart.
-        past: the rounds before this one.
-        loss: 1 - reward of this round, in [0, 1]; 1 for a mistake.
-        threshold: -ln α > 0, in nats.
-        n_labels: K.
-    """
+    """Test one round of a loss in [0, 1]; return whether to restart before it, with `test` (3,) set to zero."""
     uniform = 1.0 - 1.0 / n_labels
     before = max(_LEAST_RATE, (past.mistakes + 2.0 * uniform) / (past.rounds + 2.0))
     if past.rounds == 0 or before >= uniform:

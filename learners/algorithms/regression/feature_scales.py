@@ -1,12 +1,10 @@
 """Values relative to the running mean and deviation of their feature, so that neither units nor offsets matter.
 
 Stéphane Ross, Paul Mineiro, John Langford, "Normalized Online Learning", UAI 2013, scale each feature by its largest
-value so far. One outlier then makes all later values small. A root mean square of clipped values is robust.
-
-A large mean slows learning down as well: with age and income as they are, all contexts point in nearly the same
-direction. So features that nearly all contexts have are centred (Welford 1962, with clipped values), if a feature that
-never changed, an intercept, can take up the means. Other features keep their zeros, and so do contexts without an
-intercept. The cost stays proportional to the number of non-zeros: most centred features are non-zero.
+value so far, after which one outlier makes all others small; a root mean square of clipped values is robust. With large
+means, as of age and income, all contexts point in nearly the same direction. So features that nearly all contexts have
+are centred (Welford 1962, with clipped values), if a feature that never changed, an intercept, can take up the means.
+Other features keep their zeros, and the cost stays proportional to the number of non-zeros.
 """
 
 import math
@@ -20,31 +18,22 @@ from learners.kernels import compiled
 LARGEST_VALUE = 5.0
 """Relative values are clipped to this magnitude, which bounds the effect of an outlier on scores and on the scale."""
 
-_LARGEST_SCALE = 1e308
-"""Keeps the scale finite."""
-
-_LARGEST_MEAN = 1e307
-"""Values are clipped to this magnitude where means are computed, so that differences are finite."""
-
-_USUAL = 0.9
-"""The share of rounds in which a centred feature is not zero, at least."""
+_LARGEST_SCALE = 1e308  # keeps the scale finite
+_LARGEST_MEAN = 1e307  # values are clipped to this magnitude where means are computed, so that differences are finite
+_USUAL = 0.9  # the share of rounds in which a centred feature is not zero, at least
 
 _LEAST_DEVIATION = 1e-10
 """A centred feature has a larger deviation, as a share of its mean: a smaller one may be rounding."""
 
-_CLIPPED_SHARE = 0.1
-"""A value with at least this share of the estimates is not clipped: the first estimates are rough."""
+_CLIPPED_SHARE = 0.1  # a value with at least this share of the estimates is not clipped: the first estimates are rough
 
 _FEW, _FAR = 10.0, 100.0
 """If one of the first ten values is a hundred times smaller than the scale, an earlier one was an outlier, and the
 estimates start again from the smaller value. A scale that is too small grows within a few rounds, as clipped values
 multiply it; one that is too large would take as many rounds as the square of the error."""
 
-_LARGEST_RATIO = 1e50
-"""Keeps the squares of ratios finite."""
-
-_SCALE, _VALUES, _DEVIATION, _MEASURED = range(4)
-"""Columns of `scales`."""
+_LARGEST_RATIO = 1e50  # keeps the squares of ratios finite
+_SCALE, _VALUES, _DEVIATION, _MEASURED = range(4)  # columns of `scales`
 
 
 @compiled
@@ -58,21 +47,13 @@ def write_relative(
     where: IntArray,
     z: FloatArray,
 ) -> int:
-    """Write the relative values of a context, clipped: x_i / S_i, or (x_i - mean_i) / deviation_i where centred.
+    """Write the relative values of a context, clipped; return their number.
 
-    Args:
-        scales: (R, 4), of each feature S_i, the number of its non-zero values, the deviation, and the number of values
-            that the mean and the deviation are taken from: those while the feature was usual.
-        means: (R,).
-        rounds: the rounds measured so far.
-        centred: only features below this one may be centred; those that are, also have a relative value for 0.
-        indices: the features of the context, distinct.
-        values: its values, not zero.
-        where: receives the features with a relative value; at least `centred` entries longer than the context.
-        z: receives the relative values, as long as `where`; 0 for a feature without a scale.
-
-    Returns:
-        The number of relative values.
+    They are x_i / S_i, or (x_i - mean_i) / deviation_i where centred. Scales (R, 4) have, of each feature, S_i, the
+    number of its non-zero values, the deviation, and the number of values that the mean and the deviation are taken
+    from: those while the feature was usual. Only features below `centred` may be centred; those also have a relative
+    value for 0. Indices are distinct, values not zero. `where` receives the features and `z` their relative values, 0
+    without a scale; both need room for `centred` entries more than the context has.
     """
     n, present = len(values), 0
     for position in range(n):
@@ -131,16 +112,9 @@ def added_by_entries(
 ) -> FloatArray:
     """Return what each of the m entries of a vector adds to K sums of weighted relative values, (m, K).
 
-    The last entry, the constant if there is one, includes what centred features add where they are zero.
-
-    Args:
-        scales: see `write_relative`.
-        means: likewise.
-        rounds: likewise.
-        centred: likewise.
-        rows: (m,), the feature of each entry; -1 for features without weights.
-        values: (m,), not zero.
-        weights_of: returns the weights (n, K) of n features.
+    The last entry, the constant if there is one, includes what centred features add where they are zero. Rows (m,) are
+    -1 for features without weights; `weights_of` returns the weights (n, K) of n features. For the rest, see
+    `write_relative`.
     """
     found = np.flatnonzero(rows >= 0)
     where, z = np.empty(len(found) + centred, np.int64), np.empty(len(found) + centred)
@@ -171,13 +145,7 @@ def measure(
     indices: IntArray,
     values: FloatArray,
 ) -> tuple[int, bool]:
-    """Take the values x_i ≠ 0 of one round into the scales, and into the means if `centring`.
-
-    Other arguments are as for `write_relative`; `rounds` counts this one.
-
-    Returns:
-        `centred` for the next context, and whether a feature has had one value in all rounds, if `centring`.
-    """
+    """Take one round into the scales and, if `centring`, the means; return `centred`, and whether one is constant."""
     intercept = False
     for position in range(len(values)):
         i, x = indices[position], values[position]

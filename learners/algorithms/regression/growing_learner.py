@@ -1,25 +1,121 @@
-"""The base class of learners whose state has one row for each feature that occurred."""
+"""Learners whose state has one row for each feature that occurred: a hash table from features to rows.
 
-from typing import Annotated, Any, TypeAlias
+With hashed features, far more features are possible than occur. Rows are in the order of first occurrence. The table is
+open addressing with linear probing. A feature whose row has its number needs no probing, as in dense contexts without
+zeros.
+"""
+
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pydantic
 
-from learners.algorithms.regression.feature_rows import (
-    ADD,
-    ADD_OR_IGNORE,
-    IGNORED,
-    READ,
-    FeatureRows,
-    index_features,
-    rows_in_use,
-    to_rows,
-)
 from learners.base import Contexts, IntArray, Rounds, StateT
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
-from learners.kernels import compiled
+from learners.kernels import compiled, row
 from learners.layouts import FEWEST_ROWS, Layout, resized
+from learners.learner import CompiledLearner
+
+SMALLEST_VALUE = 1e-100  # a feature value below this counts as zero: its square would underflow
+
+_MOST_PROBES = 128
+"""Slots to read for one feature. At most half of the slots are in use, so features that are not chosen to collide need
+fewer. A client that chooses them only loses its own model's features."""
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio: Knuth's multiplicative hashing
+_HALF_WORD = np.uint64(32)
+
+USED, IGNORED = range(2)  # the entries of `FeatureRows.counts`
+READ, ADD, ADD_OR_IGNORE = range(3)  # modes of `to_rows`
+
+
+class FeatureRows(NamedTuple):
+    """The table, as views of a state's arrays. Corrupt arrays give wrong rows, but never one outside the arrays."""
+
+    features: IntArray  # (R,), the feature of each row in use
+    slots: IntArray  # (2R,), 1 + row, or 0 where the slot is empty
+    counts: IntArray  # (2,), rows in use, and entries of folded contexts that were ignored for lack of a row
+
+
+@compiled
+def rows_in_use(rows: FeatureRows) -> int:
+    """Return the number of rows in use, at most the arrays' length even if the state is corrupt."""
+    return max(0, min(int(rows.counts[USED]), len(rows.features)))
+
+
+@compiled
+def _find(features: IntArray, slots: IntArray, used: int, feature: int) -> int:
+    if feature < used and features[feature] == feature:
+        return feature
+    at = _first_slot(len(slots), feature)
+    for _ in range(min(len(slots), _MOST_PROBES)):
+        found: int = slots[at] - 1
+        if found < 0 or (found < used and features[found] == feature):
+            return found
+        at = np.int64(at + 1 if at + 1 < len(slots) else 0)
+    return -1
+
+
+@compiled
+def _first_slot(n_slots: int, feature: int) -> np.int64:
+    hashed = (np.uint64(feature) * _MULTIPLIER) >> _HALF_WORD
+    return np.int64((hashed * np.uint64(n_slots)) >> _HALF_WORD)
+
+
+@compiled
+def index_features(rows: FeatureRows) -> None:
+    """Fill empty slots with all rows in use."""
+    rows.slots[:] = 0
+    for number in range(rows_in_use(rows)):
+        _occupy(rows.slots, rows.features[number], number)
+
+
+@compiled
+def _occupy(slots: IntArray, feature: int, new: int) -> bool:
+    """Enter a row; return whether there was an empty slot."""
+    at = _first_slot(len(slots), feature)
+    for _ in range(min(len(slots), _MOST_PROBES)):
+        if slots[at] == 0:
+            slots[at] = new + 1
+            return True
+        at = np.int64(at + 1 if at + 1 < len(slots) else 0)
+    return False
+
+
+@compiled
+def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int, mode: int) -> int:
+    """Write contexts from `start` on with rows as indices, without zeros and without features that have no row.
+
+    The mode decides about new features: `READ` skips them. `ADD` gives them rows, and stops where none is left.
+    `ADD_OR_IGNORE` gives them rows, and counts those for which none is left. The two ignore features without a slot.
+    `result` has room for as many entries, with correct starts up to `start`. Returns the context where no row was left,
+    or n.
+    """
+    features, slots, counts = rows
+    starts, indices, values, _ = result
+    used, end = rows_in_use(rows), starts[start]
+    for i in range(start, len(starts) - 1):
+        entries, numbers = row(contexts, i)
+        for position in range(len(numbers)):
+            feature, x = entries[position], numbers[position]
+            if abs(x) < SMALLEST_VALUE:
+                continue
+            found = _find(features, slots, used, feature)
+            if found < 0 and mode != READ:
+                if used == len(features) and mode == ADD:
+                    return i
+                if used < len(features) and _occupy(slots, feature, used):
+                    features[used], found = feature, used
+                    used += 1
+                    counts[USED] = used
+                else:
+                    counts[IGNORED] += 1
+            if found >= 0:
+                indices[end], values[end] = found, x
+                end += 1
+        starts[i + 1] = end
+    return len(starts) - 1
+
 
 RowFeatures: TypeAlias = Annotated[IntArray, Layout("int64", ("R",), index_of="d")]
 RowSlots: TypeAlias = Annotated[IntArray, Layout("int64", ("R", "2"), index_of="slot_values")]
@@ -29,11 +125,7 @@ RowCounts: TypeAlias = Annotated[IntArray, Layout("int64", ("2",), least=0.0)]
 
 @hyperparameters
 class GrowingRows:
-    """A learner that gives a row of its state to each feature when it is first folded.
-
-    A prediction ignores features without a row. Once `max_features` rows are in use, updates ignore further features
-    too, and count their entries.
-    """
+    """A learner that gives a row to each feature when it is first folded, up to `max_features` rows."""
 
     max_features: Annotated[
         int,
@@ -63,7 +155,7 @@ class GrowingRows:
         return larger
 
     def warnings(self, state: Any, /) -> list[str]:
-        """See `Learner.warnings`."""
+        """Return how many values were ignored for lack of a row, if any."""
         ignored = int(rows_of(state).counts[IGNORED])
         if not ignored:
             return []
@@ -76,12 +168,10 @@ class GrowingLearner(GrowingRows, CompiledLearner[StateT]):
     """A compiled learner with growing rows; its kernels get contexts whose indices are rows."""
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
-        """See `Learner.fold_unchecked`."""
         state, contexts = self.prepare(state, rounds.contexts)
         return super().fold_unchecked(state, rounds._replace(contexts=contexts))
 
     def prepare(self, state: StateT, contexts: Contexts) -> tuple[StateT, Contexts]:
-        """See `CompiledLearner.prepare`."""
         done, room = 0, room_for(contexts)
         while True:
             rows = rows_of(state)

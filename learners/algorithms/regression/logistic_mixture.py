@@ -1,13 +1,10 @@
 """Two logistic models of which label is right, learned from the bit of the served label, and their Bayesian mixture.
 
-The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)). Only the served label's
-regression learns from the bit. The softmax model, q = softmax(Vz), assumes that exactly one label is right, and learns
-from the exact likelihood of the bit, q_k or 1 - q_k: a right answer updates all labels, without importance weights.
-Where several labels can be right, or none, the mixture moves to the one-vs-rest model.
-
-Both take steps with one step size per weight, η g / (20 + Σ g²): the sum of squared gradients estimates the diagonal of
-the Fisher information. The mixture weighs each model by its likelihood of the past bits, so its log loss on the bits,
-evaluated when each round is folded, exceeds that of the better model by at most ln 2.
+The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)); only the served label's learns.
+The softmax model, q = softmax(Vz), assumes that exactly one label is right, and learns from the exact likelihood of the
+bit, q_k or 1 - q_k: a right answer updates all labels. Both take steps with one step size per weight,
+η g / (20 + Σ g²), which estimates the diagonal of the Fisher information. The mixture weighs each by its likelihood of
+the past bits, so its log loss, when each round is folded, exceeds that of the better model by at most ln 2.
 """
 
 import math
@@ -17,14 +14,9 @@ from learners.kernels import compiled, narrow, place_of, widen
 from learners.mathematics.exploration import softmax
 from learners.mathematics.linear_algebra import score
 
-_LARGEST_WEIGHT = 20.0
-"""Weights are clipped to this magnitude, which keeps the state finite for any data."""
-
-_PRIOR = 20.0
-"""The Fisher information that each weight starts with."""
-
-_LEAST_CHANCE = 1e-6
-"""Chances are clipped to this distance from 0 and 1, so that a single round costs at most 14 nats."""
+_LARGEST_WEIGHT = 20.0  # weights are clipped to this magnitude, which keeps the state finite for any data
+_PRIOR = 20.0  # the Fisher information that each weight starts with
+LEAST_CHANCE = 1e-6  # chances are clipped to this distance from 0 and 1, so that a single round costs at most 14 nats
 
 _LARGEST_CHANGE = 6.0
 """C: steps are shortened that would change their context's score by more, if there were only the prior information."""
@@ -54,10 +46,7 @@ def mix(
     room: FloatArray,
     h: FloatArray,
 ) -> int:
-    """Write π q + (1 - π) f of the labels eligible for context i to the front of h (K,); return K', their count.
-
-    The weights W and V are (R, K); room (K,) is scratch space. The softmax q is over the eligible labels.
-    """
+    """Write π q + (1 - π) f of the labels eligible for context i to the front of h (K,); return K', their count."""
     h[:] = 0.0
     n = len(h)
     if share < 1.0:
@@ -83,27 +72,17 @@ def _logistic(s: float) -> float:
 
 @compiled
 def _clipped(chance: float) -> float:
-    return min(1.0 - _LEAST_CHANCE, max(_LEAST_CHANCE, chance))
+    return min(1.0 - LEAST_CHANCE, max(LEAST_CHANCE, chance))
 
 
 @compiled
 def teach_label(
     step: float, W: FloatArray, G: FloatArray, k: int, reward: float, indices: IntArray, z: FloatArray, size: float
 ) -> float:
-    """Take one step on the regression of label k, on W and G (R, K), in place.
+    """Take one step on the regression of label k; return the log loss before it, in nats, weighed by the reward.
 
-    Args:
-        step: η.
-        W: the weights.
-        G: the sums of squared gradients.
-        k: the served label.
-        reward: in [0, 1]; 1 or 0 for a bit.
-        indices: rows of W and G.
-        z: the context.
-        size: ‖z‖².
-
-    Returns:
-        The log loss before the step, in nats: that of both bits, weighed by the reward.
+    W and G (R, K), the weights and the sums of squared gradients, change in place; indices are their rows, size is
+    ‖z‖².
     """
     s = 0.0
     for position in range(len(z)):
@@ -178,12 +157,9 @@ def teach_softmax(
 
 @compiled
 def _write_gradient(label: int, reward: float, q: FloatArray) -> None:
-    """Replace chances q (K',) by the gradient of the log loss in the scores; its largest entry is the label's.
-
-    It is reward times the gradient of -ln q_k plus 1 - reward times that of -ln (1 - q_k).
-    """
+    """Replace chances q (K',) by the gradient in the scores of -reward ln q_k - (1 - reward) ln (1 - q_k)."""
     served = q[label]
-    others = max(1.0 - served, _LEAST_CHANCE)
+    others = max(1.0 - served, LEAST_CHANCE)
     factor = reward - (1.0 - reward) * served / others
     for k in range(len(q)):
         q[k] *= factor

@@ -1,11 +1,9 @@
-"""SquareCB: inverse-gap weighting over one-vs-rest logistic regression.
+"""SquareCB: inverse-gap weighting over one-vs-rest logistic regression, from every round without importance weights.
 
 Dylan Foster, Alexander Rakhlin, "Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles",
 ICML 2020, for the exploration. Its oracle is online logistic regression with one step size per weight, invariant to
 the features' scales: John Duchi, Elad Hazan, Yoram Singer, "Adaptive Subgradient Methods", JMLR 2011, and
 Stéphane Ross, Paul Mineiro, John Langford, "Normalized Online Learning", UAI 2013 (Algorithm 2, NAG).
-
-It learns from every round, right or wrong, without importance weights, and its defaults need no tuning.
 """
 
 import math
@@ -15,19 +13,17 @@ import numpy as np
 import pydantic
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
-from learners.checked_learner import WithoutEvidence
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, narrow, row, widen
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
+from learners.learner import CompiledLearner, WithoutEvidence
 from learners.mathematics.exploration import logistic, weigh_by_gap
 from learners.mathematics.linear_algebra import score_row
 
 _LARGEST_WEIGHT = 20.0
 """B: the largest contribution of one feature to a label's log-odds; keeps the state finite for any data."""
 
-_SMALLEST_SIZE = 1e-100
-"""A feature value below this counts as zero: its square would underflow."""
+_SMALLEST_SIZE = 1e-100  # a feature value below this counts as zero: its square would underflow
 
 
 class SquareCbState(NamedTuple):
@@ -41,8 +37,6 @@ class SquareCbState(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
-
     gap_scale: float
     least_exploration: float
     learning_rate: float
@@ -76,7 +70,6 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         extra = " + ε T" if self.least_exploration > 0.0 else ""
         return (
             "If the regression can express each label's probability of being right, expected mistakes exceed those of "
@@ -86,18 +79,15 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
         )
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Return the cost of one label's score, and of a step with a square root for each of its weights."""
         return 8 * nonzeros
 
     def init(self) -> SquareCbState:
-        """Return zero weights: each label has probability 1/2 of being right."""
         state: SquareCbState = zero_state(self)
         state.sizes[:] = _SMALLEST_SIZE
         return state
 
     @property
     def kernels(self) -> Kernels:
-        """Decides by inverse-gap weighting of the predictions; takes one step on the served label's regression."""
         return Kernels(_Parameters(self.gap_scale, self.least_exploration, self.learning_rate), _decide, _fold)
 
 

@@ -1,23 +1,31 @@
-"""ε-greedy over one-vs-rest ridge regression: the standard control.
+"""ε-greedy over ridge regression: the standard control, for labels and for actions.
 
-For each label, the reward (1 right, 0 wrong) is regressed on the contexts in which the label was served. The label
-with the highest prediction is answered; a share ε of uniform exploration keeps every label sampled.
-Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updating the inverse. The rate
+For each label, the reward (1 right, 0 wrong) is regressed on the contexts in which the label was served; for actions,
+one regression takes the features of a candidate. The highest prediction is answered; a share ε of uniform exploration
+keeps every answer sampled. Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updating the
+inverse, which is checked against its matrix every 500 updates, and recomputed if it has drifted. The rate
 ε_t = min(1, (K/t)^(1/3)) of `theorem` is that of epoch-greedy (Langford and Zhang, NIPS 2007).
 """
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from learners.actions.base import ActionRounds, Candidates
+from learners.actions.compiled_action_learner import CompiledActionLearner
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.checked_learner import WithoutEvidence
-from learners.compiled_learner import CompiledLearner
-from learners.hyperparameters import LeastExploration, Magnitude, TheoremExploration, hyperparameters
+from learners.hyperparameters import Exploration, LeastExploration, Magnitude, TheoremExploration, hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, LabelVectors, Layout, zero_state
-from learners.mathematics.ball import packed_product
-from learners.mathematics.exploration import Schedule, decide_greedily, scheduled, scheduled_rate
+from learners.learner import CompiledLearner, WithoutEvidence
+from learners.mathematics.exploration import (
+    Schedule,
+    decide_greedily,
+    leader,
+    mix_with_uniform,
+    scheduled,
+    scheduled_rate,
+)
 from learners.mathematics.guarantees import no_recovery, uncovered
 from learners.mathematics.inverse import (
     CHECK_EVERY,
@@ -28,7 +36,7 @@ from learners.mathematics.inverse import (
     rebuild,
     upkeep_cost,
 )
-from learners.mathematics.linear_algebra import packed_identity, packed_rank_one
+from learners.mathematics.linear_algebra import packed_identity, packed_product, packed_rank_one
 
 _LARGEST_PREDICTION = 1e60  # never exceeded with an exact inverse
 _SOONEST = 50  # minimum updates between a check and an early rebuild of an inverse that lost precision
@@ -45,15 +53,28 @@ class EpsilonGreedyRidgeState(NamedTuple):
     unchecked: Annotated[IntArray, Layout("int64", ("K",), least=0.0)]  # updates since the last check of each inverse
 
 
+class _Ridge:
+    problem: Any
+    regularization: float
+
+    def __post_init__(self) -> None:
+        check_regularization(self.regularization, self.problem)
+
+    def fold_cost(self, _: int) -> int:
+        d: int = self.problem.n_features
+        return 2 * d**2 + upkeep_cost(d)
+
+    def check_new(self) -> None:
+        check_conditioning(self.problem, self.regularization, 1.0)
+
+
 @hyperparameters
-class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeState]):
+class EpsilonGreedyRidge(_Ridge, WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeState]):
     """Answers with the highest predicted reward, with a share ε of uniform exploration; O(K·d²) memory, O(d²) updates.
 
     Half of the memory holds the matrices. Every 500 updates of a label, its inverse is checked against its matrix, and
-    recomputed if it has drifted.
-
-    The served label's regression learns from every round, without importance weights. Late feedback updates the current
-    regression; the state does not depend on the order of arrival, up to rounding.
+    recomputed if it has drifted. The served label's regression learns from every round, without importance weights.
+    Late feedback updates the current regression; the order of arrival affects the state only by rounding.
     """
 
     algorithm = "epsilon-greedy-ridge"
@@ -70,13 +91,8 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
     least_exploration: LeastExploration = 0.0
     """A lower bound on a falling ε_t, for non-stationary data."""
 
-    def __post_init__(self) -> None:
-        """Refuse a regularization so small that the inverses would lose precision."""
-        check_regularization(self.regularization, self.problem)
-
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         proved = uncovered(
             "the O(T^(2/3)) bound for exploration (K/t)^(1/3) is proved for epoch-greedy (Langford and Zhang 2007), "
             "not for this learner",
@@ -88,17 +104,11 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
         )
         return f"{proved} {no_recovery(reason)}"
 
-    def fold_cost(self, _: int) -> int:
-        """Return the cost of a product with one inverse, of the update, and of the amortized checks and rebuilds."""
-        return 2 * self.problem.n_features**2 + upkeep_cost(self.problem.n_features)
-
     @property
     def kernels(self) -> Kernels:
-        """Decides with (1 - ε) e_ŷ + (ε/K) 1; takes one step of recursive least squares on the served label."""
         return Kernels(_Parameters(_schedule(self), self.regularization), _decide, _fold)
 
     def init(self) -> EpsilonGreedyRidgeState:
-        """Return inverses I/a and zero weights."""
         state: EpsilonGreedyRidgeState = zero_state(self)
         for inverse in state.inverses:
             packed_identity(inverse, 1.0 / self.regularization, self.problem.n_features)
@@ -106,14 +116,8 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
             packed_identity(matrix, self.regularization, self.problem.n_features)
         return state
 
-    def check_new(self) -> None:
-        """Refuse, for new models, matrices whose condition number could grow beyond what float64 can invert."""
-        check_conditioning(self.problem, self.regularization, 1.0)
-
 
 class _Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
-
     exploration: Schedule
     regularization: float
 
@@ -140,48 +144,171 @@ def _decide(
 
 @compiled
 def _fold(parameters: _Parameters, state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
-    d = len(state.weights)
+    a, d = parameters.regularization, len(state.weights)
     x, v = np.zeros(d), np.empty(d)
     for t in range(len(rounds.labels)):
-        indices, values = row(rounds.contexts, t)
-        for position in range(len(values)):
-            x[indices[position]] = values[position]
-        _update(parameters.regularization, state, rounds.labels[t], x, indices, rounds.rewards[t], v)
-        for position in range(len(values)):
-            x[indices[position]] = 0.0
+        k, indices = rounds.labels[t], _scatter(rounds.contexts, t, x)
+        own = state.inverses[k], state.matrices[k], state.targets[:, k], state.weights[:, k]
+        state.unchecked[k] = _update(a, *own, state.unchecked[k], x, indices, rounds.rewards[t], v)
+        x[indices] = 0.0
         state.rounds[()] += 1
 
 
 @compiled
-def _update(
-    a: float, state: EpsilonGreedyRidgeState, k: int, x: FloatArray, indices: IntArray, reward: float, v: FloatArray
-) -> None:
-    """With v = A⁻¹x and q = x'v: A += xx', A⁻¹ -= vv'/(1 + q), w += v (reward - w'x)/(1 + q)."""
-    inverse, weights = state.inverses[k], state.weights[:, k]
-    add_square(state.matrices[k], x, indices)
-    packed_product(inverse, x, v)
-    q, prediction = 0.0, 0.0
-    for i in indices:
-        state.targets[i, k] += reward * x[i]
-        q += x[i] * v[i]
-        prediction += x[i] * weights[i]
-    state.unchecked[k] += 1
-    lost = not (q >= 0.0 and abs(prediction) <= _LARGEST_PREDICTION)
-    if not lost:
-        packed_rank_one(inverse, v, -1.0 / (1.0 + q))
-        for i in range(len(v)):
-            weights[i] += v[i] * ((reward - prediction) / (1.0 + q))
-    if state.unchecked[k] >= (_SOONEST if lost else CHECK_EVERY):
-        _keep_up(a, state, k, lost)
+def _scatter(contexts: Contexts, t: int, x: FloatArray) -> IntArray:
+    """Write the t-th context to x (d,), which is zero; return its indices."""
+    indices, values = row(contexts, t)
+    for position in range(len(values)):
+        x[indices[position]] = values[position]
+    return indices
 
 
 @compiled
-def _keep_up(a: float, state: EpsilonGreedyRidgeState, k: int, rebuilding: bool) -> None:
-    """Check one label's inverse and weights against its matrix and target, or recompute them immediately."""
-    target, w = state.targets[:, k].copy(), state.weights[:, k].copy()
-    if rebuilding:
-        rebuild(state.matrices[k], target, a, state.inverses[k], w)
+def _update(
+    a: float,
+    inverse: FloatArray,
+    matrix: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray,
+    unchecked: int,
+    x: FloatArray,
+    indices: IntArray,
+    reward: float,
+    v: FloatArray,
+) -> int:
+    """Take one step; return the updates since the inverse and the weights were checked against matrix and targets."""
+    lost = _step(inverse, matrix, targets, weights, x, indices, reward, v)
+    if unchecked + 1 < (_SOONEST if lost else CHECK_EVERY):
+        return unchecked + 1
+    target, w = targets.copy(), weights.copy()
+    if lost:
+        rebuild(matrix, target, a, inverse, w)
     else:
-        maintain(state.matrices[k], target, a, state.inverses[k], w)
-    state.weights[:, k] = w
-    state.unchecked[k] = 0
+        maintain(matrix, target, a, inverse, w)
+    weights[:] = w
+    return 0
+
+
+@compiled
+def _step(
+    inverse: FloatArray,
+    matrix: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray,
+    x: FloatArray,
+    indices: IntArray,
+    reward: float,
+    v: FloatArray,
+) -> bool:
+    """With v = A⁻¹x and q = x'v: A += xx', A⁻¹ -= vv'/(1 + q), w += v (reward - w'x)/(1 + q).
+
+    Return whether the inverse has lost its precision; then only the matrix and the targets change.
+    """
+    add_square(matrix, x, indices)
+    packed_product(inverse, x, v)
+    q, prediction = 0.0, 0.0
+    for i in indices:
+        targets[i] += reward * x[i]
+        q += x[i] * v[i]
+        prediction += x[i] * weights[i]
+    if not (q >= 0.0 and abs(prediction) <= _LARGEST_PREDICTION):
+        return True
+    packed_rank_one(inverse, v, -1.0 / (1.0 + q))
+    for i in range(len(v)):
+        weights[i] += v[i] * ((reward - prediction) / (1.0 + q))
+    return False
+
+
+class EpsilonGreedyRidgeActionsState(NamedTuple):
+    """The inverse of A = a·I + Σ xx' over the chosen candidates, and the regression."""
+
+    inverse: Annotated[FloatArray, Layout("float64", ("p",))]  # packed lower triangle, d by d
+    weights: Annotated[FloatArray, Layout("float64", ("d",))]
+    matrix: Annotated[FloatArray, Layout("float64", ("p",))]  # A, packed like the inverse
+    targets: Annotated[FloatArray, Layout("float64", ("d",))]  # Σ reward · x
+    unchecked: Count  # updates since the last check of the inverse
+    rounds: Count  # rounds folded so far, t - 1
+
+
+@hyperparameters
+class EpsilonGreedyRidgeActions(_Ridge, CompiledActionLearner[EpsilonGreedyRidgeActionsState]):
+    """Chooses the candidate with the highest predicted reward, with a share ε of uniform exploration: O(d²) memory."""
+
+    algorithm = "epsilon-greedy-ridge"
+    smaller = "fastcb"
+    state_type = EpsilonGreedyRidgeActionsState
+
+    regularization: Magnitude = 1.0
+    """a > 0, the penalty on squared weights."""
+    exploration: Exploration = "anytime"
+    """ε, or `anytime` for ε_t = min(1, √(K/t)) with K candidates."""
+    least_exploration: LeastExploration = 0.0
+    """A lower bound on a falling ε_t, for non-stationary data."""
+
+    @property
+    def guarantee(self) -> str:
+        return uncovered(
+            "the O(T^(2/3)) bound is proved for epoch-greedy (Langford and Zhang 2007), not for this learner",
+            "no setting; for the exploration of fastcb, see there",
+        )
+
+    def decide_cost(self, nonzeros: int) -> int:
+        return nonzeros + 10
+
+    def init(self) -> EpsilonGreedyRidgeActionsState:
+        state: EpsilonGreedyRidgeActionsState = zero_state(self)  # type: ignore[arg-type]
+        packed_identity(state.inverse, 1.0 / self.regularization, self.problem.n_features)
+        packed_identity(state.matrix, self.regularization, self.problem.n_features)
+        return state
+
+    def contributions(self, state: EpsilonGreedyRidgeActionsState, vector: Contexts, /) -> FloatArray:
+        """Return what each entry adds to the predicted reward, (m,)."""
+        weights: FloatArray = state.weights[vector.indices]
+        return weights * vector.values
+
+    @property
+    def kernels(self) -> Kernels:
+        schedule = scheduled(self.exploration, 1, self.least_exploration)
+        return Kernels(_Parameters(schedule, self.regularization), _decide_actions, _fold_actions)
+
+
+@compiled
+def _decide_actions(
+    parameters: _Parameters, state: EpsilonGreedyRidgeActionsState, candidates: Candidates, distributions: FloatArray
+) -> None:
+    starts, eligible, (constant, power, least) = candidates.starts, candidates.eligible, parameters.exploration
+    for t in range(len(starts) - 1):
+        m, count = 0, starts[t + 1] - starts[t]
+        values, p = np.empty(count), np.empty(count)
+        for a in range(starts[t], starts[t + 1]):
+            if len(eligible) == 0 or eligible[a]:
+                values[m] = _predicted(state.weights, *row(candidates.vectors, a))
+                m += 1
+        rate = scheduled_rate(Schedule(constant * m, power, least), state.rounds.item())
+        mix_with_uniform(leader(values[:m]), rate, p[:m])
+        m = 0
+        for a in range(starts[t], starts[t + 1]):
+            distributions[a] = 0.0
+            if len(eligible) == 0 or eligible[a]:
+                distributions[a] = p[m]
+                m += 1
+
+
+@compiled
+def _predicted(w: FloatArray, indices: IntArray, values: FloatArray) -> float:
+    s = 0.0
+    for position in range(len(values)):
+        s += values[position] * w[indices[position]]
+    return s
+
+
+@compiled
+def _fold_actions(parameters: _Parameters, state: EpsilonGreedyRidgeActionsState, rounds: ActionRounds) -> None:
+    a, d = parameters.regularization, len(state.weights)
+    x, v = np.zeros(d), np.empty(d)
+    for t in range(len(rounds.rewards)):
+        indices, unchecked = _scatter(rounds.chosen, t, x), state.unchecked.item()
+        own = state.inverse, state.matrix, state.targets, state.weights
+        state.unchecked[()] = _update(a, *own, unchecked, x, indices, rounds.rewards[t], v)
+        x[indices] = 0.0
+        state.rounds[()] += 1

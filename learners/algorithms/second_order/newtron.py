@@ -4,22 +4,19 @@ Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online M
 NIPS 2011, Algorithm 1, in the form that `learners.algorithms.second_order.pnewtron` describes.
 """
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from learners.algorithms.second_order.pnewtron import Alpha, Beta, Parameters, Radius, Rate, ball_of
+from learners.algorithms.second_order.pnewtron import Newtonian, Parameters, ball_of, gradient_estimate, inner
 from learners.base import BoolArray, Contexts, FloatArray, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors, Triangle, zero_state
-from learners.mathematics.ball import ball_minimizer
-from learners.mathematics.delayed import Delayed, DelayedUpdate
-from learners.mathematics.exploration import scheduled, scheduled_rate, soften
+from learners.learner import DelayedUpdate
+from learners.mathematics.exploration import scheduled_rate, soften
 from learners.mathematics.guarantees import uncovered
-from learners.mathematics.linear_algebra import add_outer, packed_identity, packed_rank_one, score_row
-from learners.mathematics.logistic_estimate import gradient_estimate, inner
+from learners.mathematics.linear_algebra import add_outer, ball_minimizer, packed_identity, packed_rank_one, score_row
 
 _LARGEST_CURVATURE = 1e9  # β D X²; beyond it the full matrix loses precision
 
@@ -34,37 +31,27 @@ class NewtronState(NamedTuple):
 
 
 @hyperparameters
-class Newtron(Delayed, CompiledLearner[NewtronState]):
+class Newtron(Newtonian[NewtronState]):
     """Newtron with its full matrix: (K·d)²/2 numbers of memory, O((K·d)²) time per round, O((K·d)³) per fold.
 
     The distribution is p' = (1 - γ) softmax(α W x) + (γ/K) 1; every round updates. With `as_of_prediction`, late
     feedback takes the gradient at the scores of the prediction, and the state does not depend on the order of arrival,
-    up to rounding.
-
-    Raises:
-        pydantic.ValidationError: if a hyperparameter is out of range, or if β D X² exceeds 1e9.
+    up to rounding. Raises `pydantic.ValidationError` if a hyperparameter is out of range, or if β D X² exceeds 1e9.
     """
 
     algorithm = "newtron"
     smaller = "pnewtron"
-    labels_grow: ClassVar[bool] = True
     state_type = NewtronState
     linear = True
 
-    exploration: Rate = "anytime"
-    alpha: Alpha = 10.0
-    beta: Beta = 0.01
-    radius: Radius = None
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuse settings in which A would lose precision."""
         if self.beta * ball_of(self) * self.problem.norm_bound**2 > _LARGEST_CURVATURE:
             raise ValueError("beta times radius times the squared norm bound of the contexts must be at most 1e9")
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return uncovered(
             "the regret bounds of Hazan and Kale (2011) require β and γ as functions of α, D, X and K; "
             "here both are set freely",
@@ -72,24 +59,19 @@ class Newtron(Delayed, CompiledLearner[NewtronState]):
         )
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of a rank-one update of the packed triangle."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n
 
     @property
     def fold_overhead(self) -> int:
-        """The cost of the factorizations that minimize over the ball."""
         n = self.problem.n_labels * self.problem.n_features
         return n**3
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with p' and leaves the scores W x as evidence; a fold adds its rounds to A and b, then minimizes."""
-        exploration, kept = scheduled(self.exploration, self.problem.n_labels), self.evidence_size > 0
-        return Kernels(Parameters(exploration, self.alpha, self.beta, ball_of(self), True, kept), _decide, _fold)
+        return Kernels(self.parameters(projected=True), _decide, _fold)
 
     def init(self) -> NewtronState:
-        """Return A = I/D, b = 0, W' = 0."""
         state: NewtronState = zero_state(self)
         packed_identity(state.matrix, 1.0 / ball_of(self), self.problem.n_labels * self.problem.n_features)
         return state

@@ -2,25 +2,24 @@
 
 Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction", NIPS 2011,
 Algorithm 1. The surrogate of a round can be expanded at W' in every round, or at 0 in exploring rounds. Only the first
-is implemented: it needs a single draw.
+is implemented: it needs a single draw. The published code writes ±1/K where the estimate of the gradient needs
+(K - 1)/K on the served label, which biases it. Here E[c] = p - e_y exactly.
 """
 
 import math
-from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pydantic
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds
-from learners.compiled_learner import CompiledLearner
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds, StateT
 from learners.hyperparameters import Exploration, Magnitude, Positive, hyperparameters
-from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
+from learners.kernels import Kernels, compiled, compiled_sum, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
-from learners.mathematics.delayed import Delayed, DelayedUpdate
-from learners.mathematics.exploration import Schedule, scheduled, scheduled_rate, soften
+from learners.learner import CompiledLearner, Delayed, DelayedUpdate
+from learners.mathematics.exploration import Schedule, scheduled, scheduled_rate, soften, softmax
 from learners.mathematics.guarantees import uncovered
 from learners.mathematics.linear_algebra import score_row, squared_norm
-from learners.mathematics.logistic_estimate import gradient_estimate, inner
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
 _COLLAPSE = 1e-3  # or as soon as it falls by this factor in one round: cancellation costs digits
@@ -69,7 +68,29 @@ class Parameters(NamedTuple):
 
 
 @hyperparameters
-class PNewtron(Delayed, CompiledLearner[PNewtronState]):
+class Newtonian(Delayed, CompiledLearner[StateT]):
+    """The settings of Newtron and PNewtron."""
+
+    labels_grow: ClassVar[bool] = True
+
+    exploration: Rate = "anytime"
+    alpha: Alpha = 10.0
+    beta: Beta = 0.01
+    radius: Radius = None
+
+    def parameters(self, *, projected: bool) -> Parameters:
+        """Return the hyperparameters in the form that the kernels take."""
+        exploration, kept = scheduled(self.exploration, self.problem.n_labels), self.evidence_size > 0
+        return Parameters(exploration, self.alpha, self.beta, ball_of(self), projected, kept)
+
+
+def ball_of(learner: Newtonian[Any]) -> float:
+    """Return D: the radius, or 10/X by default."""
+    return _DEFAULT_RADIUS / learner.problem.norm_bound if learner.radius is None else learner.radius
+
+
+@hyperparameters
+class PNewtron(Newtonian[PNewtronState]):
     """Newtron with the diagonal of A: O(K·nnz) per round, 2·K·d numbers of memory.
 
     The distribution is p' = (1 - γ) softmax(α W x) + (γ/K) 1; every round updates. With `as_of_prediction`, late
@@ -79,40 +100,30 @@ class PNewtron(Delayed, CompiledLearner[PNewtronState]):
 
     algorithm = "pnewtron"
     smaller = "fewer features"
-    labels_grow: ClassVar[bool] = True
     state_type = PNewtronState
 
-    exploration: Rate = "anytime"
-    alpha: Alpha = 10.0
-    beta: Beta = 0.01
-    radius: Radius = None
     projection: Literal["scale", "none"] = "scale"
     """How weights are brought into the ball: `scale` scales them; `none` does not project."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return uncovered(
             "no analysis covers the diagonal of Newtron's matrix", "folklore-bandit with a fixed exploration"
         )
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Return the cost of updating A, W' and its norm, and of the scores if they are recomputed."""
         return (3 if self.evidence_size else 4) * self.problem.n_labels * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with p' and leaves the scores W x as evidence; takes one diagonal Newton step per round."""
         return Kernels(self._parameters, _decide, _fold)
 
     @property
     def _parameters(self) -> Parameters:
-        exploration, kept = scheduled(self.exploration, self.problem.n_labels), self.evidence_size > 0
-        return Parameters(exploration, self.alpha, self.beta, ball_of(self), self.projection == "scale", kept)
+        return self.parameters(projected=self.projection == "scale")
 
     def init(self) -> PNewtronState:
-        """Return A = I/D, W' = 0."""
         state: PNewtronState = zero_state(self)
         state.diagonal[:] = 1.0 / ball_of(self)
         return state
@@ -122,26 +133,8 @@ class PNewtron(Delayed, CompiledLearner[PNewtronState]):
         return np.ascontiguousarray(state.weights.T) * _multiplier(self._parameters, state)
 
     def contributions(self, state: PNewtronState, contexts: Contexts, /) -> FloatArray:
-        """See `Learner.contributions`."""
         weights: FloatArray = state.weights[contexts.indices] * _multiplier(self._parameters, state)
         return weights * contexts.values[:, np.newaxis]
-
-
-class InABall(Protocol):
-    """A learner whose weights are projected onto a ball."""
-
-    @property
-    def problem(self) -> Problem:
-        """The problem, which gives X."""
-
-    @property
-    def radius(self) -> float | None:
-        """D, or None for the default."""
-
-
-def ball_of(learner: InABall) -> float:
-    """Return D: the radius, or 10/X by default."""
-    return _DEFAULT_RADIUS / learner.problem.norm_bound if learner.radius is None else learner.radius
 
 
 @compiled
@@ -208,10 +201,7 @@ def _newton_step(
     values: FloatArray,
     changes: FloatArray,
 ) -> float:
-    """Add share (c ⊗ x)² to A and step (c ⊗ x) to b; set W' = -b / A; return the change of ‖W'‖².
-
-    `changes` (K,) is scratch space.
-    """
+    """Add share (c ⊗ x)² to A and step (c ⊗ x) to b; set W' = -b / A; return the change of ‖W'‖²."""
     changes[:] = 0.0
     for position in range(len(values)):
         i, x = indices[position], values[position]
@@ -222,3 +212,27 @@ def _newton_step(
             state.weights[i, k] = min(max(new, -_LARGEST_WEIGHT), _LARGEST_WEIGHT)
             changes[k] += (state.weights[i, k] - w) * (state.weights[i, k] + w)
     return float(changes.sum())
+
+
+@compiled
+def gradient_estimate(
+    alpha: float, s: FloatArray, label: int, correct: bool, propensity: float, coefficients: FloatArray
+) -> float:
+    """Write c (K,) with E[c] = softmax(αs) - e_y over the drawn label; return κ, the weight of the squared gradient."""
+    K = len(s)
+    for k in range(K):
+        coefficients[k] = alpha * s[k]
+    softmax(coefficients, coefficients)
+    size = (coefficients[label] - 1.0 if correct else coefficients[label]) / propensity
+    coefficients[:] = -size / K
+    coefficients[label] += size
+    return propensity if correct else 1.0
+
+
+@compiled_sum
+def inner(left: FloatArray, right: FloatArray) -> float:
+    """Return the inner product of two vectors."""
+    total = 0.0
+    for k in range(len(left)):
+        total += left[k] * right[k]
+    return total

@@ -1,8 +1,8 @@
 """SOBA: a second-order perceptron for bandit multiclass classification.
 
-Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with
-Õ(√T) Regret", ICML 2017, Algorithm 1, Theorems 2 and 5. Signs and constants as corrected in the proofs:
-only accepted rounds count in the sums of Theorems 2, 4 and 5.
+Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret",
+ICML 2017, Algorithm 1, Theorems 2 and 5. Signs and constants as corrected in the proofs: only accepted rounds count in
+the sums of Theorems 2, 4 and 5.
 
 Let y be the served label, which was right, ȳ the highest-scoring other label, δ = s_ȳ - s_y the difference of their
 scores and p the propensity. With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round does
@@ -11,25 +11,19 @@ maintains A += c u u', which changes the blocks of two labels, and θ -= c u. Ev
 against A and θ (`learners.mathematics.inverse`).
 """
 
-from typing import Annotated, ClassVar, NamedTuple, TypeAlias
+import math
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pydantic
 
-from learners.algorithms.second_order.soba_exploration import (
-    Exploration,
-    exploration_code,
-    exploration_rate,
-    least_exploration,
-)
-from learners.algorithms.second_order.soba_guarantee import soba_guarantee
-from learners.base import BoolArray, Contexts, FloatArray, Rounds
-from learners.checked_learner import WithoutEvidence
-from learners.compiled_learner import CompiledLearner
-from learners.hyperparameters import Magnitude, hyperparameters
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds, StateT
+from learners.hyperparameters import ExplorationRate, Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, LabelVectors, NonNegativeScalar, Triangle, zero_state
-from learners.mathematics.exploration import decide_greedily, leading_rival
+from learners.learner import CompiledLearner, WithoutEvidence
+from learners.mathematics.exploration import adaptive_rate, decide_greedily, leading_rival
+from learners.mathematics.guarantees import AT_ONCE, uncovered
 from learners.mathematics.inverse import (
     CHECK_EVERY,
     add_blocks,
@@ -50,9 +44,41 @@ from learners.mathematics.linear_algebra import (
     score_row,
 )
 
+Exploration: TypeAlias = Annotated[
+    Literal["anytime", "adaptive"] | ExplorationRate,
+    pydantic.Field(
+        description="γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), "
+        "which falls far more slowly."
+    ),
+]
+
+_ANYTIME, _ADAPTIVE = -1.0, 0.0  # encode the schedules in the kernels, where a fixed γ is positive
+
+
+def exploration_code(exploration: Exploration) -> float:
+    """Return γ, or the number that encodes a schedule in the kernels."""
+    if isinstance(exploration, str):
+        return _ANYTIME if exploration == "anytime" else _ADAPTIVE
+    return exploration
+
+
+@compiled
+def exploration_rate(code: float, n_labels: int, quadratic_sum: FloatArray, rounds: IntArray) -> float:
+    """Return γ for the next decision: fixed, Theorem 5's from the state's sums, or `anytime`, the same with Q = 0."""
+    if code > 0.0:
+        return code
+    return adaptive_rate(n_labels, quadratic_sum.item() if code == _ADAPTIVE else 0.0, rounds.item())
+
+
+_LOSS = (
+    "Expected mistakes exceed the η-loss of any U, an interpolation of hinge and squared hinge, for every "
+    "0 < η ≤ min(1, 2/(2X max‖U_k‖ + 1)), by at most"
+)
+_SOURCE = "Beygelzimer, Orabona and Zhang 2017"
+
+
 Regularization: TypeAlias = Annotated[
-    Magnitude,
-    pydantic.Field(description="a > 0: A starts as a·I. Theorem 5 uses X²; the paper's experiments use 1."),
+    Magnitude, pydantic.Field(description="a > 0: A starts as a·I. Theorem 5 uses X²; the paper's experiments use 1.")
 ]
 
 _LARGEST_DELTA = 1e60  # never exceeded with an exact A⁻¹
@@ -73,7 +99,7 @@ class SobaState(NamedTuple):
     unchecked: Count  # updates since the last check of A⁻¹
 
 
-class _Parameters(NamedTuple):
+class Parameters(NamedTuple):
     """The hyperparameters in the form that the kernels take."""
 
     exploration: float
@@ -81,77 +107,91 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class Soba(WithoutEvidence, CompiledLearner[SobaState]):
-    """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² numbers of memory.
+class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
+    """SOBA with A itself, in any form."""
 
-    Half of the memory holds A. A⁻¹ is checked against A, and recomputed from A if it has drifted.
-
-    A prediction takes O(K·nnz) and a refused round O(K·nnz + nnz²), where nnz is the number of non-zeros of a context.
-
-    Answers with the highest-scoring label, with a share γ of uniform exploration. Updates only on correct answers, and
-    only if the running sum of m (`margin_gain`) stays non-negative. Late feedback updates the current matrix with the
-    stored propensity, as Lemma 2 requires.
-    """
-
-    algorithm = "soba"
-    smaller = "soba-low-rank"
     labels_grow: ClassVar[bool] = True
-    state_type = SobaState
     linear = True
 
     regularization: Regularization = 1.0
     exploration: Exploration = "anytime"
 
     def __post_init__(self) -> None:
-        """Refuse a regularization so small that A⁻¹ would lose precision."""
         check_regularization(self.regularization, self.problem)
 
     @property
+    def parameters(self) -> Parameters:
+        """The hyperparameters in the form that the kernels take."""
+        return Parameters(exploration_code(self.exploration), self.regularization)
+
+    @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
-        return soba_guarantee(self.exploration, self.regularization, self.problem)
+        a, X = self.regularization, self.problem.norm_bound
+        if not isinstance(self.exploration, str):
+            return (
+                f"{_LOSS} a η‖U‖²/(2 - η) + d K² ln(1 + 2TX²/(a d K))/(γ η (2 - η)) + γT after T rounds, where γ = "
+                f"{self.exploration:g} and a = {a:g} ({_SOURCE}, Theorem 2). {AT_ONCE}"
+            )
+        if self.exploration == "anytime":
+            covered = "a fixed exploration, or adaptive with a regularization of X²"
+            return uncovered("exploration √(K/t) has no analysis", covered)
+        if not math.isclose(a, X**2):
+            reason = "adaptive exploration is analysed only with a regularization of X²"
+            return uncovered(reason, "a regularization of X², or a fixed exploration")
+        return f"{_LOSS} Õ(K √(d T)/η) after T rounds, for any T ({_SOURCE}, Theorem 5). {AT_ONCE}"
+
+    def check_new(self) -> None:
+        anytime = min(1.0, math.sqrt(self.problem.n_labels / 1e6))  # reached after a million rounds
+        gamma = anytime if isinstance(self.exploration, str) else self.exploration
+        check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
+
+
+@hyperparameters
+class Soba(ExactSoba[SobaState]):
+    """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² numbers of memory.
+
+    Half of the memory holds A. A prediction takes O(K·nnz), a refused round O(K·nnz + nnz²). Answers with the
+    highest-scoring label, with a share γ of uniform exploration. Updates only on correct answers, and only if the
+    running sum of m (`margin_gain`) stays non-negative. Late feedback updates the current matrix with the stored
+    propensity, as Lemma 2 requires.
+    """
+
+    algorithm = "soba"
+    smaller = "soba-low-rank"
+    state_type = SobaState
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of a rank-one update, its matrix-vector product, and the amortized checks and rebuilds."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n // 2 + 2 * self.problem.n_features * n + upkeep_cost(n)
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
-        return Kernels(_Parameters(exploration_code(self.exploration), self.regularization), _decide, _fold)
+        return Kernels(self.parameters, decide, _fold)
 
     def init(self) -> SobaState:
-        """Return A = a·I, W = 0."""
         state: SobaState = zero_state(self)
         n = self.problem.n_labels * self.problem.n_features
         packed_identity(state.inverse, 1.0 / self.regularization, n)
         packed_identity(state.matrix, self.regularization, n)
         return state
 
-    def check_new(self) -> None:
-        """Refuse, for new models, a matrix whose condition number could grow beyond what float64 can invert."""
-        gamma = least_exploration(self.exploration, self.problem)
-        check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
-
 
 class _Room(NamedTuple):
-    """Scratch space."""
-
     x: FloatArray  # (d,)
     s: FloatArray  # (K,)
     v: FloatArray  # (n,)
 
 
 @compiled
-def _decide(
-    parameters: _Parameters,
-    state: SobaState,
+def decide(
+    parameters: Parameters,
+    state: Any,
     contexts: Contexts,
     eligible: BoolArray,
     distributions: FloatArray,
     _: FloatArray,
 ) -> None:
+    """Decide with (1 - γ) e_ŷ + (γ/K) 1, for any learner of the family."""
     rate = exploration_rate(parameters.exploration, distributions.shape[1], state.quadratic_sum, state.rounds)
     decide_greedily(state.weights, rate, contexts, eligible, distributions)
 
@@ -163,7 +203,7 @@ def margin_gain(weight: float, delta: float, q: float) -> float:
 
 
 @compiled
-def _fold(parameters: _Parameters, state: SobaState, rounds: Rounds) -> None:
+def _fold(parameters: Parameters, state: SobaState, rounds: Rounds) -> None:
     d, K = state.weights.shape
     room = _Room(np.empty(d), np.empty(K), np.empty(K * d))
     for t in range(len(rounds.labels)):
@@ -217,15 +257,7 @@ def _weigh(state: SobaState, rounds: Rounds, t: int, c: float, s: FloatArray) ->
 
 @compiled
 def _learn(
-    state: SobaState,
-    contexts: Contexts,
-    t: int,
-    y: int,
-    rival: int,
-    c: float,
-    delta: float,
-    q: float,
-    room: _Room,
+    state: SobaState, contexts: Contexts, t: int, y: int, rival: int, c: float, delta: float, q: float, room: _Room
 ) -> None:
     """Add c u u' to A; update A⁻¹, θ and W = mat(A⁻¹θ)."""
     indices, values = row(contexts, t)

@@ -9,15 +9,13 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from learners.algorithms.second_order.soba import margin_gain
-from learners.algorithms.second_order.soba_exploration import Exploration, exploration_code, exploration_rate
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.checked_learner import WithoutEvidence
-from learners.compiled_learner import CompiledLearner
+from learners.algorithms.second_order.soba import Exploration, Parameters, decide, exploration_code, margin_gain
+from learners.base import FloatArray, IntArray, Rounds
 from learners.hyperparameters import Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
-from learners.mathematics.exploration import decide_greedily, leading_rival
+from learners.learner import CompiledLearner, WithoutEvidence
+from learners.mathematics.exploration import leading_rival
 from learners.mathematics.guarantees import uncovered
 from learners.mathematics.linear_algebra import score_row
 
@@ -35,12 +33,7 @@ class SobaDiagonalState(NamedTuple):
 
 @hyperparameters
 class SobaDiagonal(WithoutEvidence, CompiledLearner[SobaDiagonalState]):
-    """SOBAdiag: O(K·nnz) per prediction and per update, 2·K·d numbers of memory.
-
-    Answers with the highest-scoring label, with a share γ of uniform exploration. Updates only on correct answers, and
-    only if the running sum of m (`soba.margin_gain`) stays non-negative. Uses the current diagonal and the stored
-    propensity.
-    """
+    """SOBAdiag: O(K·nnz) per prediction and per update, 2·K·d numbers of memory."""
 
     algorithm = "soba-diagonal"
     smaller = "fewer features"
@@ -54,40 +47,23 @@ class SobaDiagonal(WithoutEvidence, CompiledLearner[SobaDiagonalState]):
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         return uncovered("the analysis needs the full matrix, not its diagonal", "soba with a fixed exploration")
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Return the cost of the scores and of two rows."""
         return (self.problem.n_labels + 2) * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
-        return Kernels((exploration_code(self.exploration),), _decide, _fold)
+        return Kernels(Parameters(exploration_code(self.exploration), self.regularization), decide, _fold)
 
     def init(self) -> SobaDiagonalState:
-        """Return A = a, W = 0."""
         state: SobaDiagonalState = zero_state(self)
         state.diagonal[:] = self.regularization
         return state
 
 
 @compiled
-def _decide(
-    parameters: tuple[float],
-    state: SobaDiagonalState,
-    contexts: Contexts,
-    eligible: BoolArray,
-    distributions: FloatArray,
-    _: FloatArray,
-) -> None:
-    rate = exploration_rate(parameters[0], distributions.shape[1], state.quadratic_sum, state.rounds)
-    decide_greedily(state.weights, rate, contexts, eligible, distributions)
-
-
-@compiled
-def _fold(_: tuple[float], state: SobaDiagonalState, rounds: Rounds) -> None:
+def _fold(_: Parameters, state: SobaDiagonalState, rounds: Rounds) -> None:
     s = np.empty(state.weights.shape[1])
     for t in range(len(rounds.labels)):
         if rounds.correct[t]:

@@ -1,39 +1,24 @@
 """SOBA for large K·d and few updates: A is a·I plus the accepted updates, stored as sparse rows.
 
-Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with
-Õ(√T) Regret", ICML 2017, Algorithm 1, as in `soba`, by Woodbury's identity. If the rows of Z are the accepted
-z = √c (e_ȳ - e_y) ⊗ x,
-
-    A⁻¹ = (I - Z'(aI + ZZ')⁻¹Z) / a.
-
-The state holds the Cholesky factor L of aI + ZZ'. For a new z, r = L⁻¹Zz gives q = z'A⁻¹z = (z'z - r'r)/a, and
-(r', √(a(1 + q))) is the next row of L. No row ever changes, so rounding errors do not accumulate in A, unlike in
-a matrix that is maintained by rank-one downdates.
+Algorithm 1 as in `soba`, by Woodbury's identity: if the rows of Z are the accepted z = √c (e_ȳ - e_y) ⊗ x,
+A⁻¹ = (I - Z'(aI + ZZ')⁻¹Z) / a. The state holds the Cholesky factor L of aI + ZZ'. For a new z, r = L⁻¹Zz gives
+q = z'A⁻¹z = (z'z - r'r)/a, and (r', √(a(1 + q))) is the next row of L. No row ever changes, so rounding errors do not
+accumulate in A, unlike in a matrix that is maintained by rank-one downdates.
 """
 
 import math
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pydantic
 
-from learners.algorithms.second_order.soba import Regularization, margin_gain
-from learners.algorithms.second_order.soba_exploration import (
-    Exploration,
-    exploration_code,
-    exploration_rate,
-    least_exploration,
-)
-from learners.algorithms.second_order.soba_guarantee import soba_guarantee
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.checked_learner import WithoutEvidence
-from learners.compiled_learner import CompiledLearner
+from learners.algorithms.second_order.soba import ExactSoba, Parameters, decide, margin_gain
+from learners.base import FloatArray, IntArray, Rounds
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, compiled_sum, row
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar
-from learners.mathematics.exploration import decide_greedily, leading_rival
+from learners.mathematics.exploration import leading_rival
 from learners.mathematics.guarantees import AT_ONCE
-from learners.mathematics.inverse import check_conditioning, check_regularization
 from learners.mathematics.linear_algebra import (
     add_to_label,
     packed_solve_lower,
@@ -59,15 +44,8 @@ class SobaLowRankState(NamedTuple):
     stored: Count  # U, the rows of Z: accepted rounds that were stored
 
 
-class _Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
-
-    exploration: float
-    regularization: float
-
-
 @hyperparameters
-class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
+class SobaLowRank(ExactSoba[SobaLowRankState]):
     """SOBA for sparse contexts with many features: answers exactly as `soba` until the space for updates is full.
 
     With U stored updates, of S non-zeros in total, a right answer takes O(U² + S) time and a prediction O(K·nnz).
@@ -82,25 +60,16 @@ class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
 
     algorithm = "soba-low-rank"
     smaller = "soba-diagonal"
-    labels_grow: ClassVar[bool] = True
     state_type = SobaLowRankState
-    linear = True
 
-    regularization: Regularization = 1.0
-    exploration: Exploration = "anytime"
     max_updates: Annotated[int, pydantic.Field(ge=1, le=20_000)] = 1000
     """The maximum number of stored updates; the factor takes 4 bytes times its square."""
     max_nonzeros: Annotated[int, pydantic.Field(ge=1, le=2**31)] = 200_000
     """The maximum total number of non-zeros in their contexts; 16 bytes each."""
 
-    def __post_init__(self) -> None:
-        """Refuse a regularization so small that A⁻¹ would lose precision."""
-        check_regularization(self.regularization, self.problem)
-
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
-        whole = soba_guarantee(self.exploration, self.regularization, self.problem)
+        whole = super().guarantee
         if not whole.endswith(AT_ONCE):
             return whole
         return (
@@ -114,11 +83,9 @@ class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
         return self.max_updates * (self.max_updates + 1) // 2
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of two solves with the factor and two passes over the stored contexts, with full storage."""
         return self.max_updates**2 + 3 * self.max_nonzeros
 
     def warnings(self, state: SobaLowRankState) -> list[str]:
-        """Return the number of accepted rounds that found no room, if there are any."""
         lost = int(state.updates) - int(state.stored)
         if lost <= 0:
             return []
@@ -127,13 +94,7 @@ class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
-        return Kernels(_Parameters(exploration_code(self.exploration), self.regularization), _decide, _fold)
-
-    def check_new(self) -> None:
-        """Refuse, for new models, a matrix whose condition number could grow beyond what float64 can invert."""
-        gamma = least_exploration(self.exploration, self.problem)
-        check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
+        return Kernels(self.parameters, decide, _fold)
 
 
 class _Row(NamedTuple):
@@ -146,20 +107,7 @@ class _Row(NamedTuple):
 
 
 @compiled
-def _decide(
-    parameters: _Parameters,
-    state: SobaLowRankState,
-    contexts: Contexts,
-    eligible: BoolArray,
-    distributions: FloatArray,
-    _: FloatArray,
-) -> None:
-    rate = exploration_rate(parameters.exploration, distributions.shape[1], state.quadratic_sum, state.rounds)
-    decide_greedily(state.weights, rate, contexts, eligible, distributions)
-
-
-@compiled
-def _fold(parameters: _Parameters, state: SobaLowRankState, rounds: Rounds) -> None:
+def _fold(parameters: Parameters, state: SobaLowRankState, rounds: Rounds) -> None:
     a = parameters.regularization
     d, K = state.weights.shape
     x, s, r = np.zeros(d), np.empty(K), np.empty(len(state.ends))
@@ -192,7 +140,7 @@ def _update(
     # q is at most z'z / a, and a negative m is closest to zero at the largest q. This test settles most refusals.
     if state.margin_sum.item() + margin_gain(c, delta, most) < 0.0:
         return
-    z, r = _Row(indices, math.sqrt(c) * values, rival, y), r[: _stored(state)]
+    z, r = _Row(indices, math.sqrt(c) * values, rival, y), r[: min(state.stored.item(), len(state.ends))]
     _products(state, z, x, r)
     packed_solve_lower(state.factor, r)
     known = squared_norm(r) / a
@@ -210,20 +158,12 @@ def _update(
 
 
 @compiled
-def _stored(state: SobaLowRankState) -> int:
-    """Return the number of rows, at most the arrays' length even if the state is corrupt."""
-    return min(state.stored.item(), len(state.ends))
-
-
-@compiled
 def _start(state: SobaLowRankState, i: int) -> int:
-    """Return where row i of Z starts: where the previous row ends."""
     return 0 if i == 0 else state.ends[i - 1]
 
 
 @compiled
 def _row(state: SobaLowRankState, i: int) -> _Row:
-    """Return row i of Z."""
     start, stop = _start(state, i), state.ends[i]
     return _Row(state.indices[start:stop], state.values[start:stop], state.pairs[i, 0], state.pairs[i, 1])
 

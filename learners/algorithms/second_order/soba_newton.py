@@ -11,14 +11,19 @@ import numpy as np
 import pydantic
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import ExplorationRate, Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row, widen
 from learners.layouts import Count, LabelVectors, Triangle, zero_state
-from learners.mathematics.ball import ball_minimizer, packed_product
+from learners.learner import CompiledLearner
 from learners.mathematics.exploration import lead_eligible, leading_rival
 from learners.mathematics.guarantees import AT_ONCE, uncovered
-from learners.mathematics.linear_algebra import packed_identity, packed_rank_one, score_row
+from learners.mathematics.linear_algebra import (
+    ball_minimizer,
+    packed_identity,
+    packed_product,
+    packed_rank_one,
+    score_row,
+)
 
 
 class SobaNewtonState(NamedTuple):
@@ -31,8 +36,6 @@ class SobaNewtonState(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
-
     exploration: float
     eta: float
     radius: float
@@ -46,10 +49,8 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
 
     Answers with the highest-scoring label, the leader, with a share γ of uniform exploration. Learns only if the answer
     was right and the leader wrong, so updates are rare. Late feedback takes the gradient at the scores of the
-    prediction and divides it by the stored propensity.
-
-    Raises:
-        pydantic.ValidationError: if a hyperparameter is out of range, or if η exceeds 1/max(2 X D, 1).
+    prediction and divides it by the stored propensity. Raises `pydantic.ValidationError` if a hyperparameter is out of
+    range, or if η exceeds 1/max(2 X D, 1).
     """
 
     algorithm = "soba-newton"
@@ -69,13 +70,11 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
     """ε: A starts as ε·I. `null`: the theorem's 1/(4 β² D²)."""
 
     def __post_init__(self) -> None:
-        """Refuse an η for which the loss would not decrease with the margin."""
         if self.eta is not None and self.eta > self.largest_eta * (1 + 1e-12):
             raise ValueError(f"eta must be at most 1/max(2 X D, 1) = {self.largest_eta:g}")
 
     @property
     def guarantee(self) -> str:
-        """See `Learner.guarantee`."""
         if self.beta is not None or self.epsilon is not None:
             return uncovered("beta and epsilon are not those of the theorem", "both null")
         return (
@@ -90,17 +89,14 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
         return 1.0 / max(2.0 * self.problem.norm_bound * self.radius, 1.0)
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of the factorizations that bring W into the ball."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n * (n + 1)
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with (1 - γ) e_ŷ + (γ/K) 1; learns if the answer was right and the leader wrong."""
         return Kernels(_parameters(self), _decide, _fold)
 
     def init(self) -> SobaNewtonState:
-        """Return A = ε·I, W = 0."""
         state: SobaNewtonState = zero_state(self)
         packed_identity(state.matrix, _parameters(self).epsilon, self.problem.n_labels * self.problem.n_features)
         return state

@@ -1,7 +1,7 @@
 """The best constant label, chosen on one half of the log and evaluated on the other.
 
-The largest of many estimates is too high, because luck decides between them. The halves are independent, so the
-estimates and intervals of the second half are honest for the label that the first half chooses.
+The largest of many estimates is too high, because luck decides between them. Independent halves make the estimates and
+intervals of the second one honest for the label that the first one chooses.
 """
 
 from typing import NamedTuple
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from learners.base import BoolArray, FloatArray, IntArray
-from learners.evaluation.off_policy.chance import uniforms
 from learners.evaluation.off_policy.logged import LoggedRounds
+from learners.evaluation.off_policy.sums import uniforms
 
 _Z = 1.96
 

@@ -56,13 +56,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evaluation:
-    """Return the values of a policy, its intervals, and what speaks against them.
-
-    Args:
-        sums: the sums over the whole log.
-        settings: those of the sums.
-        level: of all intervals.
-    """
+    """Return the values of a policy from the sums over the log, its intervals, and what speaks against them."""
     rounds, weight = round(sums.moments[0, 0]), float(sums.moments[1, 0])
     squares, clipped = float(sums.shape[0]), float(sums.shape[1])
     kept = sums.replayed[0, _replay_level(sums) :, 0].sum()
@@ -83,9 +77,9 @@ def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evalua
 def conservative_interval(sums: Sums, level: float = 0.95) -> Interval:
     """Return an interval that covers the value with at least this probability, whatever the weights and the overlap.
 
-    For any bound c, V ≥ E[min(w, c) r] and 1 - V ≥ E[min(w, c) (1 - r)], also for a policy with answers that the log
-    never gives. The interval has the empirical Bernstein bounds of both means, for all `CLIPS` at once (a union bound),
-    and is their intersection. It assumes independent rounds.
+    For any bound c, V ≥ E[min(w, c) r] and 1 - V ≥ E[min(w, c) (1 - r)], also for answers that the log never gives. The
+    interval intersects the empirical Bernstein bounds of both means for all `CLIPS` at once (a union bound). It assumes
+    independent rounds.
     """
     n, each = round(sums.moments[0, 0]), 1.0 - (1.0 - level) / len(CLIPS)
     low, high = 0.0, 1.0
@@ -96,13 +90,7 @@ def conservative_interval(sums: Sums, level: float = 0.95) -> Interval:
 
 
 def difference(one: Sums, other: Sums, estimator: str, level: float = 0.95) -> Estimate:
-    """Return the difference of two policies' values on the same rounds, with its own interval.
-
-    The replicates of both draw the same rounds, so the interval is narrower than the two intervals suggest.
-
-    Raises:
-        ValueError: if the estimator is unknown.
-    """
+    """Return the difference of two policies' values, with its own, narrow interval. Raises `ValueError`."""
     pairs = [{name: (top, bottom) for name, top, bottom in _ratios(sums)} for sums in (one, other)]
     if estimator not in pairs[0]:
         raise ValueError(f"estimator must be one of {', '.join(pairs[0])}, not {estimator}")
@@ -124,7 +112,6 @@ def _ratios(sums: Sums) -> Iterator[tuple[str, FloatArray, FloatArray]]:
 
 
 def _replay_level(sums: Sums) -> int:
-    """Return the first level that no weight exceeds."""
     return min(REPLAY_LEVELS - 1, max(0, math.ceil(math.log2(max(sums.largest, 1.0)))))
 
 

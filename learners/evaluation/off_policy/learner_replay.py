@@ -1,8 +1,7 @@
 """Replay of a log to another learner: the distribution that it would answer from in each round, learning as it goes.
 
 Before round t, the learner has folded rounds 1 … t-1, so its policy π_t does not depend on what it is evaluated on
-(progressive validation). It is evaluated by importance weights, and then folds the logged round: the label that was
-served, with the propensity with which it was served. Learners weigh their updates by that propensity.
+(progressive validation). Then it folds the label that was served, with its propensity, which weighs its update.
 """
 
 from typing import Any, NamedTuple
@@ -11,10 +10,9 @@ import numpy as np
 
 from learners.answers import is_structured
 from learners.base import NO_LABEL, AnyLearner, FloatArray, InvalidArrayError, Rounds
-from learners.checks import check_eligible
-from learners.context_checks import check_contexts
-from learners.evaluation.off_policy.chance import uniforms
+from learners.checks import check_contexts, check_eligible
 from learners.evaluation.off_policy.logged import LoggedRounds
+from learners.evaluation.off_policy.sums import uniforms
 from learners.evaluation.progressive import progress_unchecked
 
 
@@ -28,19 +26,12 @@ class Replay(NamedTuple):
 def replay(
     learner: AnyLearner, rounds: LoggedRounds, state: Any = None, seed: int = 0, in_python: bool = False
 ) -> Replay:
-    """Return the distributions of a learner over n logged rounds. Rounds that a holdout answered are not folded.
+    """Return the distributions of a learner of single labels over n rounds; those of a holdout are not folded.
 
-    Args:
-        learner: a learner that answers with single labels.
-        rounds: logged rounds that `check_logged` accepts.
-        state: the state to continue from, to read a log in parts; None for `learner.init()`. May be changed in place:
-            use the returned one.
-        seed: of the random numbers that some updates use.
-        in_python: whether to loop in Python, with the same result to the bit. It spares the compilation of the loop for
-            this learner, which takes longer than some 100,000 rounds in Python.
-
-    Raises:
-        InvalidArrayError: if the learner cannot learn from the rounds; the message names the field.
+    The state to continue from, None for a new one, may be changed in place: use the returned one. The seed is that of
+    the random numbers that some updates use. `in_python` gives the same bits, and spares the compilation of the loop
+    for this learner, which takes longer than some 100,000 rounds in Python. Raises `InvalidArrayError`, which names the
+    field, if the learner cannot learn from the rounds.
     """
     _check(learner, rounds)
     played = Rounds(

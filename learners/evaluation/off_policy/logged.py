@@ -51,16 +51,10 @@ def joined(parts: Sequence[LoggedRounds]) -> LoggedRounds:
 
 
 def check_logged(rounds: LoggedRounds, n_labels: int, first_row: int = 0) -> None:
-    """Refuse rounds that cannot be evaluated.
+    """Refuse rounds that cannot be evaluated; messages count rows from `first_row`.
 
-    Args:
-        rounds: the rounds.
-        n_labels: K.
-        first_row: the number of their first row, for messages.
-
-    Raises:
-        InvalidArrayError: if lengths differ, numbers do not increase, a label is unknown or not eligible, a propensity
-            is not in (0, 1], or a reward is not in [0, 1]; the message names the field and the first wrong row.
+    Raises `InvalidArrayError`, with the field and the first wrong row, if lengths differ, numbers do not increase, a
+    label is unknown or not eligible, a propensity is not in (0, 1], or a reward is not in [0, 1].
     """
     n = rounds.n
     for name, column in zip(rounds._fields[:-1], rounds[:-1], strict=True):

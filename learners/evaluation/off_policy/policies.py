@@ -1,6 +1,7 @@
 """Policies to evaluate: what they answer in each logged round."""
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -18,75 +19,70 @@ class Policy(Protocol):
         """Return the mean over the policy's answers of predicted rewards (n, K): (n,)."""
 
 
-class Served(NamedTuple):
+@dataclass(frozen=True)
+class Served(Policy):
     """The policy that made the log: every weight is 1."""
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
-        """See `Policy`."""
         return rounds.propensities
 
     def expected(self, rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
-        """Return the prediction for the logged answer: its mean over answers is that of the policy."""
         return np.asarray(rewards[np.arange(rounds.n), rounds.labels])
 
 
-class UniformChoice(NamedTuple):
+@dataclass(frozen=True)
+class UniformChoice(Policy):
     """Each label that the round could answer, with the same probability."""
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
-        """See `Policy`."""
         return np.asarray(1.0 / rounds.counts)
 
     def expected(self, rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
-        """See `Policy`."""
         if rounds.eligible.shape[1] == 0:
             return np.asarray(rewards.mean(axis=1))
         return np.asarray((rewards * rounds.eligible).sum(axis=1) / rounds.counts)
 
 
-class ConstantLabel(NamedTuple):
+@dataclass(frozen=True)
+class ConstantLabel(Policy):
     """Always the same label; uniform where it is not eligible."""
 
     label: int  # 0 … K-1
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
-        """See `Policy`."""
         same: FloatArray = (rounds.labels == self.label).astype(np.float64)
         if rounds.eligible.shape[1] == 0:
             return same
         return np.where(rounds.eligible[:, self.label], same, 1.0 / rounds.counts)
 
     def expected(self, rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
-        """See `Policy`."""
         own: FloatArray = rewards[:, self.label]
         if rounds.eligible.shape[1] == 0:
             return own
         return np.where(rounds.eligible[:, self.label], own, UniformChoice().expected(rounds, rewards))
 
 
-class GivenDistributions(NamedTuple):
+@dataclass(frozen=True)
+class GivenDistributions(Policy):
     """A distribution for each round."""
 
     distributions: FloatArray  # (n, K), rows sum to 1
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
-        """See `Policy`."""
         return np.asarray(self.distributions[np.arange(rounds.n), rounds.labels])
 
     def expected(self, _rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
-        """See `Policy`."""
         return np.asarray((self.distributions * rewards).sum(axis=1))
 
 
-class GivenChances(NamedTuple):
+@dataclass(frozen=True)
+class GivenChances(Policy):
     """The probability of the logged answer of each round, for evaluation without a reward model."""
 
     given: FloatArray  # (n,)
 
     def chances(self, _rounds: LoggedRounds) -> FloatArray:
-        """See `Policy`."""
         return self.given
 
     def expected(self, _rounds: LoggedRounds, _rewards: FloatArray) -> FloatArray:
-        """Return 0: predictions of other answers do not count."""
         return np.zeros(len(self.given))

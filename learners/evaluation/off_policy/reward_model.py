@@ -2,9 +2,8 @@
 
 The log is cut into blocks by the rounds' numbers: the first 256 numbers, then the next 256, 512, 1024 and so on. The
 model of a block learns from all blocks before it, so it does not depend on the rounds that it predicts, nor on later
-ones, whose propensities may depend on them. That keeps doubly robust unbiased for the log of a policy that learns. The
-first block has no model: its predictions are 0, and doubly robust is IPS there. Where the regressions are too large,
-the context is left out, and the predictions are mean rewards of labels, shrunk to 0.
+ones, whose propensities may depend on them: doubly robust stays unbiased for the log of a policy that learns. The first
+block has no model, and doubly robust is IPS there. Where the regressions are too large, the context is left out.
 """
 
 from typing import NamedTuple
@@ -15,9 +14,7 @@ from learners.base import Contexts, FloatArray, IntArray
 from learners.evaluation.off_policy.logged import LoggedRounds
 from learners.kernels import compiled, row
 
-FIRST_BLOCK = 256
-"""Rounds of the first block."""
-
+FIRST_BLOCK = 256  # rounds of the first block
 _MOST_ENTRIES = 250_000  # of the matrices of all labels, K (d + 1)²
 _RIDGE = 1.0
 
@@ -84,12 +81,7 @@ def reward_sums(rounds: LoggedRounds, problem: RewardProblem) -> RewardSums:
 
 
 class RewardModel:
-    """The predictions of each block.
-
-    Args:
-        sums: the sums over the whole log, or over all earlier blocks.
-        problem: that of the sums.
-    """
+    """The predictions of each block, from the sums over the whole log, or over all earlier blocks."""
 
     def __init__(self, sums: RewardSums, problem: RewardProblem) -> None:
         self._problem = problem
@@ -103,10 +95,7 @@ class RewardModel:
             self._fitted.append((block, fitted))
 
     def predict(self, rounds: LoggedRounds) -> tuple[FloatArray, FloatArray]:
-        """Return the predicted reward of each label (n, K), from 0 to 1, and whether a round has a model (n,), 1 or 0.
-
-        Predictions without a model are 0.
-        """
+        """Return predicted rewards (n, K) from 0 to 1, and 1 or 0 (n,) for rounds with or without a model (all 0)."""
         blocks, vectors = self._problem.blocks(rounds.numbers), _vectors(rounds.contexts, self._problem)
         predictions, modelled = np.zeros((rounds.n, self._problem.n_labels)), np.zeros(rounds.n)
         for block in np.unique(blocks).tolist():
@@ -119,7 +108,6 @@ class RewardModel:
 
 
 def _vectors(contexts: Contexts, problem: RewardProblem) -> FloatArray:
-    """Return contexts and the constant 1 as a matrix (n, D)."""
     vectors = np.ones((contexts.n, problem.size))
     if problem.uses_contexts:
         vectors[:, :-1] = 0.0

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from learners.actions.base import ActionProblem, Candidates
-from learners.algorithms.per_action.epsilon_greedy_ridge import EpsilonGreedyRidgeActions
-from learners.algorithms.per_action.fastcb import FastCbActions
-from learners.algorithms.regression.fastcb import FastCb
+from learners.actions.base import ActionProblem, ActionRounds, Candidates
+from learners.algorithms.regression.fastcb import FastCb, FastCbActions
+from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidgeActions
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds
 from learners.evaluation.action_simulation import simulate_actions
 from tests.learners.actions.worlds import D, some_candidates, some_rounds

@@ -7,7 +7,7 @@ import pytest
 
 from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.improper.adahedge import AdaHedge
-from learners.algorithms.improper.explored_rounds import explored
+from learners.algorithms.improper.bandit_reduction import explored
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
 from learners.algorithms.regression.fastcb import FastCb
 from learners.algorithms.regression.squarecb import SquareCb

@@ -6,7 +6,7 @@ import numpy as np
 
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.bandit_reduction import BanditReduction
-from learners.algorithms.regression.feature_rows import FeatureRows, index_features
+from learners.algorithms.regression.growing_learner import FeatureRows, index_features
 from learners.base import AnyLearner, FloatArray, IntArray, Problem
 from learners.layouts import Layout
 from tests.learners.arrays import copied, monomials, pack, unpacked

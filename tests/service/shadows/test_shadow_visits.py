@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learners.compiled_learner import CompiledLearner
 from learners.evaluation import progressive
+from learners.learner import CompiledLearner
 from learners.registry import LEARNERS
 from service.background import shadow_folds
 from service.background.shadow_folds import RestingCompute, Shadowing

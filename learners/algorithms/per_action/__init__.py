@@ -1,1 +1,0 @@
-"""One regression over the features of context and action, for rounds that bring their own candidates."""

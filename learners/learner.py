@@ -1,0 +1,211 @@
+"""The base classes of learners: they check arrays once per batch, before compiled code reads them."""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias
+
+import numpy as np
+import pydantic
+
+from learners.base import (
+    AnswerKind,
+    BoolArray,
+    ContextNorm,
+    Contexts,
+    Decisions,
+    FloatArray,
+    NormPolicy,
+    Problem,
+    Rounds,
+    StateT,
+    every_label,
+)
+from learners.checks import check_contexts, check_eligible, check_rounds, check_state
+from learners.hyperparameters import hyperparameters
+from learners.kernels import Kernels, as_given, call_by_state
+from learners.layouts import zero_state
+
+
+class LearnerDefaults(ABC, Generic[StateT]):
+    """What learners of labels and of actions share. A learner that needs another value overrides it.
+
+    Most theorems only assume ‖x‖ ≤ X, so the default norm policy is `scale`: it shortens longer contexts and preserves
+    the norms of the others.
+    """
+
+    algorithm: ClassVar[str]
+    smaller: ClassVar[str]
+    state_type: ClassVar[type[Any]]
+    norm_policy: ClassVar[NormPolicy] = "scale"
+    context_norm: ClassVar[ContextNorm] = "euclidean"
+    intercept: ClassVar[bool] = True
+    labels_grow: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> str:
+        """What is proved for these hyperparameters, where, and under which assumptions."""
+
+    @property
+    def needs_true_label(self) -> bool:
+        """Whether every round must carry its true label; by default the right-or-wrong bit is enough."""
+        return False
+
+    @property
+    def fold_overhead(self) -> int:
+        """Multiply-adds that each call of `fold` costs on top of its updates."""
+        return 0
+
+    @abstractmethod
+    def decide_cost(self, nonzeros: int, /) -> int:
+        """Return an approximate upper bound on the multiply-adds of one decision."""
+
+    @abstractmethod
+    def fold_cost(self, nonzeros: int, /) -> int:
+        """Return an approximate upper bound on the multiply-adds of one update."""
+
+    def check_new(self) -> None:
+        """Refuse, for new models, settings in which an inverse could lose its precision in a long run."""
+
+    @abstractmethod
+    def init(self) -> StateT:
+        """Return the state before the first round."""
+
+    def warnings(self, _: StateT) -> list[str]:
+        """Return one sentence for each limit that the state has reached, beginning with its hyperparameter."""
+        return []
+
+
+@hyperparameters
+class CheckedLearner(LearnerDefaults[StateT]):
+    """A `Learner` with checked verbs on top of the unchecked verbs of its subclass.
+
+    Raises `pydantic.ValidationError` if a hyperparameter is out of range or contradicts another one.
+    """
+
+    answer: ClassVar[AnswerKind] = "label"
+    linear: ClassVar[bool] = False  # whether the scores are W x, for weights W (d, K) that the state has as `weights`
+    accepts_rewards: ClassVar[bool] = False
+    problem: Problem
+
+    @property
+    @abstractmethod
+    def evidence_size(self) -> int:
+        """E, the number of values that `fold` needs from prediction time besides context, label and propensity."""
+
+    def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
+        """Return what each entry of one context adds to each label's score, (m, K); None without such scores."""
+        if not self.linear:
+            return None
+        weights: FloatArray = state.weights  # type: ignore[attr-defined]
+        return weights[contexts.indices] * contexts.values[:, np.newaxis]
+
+    @abstractmethod
+    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+        """Decide like `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+
+    @abstractmethod
+    def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
+        """Fold like `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+
+    def decide(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+        """Return the distribution over the eligible labels for each context, and the evidence.
+
+        Does not change the state. `eligible` is (n, K), or (n, 0) or None if every label is eligible. Raises
+        `InvalidArrayError` if an array does not fit the problem; `InvalidStateError` if the state does not.
+        """
+        check_state(state, self)
+        check_contexts(contexts, self.problem.n_features)
+        if eligible is not None:
+            check_eligible(eligible, contexts.n, self.problem.n_labels, self.answer)
+        return self.decide_unchecked(state, contexts, eligible)
+
+    def fold(self, state: StateT, rounds: Rounds) -> StateT:
+        """Return the state after these rounds; may change the given state in place. Raises as `decide`."""
+        check_state(state, self)
+        check_rounds(rounds, self.problem, self.evidence_size, self.answer)
+        return self.fold_unchecked(state, rounds)
+
+
+class WithoutEvidence:
+    """A learner whose updates only use the current state: its decisions leave no evidence."""
+
+    evidence_size = 0
+
+
+class FullInformation:
+    """A learner that learns only from true labels."""
+
+    needs_true_label = True
+
+
+DelayedUpdate: TypeAlias = Annotated[
+    Literal["as_of_prediction", "recompute"],
+    pydantic.Field(
+        description="What a late update uses: `as_of_prediction`, the values computed for the prediction, or "
+        "`recompute`, values recomputed from the current state. The propensity is the stored one either way."
+    ),
+]
+
+
+class Delayed:
+    """A learner whose late updates use the K scores of the prediction, as evidence, or those of the current state."""
+
+    problem: Problem
+    delayed_update: DelayedUpdate
+
+    @property
+    def as_of_prediction(self) -> bool:
+        """Whether a late update uses the evidence."""
+        return self.delayed_update == "as_of_prediction"
+
+    @property
+    def evidence_size(self) -> int:
+        """K, or 0 if the scores are recomputed."""
+        return self.problem.n_labels if self.as_of_prediction else 0
+
+
+@hyperparameters
+class CompiledLearner(CheckedLearner[StateT]):
+    """A `Learner` built from kernels: a subclass supplies hyperparameters, `kernels`, `fold_cost` and `guarantee`."""
+
+    @property
+    @abstractmethod
+    def kernels(self) -> Kernels:
+        """The compiled verbs and their parameters."""
+
+    @cached_property
+    def verbs(self) -> Kernels:
+        """`kernels`, computed once, and known to compiled code that calls them by the type of the state."""
+        kernels = self.kernels
+        call_by_state(self.state_type, kernels)
+        return kernels
+
+    @property
+    def evidence_size(self) -> int:
+        return self.problem.n_labels
+
+    def decide_cost(self, nonzeros: int) -> int:
+        return self.problem.n_labels * (nonzeros + 10)
+
+    def init(self) -> StateT:
+        state: StateT = zero_state(self)
+        return state
+
+    def prepare(self, state: StateT, contexts: Contexts) -> tuple[StateT, Contexts]:
+        """Return the state with room for contexts, perhaps changed in place, and the contexts for the kernels."""
+        return state, contexts
+
+    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+        distributions = np.empty((contexts.n, self.problem.n_labels))
+        evidence = np.empty((contexts.n, self.evidence_size))
+        parameters, decide, _, locate = self.verbs
+        located = contexts if locate is as_given else locate(parameters, state, contexts)
+        among = every_label(contexts.n) if eligible is None else eligible
+        decide(parameters, state, located, among, distributions, evidence)
+        return Decisions(distributions, evidence)
+
+    def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
+        parameters, _, fold, _ = self.verbs
+        fold(parameters, state, rounds)
+        return state
