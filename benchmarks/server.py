@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from benchmarks.heartbeat import standstill_route
 from service.app import create_app
-from service.replicas import upkeep
+from service.background import upkeep
 from service.store.embedded.server import AppendFsync, EmbeddedServer
 
 _QUIET_SECONDS, _QUIET_SHARE, _QUIET_WITHIN = 0.5, 0.1, 180.0

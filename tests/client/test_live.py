@@ -14,7 +14,6 @@ import httpx2
 import pytest
 
 import wager_client
-from tests.architecture.modules import ROOT
 from tests.service import wager as server
 from wager_client import (
     AsyncFeedbackQueue,

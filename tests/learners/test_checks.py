@@ -22,12 +22,11 @@ from learners.base import (
     Rounds,
 )
 from learners.checks import check_contexts
-from learners.evaluation.online_to_batch import average_weights, online_to_batch
+from learners.evaluation.online_to_batch import online_to_batch
+from learners.evaluation.online_to_batch import average_weights
 from learners.evaluation.simulation import simulate
-from learners.mathematics.exploration import draw
 from learners.mathematics.preparation import within_bound
-from tests.learners.arrays import bits
-from tests.learners.bad_arrays import CONTEXTS, DENSE, SPARSE, Bad, rounds_of
+from tests.learners.arrays import as_sparse, bits
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import random_rounds
 

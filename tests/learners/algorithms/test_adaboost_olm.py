@@ -19,7 +19,7 @@ from learners.algorithms.improper.boosting_regression import (
     regressors,
 )
 from learners.algorithms.improper.folklore import Folklore
-from learners.algorithms.improper.random_features import random_features
+from learners.algorithms.improper.adaboost_olm import random_features
 from learners.algorithms.improper.weak_learners import WEAK_LEARNERS, CostPerceptron, Name, WeakLearner
 from learners.base import Contexts, FloatArray, IntArray, Problem
 from tests.learners.arrays import assert_close, bits

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 from learners.algorithms.regression.fastcb import FastCb, FastCbState
-from learners.algorithms.regression.growing_learner import (
-    ADD,
-    ADD_OR_IGNORE,
-    READ,
-    FeatureRows,
-    index_features,
-    to_rows,
-)
+from learners.algorithms.regression.growing_learner import ADD, ADD_OR_IGNORE, READ, FeatureRows, to_rows
 from learners.base import Contexts, IntArray, InvalidStateError, Problem
 from learners.codec import decode_state, encode_state
 from learners.evaluation.simulation import simulate

@@ -9,8 +9,9 @@ import pytest
 from scipy import sparse
 
 from learners.estimators import compare
-from learners.estimators.bandit_classifier import BanditClassifier, Choices, NotFittedError
-from tests.learners.estimators.rows import CLASSES, N, X, Y, classifier, fitted, state_of
+from learners.estimators.bandit_classifier import BanditClassifier, Choices
+from learners.estimators.bandit_classifier import NotFittedError
+from tests.learners.estimators.rows import CLASSES, NAMES, N, X, Y, classifier, fitted, state_of
 
 HUGE = 10**400
 P, BITS = np.full(N, 0.5), np.ones(N, bool)

@@ -11,7 +11,6 @@ from learners.answers import is_structured
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, IntArray, Problem, Rounds
 from learners.evaluation.simulation import Simulation, simulate
 from learners.kernels import call_by_state
-from learners.learner import CompiledLearner
 from learners.mathematics.exploration import draw
 from tests.learners.arrays import as_sparse, bits
 from tests.learners.implementations import IMPLEMENTATIONS, Case

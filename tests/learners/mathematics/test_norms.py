@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from learners.base import Contexts, FloatArray, NormPolicy
 from learners.mathematics.preparation import within_bound
+from learners.mathematics.preparation import Preparation, prepare
 from tests.learners.worlds import LAWS
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

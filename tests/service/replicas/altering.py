@@ -10,7 +10,7 @@ from service.models.model import Model
 from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.store import keys
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import DIGEST_BYTES, StoredModel, digests_of
 from tests.service.sample_models import COMPUTE

@@ -16,7 +16,7 @@ from service.models.model import Model
 from service.replicas.replica import Replica
 from service.rounds.sessions import ModelSession
 from service.store import keys
-from service.store.base import Keeping, KeptNote, Snapshot
+from service.store.values import Keeping, KeptNote, Snapshot
 from service.store.redis.redis_store import RedisStore
 from tests.service.replicas.altering import alter, current, fresh, replace_change
 from tests.service.rounds.sessions import environment, judge, predict

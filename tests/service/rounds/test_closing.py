@@ -109,7 +109,7 @@ async def test_a_lost_list_is_restored_by_the_next_use(store_url: str, store: Re
         pass
     key = (await stored(store, name)).key
     assert await store.command("TTL", keys.block(*key, "p0")) > 7 * 86_400.0  # survive a long outage
-    await store.unwatch_closing(key)
+    await store.unwatch(Due.CLOSING, key)
     other, sessions = closer(store, clock)
     await sessions.find(name, "model")
     assert sessions.closing() == [key]

@@ -14,7 +14,8 @@ from service.shadows.comparison import Sums, decode_sums
 from service.shadows.definition import Definition, complete_choice
 from service.shadows.replica import ShadowReplica
 from service.store import keys
-from service.store.base import Store, StoredShadow
+from service.store.capabilities import Store
+from service.store.values import StoredShadow
 from service.store.redis.redis_store import RedisStore
 from service.store.values import KEPT_FOR_SHADOWS, StoredShadow
 from tests.servers import raw

@@ -17,7 +17,7 @@ from service.environment import Environment
 from service.errors import InvalidInputError, ShadowLagsError, StoreError, StoreFullError, StoreUnavailableError
 from service.lifecycle import promoting
 from service.shadows.replica import ShadowReplica
-from service.store.base import Snapshot
+from service.store.values import Snapshot
 from service.store.redis import redis_store
 from service.store.redis.redis_store import RedisStore
 from tests.service.replicas.altering import fresh
@@ -29,7 +29,7 @@ _ALL = 1000
 """More models than other tests leave in the store."""
 
 
-def shadowing(store: RedisStore, clock: Clock) -> Shadowing:
+def shadowing(store: RedisStore, clock: Clock) -> DueModels:
     rng, new_id = np.random.default_rng(1), numbered("w")
     return shadow_folds(Environment(store, COMPUTE, clock, rng, new_id, store_offset=lambda: clock.now - time.time()))
 

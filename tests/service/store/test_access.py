@@ -10,7 +10,7 @@ import pytest
 
 from service.errors import StoreUnavailableError
 from service.store.access_tables import ApiKeyTable, RateLimits
-from service.store.base import Snapshot
+from service.store.values import Snapshot
 from service.store.connections.addresses import TlsFiles
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ListedModel

@@ -5,7 +5,7 @@ import pytest
 from service.errors import StoreUnavailableError
 from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store import keys
-from service.store.base import LogEntry
+from service.store.values import LogEntry
 from service.store.records.layout import VERSION
 from service.store.values import Feedback, FeedbackResult, FeedbackStatus
 from tests.servers import raw

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from service.store.values import Due
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.store import keys
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.log_entries import mark_of
 from service.store.records.layout import EXPIRED, FEEDBACK, VERSION
 from service.store.stored_models import ModelKey, StoredPolicies
@@ -187,12 +188,12 @@ async def test_predictions_that_wait_are_no_damage(scenario: Scenario) -> None:
 
 
 async def due_at(store: Store, now: float) -> list[ModelKey]:
-    return await store.claim_due(until(now), 10_000, 2.0)
+    return await store.claim(Due.CLOSING, until(now), 10_000, 2.0)
 
 
 def scores(url: str) -> dict[str, float]:
     with raw(url) as client:
-        found: Any = client.zrange(keys.CLOSING, 0, -1, withscores=True)
+        found: Any = client.zrange(Due.CLOSING, 0, -1, withscores=True)
         return {member.decode(): score for member, score in found}
 
 
@@ -201,7 +202,7 @@ async def test_a_model_is_due_when_it_is_new_and_when_a_prediction_expires(scena
     assert model.key in await due_at(model.store, NOW)
     await model.close(NOW)
     assert model.key not in await due_at(model.store, NOW + WINDOW - 5.0)
-    await model.store.watch_closing([model.key])  # as workers do now and then: changes nothing
+    await model.store.watch(Due.CLOSING, [model.key])  # as workers do now and then: changes nothing
     assert model.key not in await due_at(model.store, NOW + WINDOW - 5.0)
     assert model.key in await due_at(model.store, NOW + WINDOW + 1.0)
     await model.close(NOW + WINDOW + 1.0)
@@ -225,7 +226,7 @@ async def test_only_models_that_close_predictions_are_listed(scenario: Scenario,
     await model.store.delete_model(model.key.name)
     assert ":".join(model.key) not in scores(any_store_url)
     assert keys_like(any_store_url, model.key.name) == [keys.block(*model.key, "a")]
-    await model.store.watch_closing([model.key])  # by a worker that still uses it
+    await model.store.watch(Due.CLOSING, [model.key])  # by a worker that still uses it
     assert ":".join(model.key) in scores(any_store_url)
     assert not await model.close(0.0)
     assert ":".join(model.key) not in scores(any_store_url)

@@ -11,7 +11,7 @@ from learners.base import Contexts
 from service.errors import NewerVersionError, StoreCorruptError
 from service.prediction_id import tokens_of
 from service.store import keys
-from service.store.base import Block
+from service.store.values import Block
 from service.store.log_entries import read_entries
 from service.store.records.codecs import (
     AnswerCodec,

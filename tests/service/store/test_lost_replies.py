@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.errors import StoreUnavailableError
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.embedded.server import EmbeddedServer
 from service.store.values import FeedbackStatus
 from tests.servers import Proxy

@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.store.values import Due
 from service.store import keys
 from service.store.log_entries import mark_of
 from service.store.records.layout import VERSION
@@ -30,7 +31,7 @@ async def snapshot(model: Scenario, rounds: int) -> None:
 
 
 async def is_due(model: Scenario, now: float) -> bool:
-    return model.key in await model.store.claim_old(until(now), 100_000, 5.0)
+    return model.key in await model.store.claim(Due.RETENTION, until(now), 100_000, 5.0)
 
 
 async def forget(model: Scenario, now: float = LATE) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from service.errors import ModelNotFoundError, NewerVersionError, SnapshotNotFoundError, StoreCorruptError
 from service.store import keys
-from service.store.base import MOST_KEPT, Keeping, KeptNote, Snapshot
+from service.store.values import MOST_KEPT, Keeping, KeptNote, Snapshot
 from service.store.log_entries import mark_of
 from service.store.records.layout import VERSION
 from service.store.redis import redis_store, snapshot_parts
