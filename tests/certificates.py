@@ -30,7 +30,6 @@ class Certificates(NamedTuple):
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """Write new certificates to a folder."""
     made = Certificates(folder / "ca.pem", folder / "server.pem", folder / "client.pem")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(made.ca))

@@ -22,7 +22,6 @@ class Cluster:
         self.url = "redis+cluster://" + ",".join(f"127.0.0.1:{server.port}" for server in servers[:3])
 
     def slot(self, key: str) -> int:
-        """Return the slot of a key."""
         return int(self.servers[0].send("CLUSTER", "KEYSLOT", key))
 
     def owner(self, slot: int) -> Server:

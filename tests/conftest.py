@@ -119,13 +119,11 @@ def small_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 @pytest.fixture(scope="session")
 def cluster_url(small_cluster: Cluster) -> str:
-    """Return the URL of a cluster."""
     return small_cluster.url
 
 
 @pytest.fixture(params=["store_url", "redis_url", "cluster_url"], ids=["embedded-valkey", "redis-server", "cluster"])
 def any_store_url(request: pytest.FixtureRequest) -> str:
-    """Return the URL of each kind of store in turn."""
     url: str = request.getfixturevalue(request.param)
     return url
 

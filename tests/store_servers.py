@@ -57,7 +57,6 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The process id."""
         assert self._process is not None
         return self._process.pid
 

@@ -31,7 +31,6 @@ _POWER_LOSS = r"power (?:loss|cut)|loss of power"
 
 
 def test_the_table_of_settings_is_the_settings() -> None:
-    """Each setting has a row with its variable, its default and its description, in the order of the code."""
     rows = [
         f"| `WAGER_{name.upper()}` | {f'`{default}`' if (default := default_of(field)) else 'unset'} "
         f"| {field.description} |"
@@ -41,7 +40,6 @@ def test_the_table_of_settings_is_the_settings() -> None:
 
 
 def test_every_variable_is_known() -> None:
-    """A variable in the text is a setting, or one of docker-compose.yml."""
     settings = {f"WAGER_{name.upper()}" for name in Settings.model_fields}
     assert set(re.findall(r"\bWAGER_[A-Z_]+\b", TEXT)) <= settings | set(re.findall(r"\bWAGER_[A-Z_]+\b", COMPOSE))
 
@@ -56,7 +54,6 @@ def test_texts_agree_on_a_power_loss(where: str) -> None:
 
 
 def test_the_runbook_names_hyperparameters_that_exist() -> None:
-    """A list item "`learner`, `learner`: … `hyperparameter` …" is true of each of its learners."""
     fields = {each.algorithm: set(each.hyperparameters["properties"]) for each in describe_learners().learners}
     runbook = TEXT.partition("## Runbook")[2]
     items = [

@@ -14,7 +14,6 @@ FILES = [file for name in (*LONGEST, "a.py", "b.py", "c.py", "d.py") for file in
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 8])
 def test_each_share_begins_with_long_files(processes: int) -> None:
-    """Every test is there once, those of a file are together, and each share begins with a long file."""
     files = sorted(FILES, key=lambda file: (len(file), file)) + ["/x/tests/z.py"] * 400
     found = [files[i] for i in longest_first(files, range(len(files)), processes)]
     assert sorted(found) == sorted(files)
@@ -26,5 +25,4 @@ def test_each_share_begins_with_long_files(processes: int) -> None:
 
 
 def test_the_long_files_exist() -> None:
-    """A renamed file keeps its place in the table."""
     assert [name for name in LONGEST if not (ROOT / "tests" / name).is_file()] == []

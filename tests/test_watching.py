@@ -31,21 +31,17 @@ class FullStore(Store):
     """A store that returns a value for every statistic."""
 
     async def read_load(self) -> StoreLoad:
-        """Return a load."""
         return StoreLoad(1, 2, 1)
 
     async def list_names(self, limit: int) -> list[str]:
-        """Return one name."""
         return ["m"][:limit]
 
     async def read_model_stats(self, name: str) -> ModelStats:
-        """Return statistics without missing values."""
         counts = RoundStatistics(rounds=2, correct=1, weighed=2, weights=3.0, squared_weights=5.0, labels=2)
         return ModelStats(name, 2, 3, 1, dict.fromkeys(FeedbackStatus, 1), 1, 1.0, 2, counts.encode(), {1: 2})
 
 
 def exposed_metrics() -> dict[str, set[str]]:
-    """Return the label names of each exposed metric."""
     metrics = WorkerMetrics()
     metrics.count_request("POST", "/predict", 200, 0.1)
 
@@ -62,20 +58,17 @@ def exposed_metrics() -> dict[str, set[str]]:
 
 
 def queries_of(dashboard: Any) -> list[str]:
-    """Return all queries of a dashboard, including those of its variables."""
     panels = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     return panels + [variable["query"]["query"] for variable in dashboard["templating"]["list"]]
 
 
 def alerts() -> dict[str, str]:
-    """Return the text of each alert, by name."""
     parts = re.split(r"^\s+- alert: (\w+)$", ALERTS.read_text(), flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
 def test_dashboards_query_exposed_metrics(path: Path) -> None:
-    """Each query names a Wager metric, and only exposed metrics and labels."""
     metrics = exposed_metrics()
     queries = queries_of(json.loads(path.read_text()))
     assert len(queries) > 10
@@ -84,7 +77,6 @@ def test_dashboards_query_exposed_metrics(path: Path) -> None:
 
 
 def test_alerts_query_exposed_metrics() -> None:
-    """Each expression names only exposed metrics and labels."""
     metrics = exposed_metrics()
     assert len(alerts()) >= 7
     for text in alerts().values():
@@ -92,7 +84,6 @@ def test_alerts_query_exposed_metrics() -> None:
 
 
 def check_query(query: str, metrics: dict[str, set[str]]) -> None:
-    """Check that the query's metrics and labels are exposed."""
     named = set(_METRIC.findall(query))
     assert named <= set(metrics), query
     assert named or "up{" in query, query
@@ -101,24 +92,7 @@ def check_query(query: str, metrics: dict[str, set[str]]) -> None:
     assert grouped | set(_LABEL.findall(query)) <= known, query
 
 
-def test_dashboards_have_stable_ids_and_no_overlapping_panels() -> None:
-    """There is one dashboard of all models and one per model, each with a stable id."""
-    found = {path.stem: json.loads(path.read_text()) for path in DASHBOARDS}
-    assert {name: board["uid"] for name, board in found.items()} == {name: name for name in found}
-    assert set(found) == {"wager-overview", "wager-model"}
-    for board in found.values():
-        cells = [
-            (x, y)
-            for place in (panel["gridPos"] for panel in board["panels"])
-            for x in range(place["x"], place["x"] + place["w"])
-            for y in range(place["y"], place["y"] + place["h"])
-        ]
-        assert len(cells) == len(set(cells))
-        assert max(x for x, _ in cells) < 24
-
-
 def test_every_alert_is_in_the_runbook() -> None:
-    """The alert links to a section that explains its meaning, what to look at, and what to do."""
     book = (ROOT / "OPERATIONS.md").read_text().partition("## Runbook")[2]
     sections = dict(zip(*[iter(re.split(r"^### (\w+)$", book, flags=re.MULTILINE)[1:])] * 2, strict=True))
     assert set(sections) == set(alerts())
@@ -130,7 +104,6 @@ def test_every_alert_is_in_the_runbook() -> None:
 @pytest.mark.skipif(PROMTOOL is None, reason="no promtool on the PATH (Debian has it in the package prometheus)")
 @pytest.mark.parametrize("arguments", [["check", "rules", "../alerts.yml"], ["test", "rules", "alerts_test.yml"]])
 def test_prometheus_accepts_the_rules(arguments: list[str]) -> None:
-    """Promtool accepts the rules, and each fires only on its own failure."""
     done = subprocess.run(
         [str(PROMTOOL), *arguments], cwd=ALERTS.parent / "tests", capture_output=True, text=True, check=False
     )

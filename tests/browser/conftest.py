@@ -37,12 +37,10 @@ class Site(NamedTuple):
     key: str
 
     def ask(self, path: str) -> Any:
-        """Return the JSON of a path."""
         with self.client() as client:
             return client.get(path).raise_for_status().json()
 
     def client(self) -> httpx2.Client:
-        """Return a client with the key."""
         return httpx2.Client(
             base_url=self.url, headers={"Authorization": f"Bearer {self.key}"}, timeout=60.0, verify=False
         )
@@ -50,7 +48,6 @@ class Site(NamedTuple):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Run the service, with one model that has learnt and 99 others."""
     if CHROMIUM is None:
         pytest.skip("no chromium on the PATH")
     with serve(tmp_path_factory.mktemp("site"), WAGER_AUTH="required") as wager:
@@ -70,7 +67,6 @@ async def _new_key(store_url: str) -> str:
 
 
 def _fill(client: httpx2.Client) -> None:
-    """Create the models, and play rounds on one of them: `science` is right most often."""
     rng = random.Random(1)
     labels = ["sports", "politics", "science"]
     assert client.post("/models", json={"name": LEARNT, "labels": labels}).status_code == 201
@@ -85,7 +81,6 @@ def _fill(client: httpx2.Client) -> None:
 
 @pytest.fixture(scope="module")
 def browser(site: Site) -> Iterator[Browser]:  # noqa: ARG001  skips without chromium, before it is started
-    """Start chromium."""
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=CHROMIUM, args=_ARGUMENTS)
         yield running
@@ -110,20 +105,17 @@ class Visit:
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def open(self, place: str, selector: str = "h1") -> Page:
-        """Open a place of the dashboard, and wait for an element."""
         self.page.goto(f"{self._site.url}/#/{place}")
         self.page.wait_for_selector(selector)
         return self.page
 
     def check(self) -> None:
-        """Check that the page asked no other host, violated no policy and raised no error."""
         assert {url for url in self.requests if not url.startswith(self._site.url)} == set()
         assert self.page.evaluate("window.violations") == []
         assert self.errors == []
 
 
 def visit(browser: Browser, site: Site, *, key: bool = True, **options: Any) -> Visit:
-    """Return a page; with `key`, its requests have the key, as if none were required."""
     context = browser.new_context(**options)
     if key:
         context.set_extra_http_headers({"Authorization": f"Bearer {site.key}"})
@@ -132,7 +124,6 @@ def visit(browser: Browser, site: Site, *, key: bool = True, **options: Any) -> 
 
 @pytest.fixture
 def opened(browser: Browser, site: Site) -> Iterator[Visit]:
-    """Open a page that needs no key; check it at the end."""
     page = visit(browser, site)
     yield page
     page.check()

@@ -16,7 +16,6 @@ SUITES = {"image": image.CHECKS, "stack": stack.CHECKS, "cluster": cluster.CHECK
 
 
 def main(names: list[str]) -> int:
-    """Run the checks of these suites, or of all, one after the other; return the number of failures."""
     passed = failed = 0
     for suite in names or SUITES:
         for name, check in SUITES[suite].items():
@@ -32,7 +31,6 @@ def main(names: list[str]) -> int:
 
 
 def described(error: Exception) -> str:
-    """Return the line that raised an error, and the error: that of an assertion without a message is empty."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"{Path(place.filename).name}:{place.lineno}: {place.line}: {error!r}"[:1500]
 

@@ -24,7 +24,6 @@ Check = Callable[[], str]
 
 
 def compose(*arguments: str) -> str:
-    """Run `docker-compose ARGUMENT...`, and return its output."""
     done = subprocess.run(["docker-compose", *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"docker-compose {' '.join(arguments)}: {done.stderr[-2000:]}")
@@ -32,18 +31,15 @@ def compose(*arguments: str) -> str:
 
 
 def within(service: str, *command: str, index: int = 1) -> str:
-    """Run a command in a container of a service, and return its output."""
     return compose("exec", "-T", "--index", str(index), service, *command)
 
 
 def crash(service: str) -> None:
-    """Kill the main program of a service's first container, so that its restart policy applies."""
     program = within(service, "cat", "/proc/1/task/1/children").split()[0]
     within(service, "sh", "-c", f"(sleep 0.5; kill -9 {program}) > /dev/null 2>&1 &")  # after this command returns
 
 
 def answers() -> bool:
-    """Check whether the service is ready."""
     try:
         return httpx2.get(f"{URL}/readyz", timeout=2.0).status_code == 200
     except httpx2.HTTPError:
@@ -51,7 +47,6 @@ def answers() -> bool:
 
 
 def workers_up() -> int:
-    """Return the number of workers that the balancer considers up."""
     lines = within("balancer", "wget", "-q", "-O", "-", "http://127.0.0.1:8404/metrics").splitlines()
     prefix = 'haproxy_server_status{proxy="workers"'
     up_lines = [line for line in lines if line.startswith(prefix) and 'state="UP"' in line]
@@ -60,7 +55,6 @@ def workers_up() -> int:
 
 
 def scale(workers: int) -> float:
-    """Scale the workers; return the seconds until the balancer has exactly that number up."""
     started = time.monotonic()
     compose("up", "--detach", "--no-recreate", "--no-deps", "--scale", f"worker={workers}", "worker")
     wait_until(lambda: workers_up() == workers, PATIENCE)
@@ -77,18 +71,15 @@ class Load:
 
     @property
     def failed(self) -> int:
-        """Number of requests that were refused, timed out, or could not be sent."""
         kinds = [self.report[kind] for kind in ("predict", "feedback")]
         return sum(int(kind[how]) for kind in kinds for how in ("refused", "no_answer", "not_sent"))
 
     @property
     def wrong(self) -> int:
-        """Number of violations in the audit: rounds lost, repeated, altered or unasked, and predictions lost."""
         audit = self.report["correctness"]
         return sum(int(audit[what]) for what in ("lost", "repeated", "altered", "unasked", "predictions_lost"))
 
     def __str__(self) -> str:
-        """Return a one-line summary."""
         kinds = [self.report[kind] for kind in ("predict", "feedback")]
         total = sum(int(kind["requests"]) for kind in kinds)
         longest = max(kind["latency_ms"]["max"] for kind in kinds)
@@ -97,7 +88,6 @@ class Load:
 
 @contextmanager
 def load(seconds: float, *options: str) -> Iterator[Load]:
-    """Load the stack while the block runs; the result is complete after the block."""
     found = Load({})
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "report.json"
@@ -115,7 +105,6 @@ def load(seconds: float, *options: str) -> Iterator[Load]:
 
 
 def start(*arguments: str, store: str = "single") -> float:
-    """Start from empty volumes; return the seconds from `up` to the first answered request."""
     os.environ["WAGER_STORE"] = store
     compose("--profile", "*", "down", "--volumes", "--timeout", "20")
     started = time.monotonic()

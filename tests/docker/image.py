@@ -14,7 +14,6 @@ IMAGE = "wager:0.1.0"
 
 
 def risky_files(root: Path) -> Iterator[str]:
-    """Yield each file below a folder that is setuid, setgid, or writable by everybody, and why."""
     for path in sorted(root.rglob("*")):
         yield from (f"/{path.relative_to(root)} is {risk}" for risk in risks(path.lstat().st_mode))
 
@@ -38,7 +37,6 @@ def risks(mode: int) -> list[str]:
 
 @contextmanager
 def _mounted() -> Iterator[Path]:
-    """Mount the image with Podman, as root, while the block runs."""
     done = subprocess.run(["podman", "image", "mount", IMAGE], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"podman image mount: {done.stderr[-2000:]}")

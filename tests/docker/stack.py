@@ -16,25 +16,21 @@ LASTING = ("worker", "valkey", "balancer")
 
 
 def check_start() -> str:
-    """Check that the service answers after `up`."""
     took = start("up", "--detach", "--scale", "worker=2")
     wait_until(lambda: workers_up() == 2, PATIENCE)
     return f"first answer after {took:.0f} s"
 
 
 def check_health() -> str:
-    """Check that every container passes its own health check."""
     wait_until(lambda: {each["Health"] for each in containers()} == {"healthy"}, PATIENCE)
     return f"{len(containers())} containers"
 
 
 def containers() -> list[dict[str, Any]]:
-    """Return Compose's description of each running container."""
     return [json.loads(line) for line in compose("ps", "--format", "json").splitlines()]
 
 
 def check_hardening() -> str:
-    """Check that no process is root, has or can gain capabilities, or can write to the root file system."""
     for service in LASTING:
         status = dict(
             line.split(":\t", 1) for line in within(service, "cat", "/proc/1/status").splitlines() if ":\t" in line
@@ -47,18 +43,7 @@ def check_hardening() -> str:
     return ", ".join(LASTING)
 
 
-def check_limits() -> str:
-    """Check that each container has the memory limit of the compose file."""
-    config = json.loads(compose("config", "--format", "json"))["services"]
-    path = "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2> /dev/null; true"
-    found = {service: int(within(service, "sh", "-c", path)) for service in LASTING}
-    promised = {name: int(config[name]["deploy"]["resources"]["limits"]["memory"]) for name in LASTING}
-    assert found == promised, (found, promised)
-    return ", ".join(f"{name} {limit >> 20} MiB" for name, limit in found.items())
-
-
 def check_secrets() -> str:
-    """Check that the store's password is in no environment, command line or log, only in files."""
     password = within("valkey", "cat", "/run/wager/password").strip()
     assert len(password) == 32, len(password)
     for service in LASTING:
@@ -71,14 +56,12 @@ def check_secrets() -> str:
 
 
 def check_metrics_are_private() -> str:
-    """Check that the balancer does not expose a worker's metrics."""
     status = httpx2.get(f"{URL}/metrics", timeout=5.0).status_code
     assert status == 404, status
     return "404"
 
 
 def check_kernels() -> str:
-    """Check that every learner predicts, learns and is evaluated with the image's kernels: no worker compiles any."""
     with httpx2.Client(base_url=URL, timeout=60.0) as client:
         for algorithm in sorted(ALL_LEARNERS):
             play(client, algorithm)
@@ -88,7 +71,6 @@ def check_kernels() -> str:
 
 
 def play(client: httpx2.Client, algorithm: str) -> None:
-    """Play ten rounds with one learner, and evaluate them."""
     features = {"kind": "dense", "size": 3, "norm": "unit"}
     body = {"name": algorithm, "labels": LABELS, "features": features, "learner": {"algorithm": algorithm}}
     client.post("/models", json=body).raise_for_status()
@@ -103,7 +85,6 @@ def play(client: httpx2.Client, algorithm: str) -> None:
 
 
 def check_scale() -> str:
-    """Check that the balancer follows the number of workers up and down, and that no request fails."""
     with load(30, "--rate", "40", "--connections", "16") as found:
         time.sleep(3.0)
         took = [f"{workers} workers after {scale(workers):.0f} s" for workers in (4, 1, 2)]
@@ -113,7 +94,6 @@ def check_scale() -> str:
 
 
 def check_worker_crash() -> str:
-    """Check that a crashed worker fails only its own requests, loses nothing acknowledged, and restarts."""
     with load(20, "--rate", "40", "--connections", "16") as found:
         time.sleep(5.0)
         crash("worker")
@@ -127,7 +107,6 @@ def check_worker_crash() -> str:
 
 
 def check_store_crash() -> str:
-    """Check that a killed store restarts with every acknowledged round."""
     with load(20, "--rate", "40", "--connections", "16") as found:
         time.sleep(5.0)
         crash("valkey")
@@ -136,7 +115,6 @@ def check_store_crash() -> str:
 
 
 def check_restart() -> str:
-    """Check that `down` and `up` preserve all models and rounds."""
     with httpx2.Client(base_url=URL, timeout=30.0) as client:
         before = [client.get(f"/models/{name}").json() for name in sorted(ALL_LEARNERS)]
         compose("down")
@@ -152,7 +130,6 @@ CHECKS: dict[str, Check] = {
     "start": check_start,
     "health": check_health,
     "hardening": check_hardening,
-    "limits": check_limits,
     "secrets": check_secrets,
     "metrics are private": check_metrics_are_private,
     "kernels": check_kernels,

@@ -16,10 +16,8 @@ from tests.docker.test_containers import tool
 MODELS = [f"model-{i}" for i in range(24)]
 NAMING: dict[str, Any] = {
     "body": lambda name: ("POST", "/predict", {"context": [1.0], "model": name}, {}),
-    "body of version 1": lambda name: ("POST", "/v1/predict", {"model": name}, {}),
     "batch": lambda name: ("POST", "/predict/batch", {"model": name, "contexts": [[1.0]]}, {}),
     "feedback": lambda name: ("POST", "/feedback", {"prediction_id": f"{name}:~a:1", "correct": True}, {}),
-    "activation": lambda name: ("POST", "/activate", {"prediction_id": f"{name}:~a"}, {}),
     "feedback batch": lambda name: (
         "POST",
         "/feedback/batch",
@@ -36,7 +34,6 @@ class Echo(BaseHTTPRequestHandler):
     """Answers each request with the port of its server, or an upgrade with 400, and closes the connection."""
 
     def do_GET(self) -> None:
-        """Answer."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         body = str(self.connection.getsockname()[1]).encode()
         self.send_response(400 if "Upgrade" in self.headers else 200)
@@ -61,7 +58,6 @@ class Quiet(ThreadingHTTPServer):
 
 @contextlib.contextmanager
 def echo() -> Iterator[int]:
-    """Run a worker that tells its name; yield its port."""
     with Quiet(("127.0.0.1", 0), Echo) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -72,68 +68,44 @@ def echo() -> Iterator[int]:
             thread.join()
 
 
-Balanced = tuple[str, httpx2.Client]
-"""What a balancer balances by, and a client of it."""
-
-
-@pytest.fixture(scope="module", params=["model", "connections"])
-def balanced(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Balanced]:
-    """Run the balancer in front of two workers; yield what it balances by, and its client."""
+@contextlib.contextmanager
+def balanced(folder: Path, workers: tuple[int, int], by: str) -> Iterator[httpx2.Client]:
     tool("haproxy")
     with (
-        echo() as one,
-        echo() as other,
-        balancing(tmp_path_factory.mktemp("haproxy"), (one, other), request.param) as port,
+        balancing(folder, workers, by) as port,
         httpx2.Client(base_url=f"http://127.0.0.1:{port}", verify=False, timeout=20.0) as client,
     ):
-        yield request.param, client
+        yield client
 
 
 def worker_of(client: httpx2.Client, way: str, model: str) -> str:
-    """Send a request that names a model in one way; return the worker that answered."""
     method, path, body, headers = NAMING[way](model)
     answer = client.request(method, path, json=body, headers=headers)
     assert answer.status_code == 200
     return answer.text
 
 
-def test_every_request_of_a_model_goes_to_one_worker(balanced: Balanced) -> None:
-    """However a request names the model, it reaches the same worker; the models are on both workers.
+@pytest.mark.parametrize("by", ["model", "connections"])
+def test_the_balancer_follows_the_name_of_the_model(tmp_path: Path, by: str) -> None:
+    """However a request names the model, it reaches the same worker; by default, connections are counted.
 
-    By default, the balancer counts connections only.
+    Other requests go to all workers. A client that offers another protocol is answered in HTTP/1.1.
     """
-    by, client = balanced
-    found = {model: {worker_of(client, way, model) for way in NAMING} for model in MODELS}
-    assert len(set().union(*found.values())) == 2
-    assert all(len(workers) == 1 for workers in found.values()) is (by == "model")
-
-
-def test_requests_without_a_model_go_to_all_workers(balanced: Balanced) -> None:
-    """A request that names no model, or names it beyond what the balancer reads, is balanced in turn."""
-    _, client = balanced
-    assert len({client.get("/learners").text for _ in range(6)}) == 2
-    body = {"context": [1.0] * 10_000, "model": "late"}
-    assert len({client.post("/predict", json=body).text for _ in range(6)}) == 2
-
-
-def test_no_upgrade_reaches_a_worker(balanced: Balanced) -> None:
-    """A client that offers another protocol, as some do by default, is answered in HTTP/1.1."""
-    _, client = balanced
     offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQAAP__"}
-    assert client.get("/learners", headers=offer).status_code == 200
-    assert client.post("/predict", json={"model": "m"}, headers=offer).status_code == 200
+    with echo() as one, echo() as other, balanced(tmp_path, (one, other), by) as client:
+        found = {model: {worker_of(client, way, model) for way in NAMING} for model in MODELS}
+        assert len(set().union(*found.values())) == 2
+        assert all(len(workers) == 1 for workers in found.values()) is (by == "model")
+        assert len({client.get("/learners").text for _ in range(6)}) == 2
+        late = {"context": [1.0] * 10_000, "model": "late"}  # beyond what the balancer reads
+        assert len({client.post("/predict", json=late).text for _ in range(6)}) == 2
+        assert client.post("/predict", json={"model": "m"}, headers=offer).status_code == 200
 
 
 def test_the_models_of_a_lost_worker_go_to_the_other(tmp_path: Path) -> None:
-    """A connection that fails is tried again elsewhere, so no request fails."""
-    tool("haproxy")
     with echo() as one, contextlib.ExitStack() as stack:
         other = stack.enter_context(echo())
-        with (
-            balancing(tmp_path, (one, other), "model") as port,
-            httpx2.Client(base_url=f"http://127.0.0.1:{port}", verify=False, timeout=20.0) as client,
-        ):
-            before = {model: worker_of(client, "body", model) for model in MODELS}
-            assert set(before.values()) == {str(one), str(other)}
+        with balanced(tmp_path, (one, other), "model") as client:
+            assert {worker_of(client, "body", model) for model in MODELS} == {str(one), str(other)}
             stack.close()
             assert {worker_of(client, "body", model) for model in MODELS} == {str(one)}

@@ -30,7 +30,6 @@ pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the image 
 
 
 def run(folder: Path, **environment: str) -> tuple[int, int]:
-    """Run a program that uses a kernel through entrypoint.sh; return the cache's hits and misses."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
     own = {"WAGER_KERNELS": str(folder / "image"), "TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = ["sh", str(ENTRYPOINT), sys.executable, "-c", PROGRAM, str(folder)]
@@ -39,41 +38,20 @@ def run(folder: Path, **environment: str) -> tuple[int, int]:
     return int(hits), int(misses)
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Return the contents of all files of a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compile a kernel as the image build does, and return the image's folder with an empty `tmp`."""
-    folder = tmp_path_factory.mktemp("image")
-    (folder / "kernel.py").write_text(KERNEL)
-    (folder / "tmp").mkdir()
-    assert run(folder, NUMBA_CACHE_DIR=str(folder / "image")) == (0, 1)
-    return folder
-
-
-def test_the_kernels_of_the_image_are_used(image: Path) -> None:
-    """Nothing is compiled or copied, and the image is not written to."""
-    before = contents(image / "image")
-    assert run(image) == (1, 0)
-    linked = [path for path in (image / "tmp" / "wager-kernels").rglob("*") if not path.is_dir()]
-    assert len(linked) == len(before)
-    assert all(path.is_symlink() for path in linked)
-    assert contents(image / "image") == before
-
-
-def test_another_cpu_compiles_its_own_kernels(image: Path) -> None:
-    """If the image's kernels do not fit the CPU, new ones are stored in /tmp, and used again after a restart."""
-    before = contents(image / "image")
-    assert run(image, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == (0, 1)
-    assert contents(image / "image") == before
-    assert run(image, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == (1, 0)
+def test_the_kernels_of_the_image_are_used(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    (tmp_path / "tmp").mkdir()
+    assert run(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "image")) == (0, 1)
+    before = {path: path.read_bytes() for path in (tmp_path / "image").rglob("*") if path.is_file()}
+    assert run(tmp_path) == (1, 0)
+    linked = [path for path in (tmp_path / "tmp" / "wager-kernels").rglob("*") if not path.is_dir()]
+    assert [path.is_symlink() for path in linked] == [True] * len(before)
+    other = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    assert [run(tmp_path, **other) for _ in range(2)] == [(0, 1), (1, 0)]
+    assert {path: path.read_bytes() for path in (tmp_path / "image").rglob("*") if path.is_file()} == before
 
 
 def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
-    """If the links cannot be created, the container names the folder that must be writable."""
     (tmp_path / "file").touch()
     environment = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path / "file")}
     done = subprocess.run(["sh", str(ENTRYPOINT), "true"], env=environment, capture_output=True, text=True, check=False)

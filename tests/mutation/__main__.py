@@ -2,102 +2,90 @@
 
 import argparse
 import os
-import resource
+import shutil
+import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from itertools import groupby
-from typing import TypeVar
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from tests.mutation.mutation import ROOT, Mutation, argument_of, mutated, mutations_of
+from tests.mutation.of_learners import LEARNERS
+from tests.mutation.of_protocol import PROTOCOL, SIMULATED
 
-from tests.mutation.catalogue import MUTATIONS
-from tests.mutation.mutation import Mutation, laws_of, mutated
-from tests.mutation.trial import BrokenTrialError, Trial, run_control, run_mutation
+MUTATIONS = mutations_of(LEARNERS, PROTOCOL, SIMULATED)
 
-Outcome = Trial | BrokenTrialError
-_T = TypeVar("_T")
+_SOURCES = ("learners", "service", "client", "examples", "docs", "tests", "pyproject.toml")
+_LONGEST = 600.0  # seconds
+_GREEN, _RED = 0, 1  # exit codes of pytest
+_BLUNDERS = ("NameError", "UnboundLocalError", "SyntaxError", "ImportError")
+# Kernels run as plain Python, because compiling them takes far longer. Compiled ones carry on with inf and nan.
+_OPTIONS = ["-q", "-x", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
+_OPTIONS += [f"-Wignore:{what} encountered in scalar:RuntimeWarning" for what in ("overflow", "invalid value")]
+_PLAIN = {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "", "OPENBLAS_NUM_THREADS": "1"}
 
 
-def main() -> int:
-    """Run the selected mutations.
-
-    Returns:
-        The exit code: 1 if a mutation survives, or if the tests fail without any mutation; otherwise 0.
-    """
-    arguments, console, started = _arguments(), Console(), time.monotonic()
+def main(arguments: argparse.Namespace) -> int:
+    """Run the selected mutations; return 1 if one survives, or if a test fails without any."""
     chosen = [one for one in MUTATIONS if all(word in one.name for word in arguments.only)]
     if not chosen:
         sys.exit(f"no mutation has {' and '.join(arguments.only)!r} in its name")
-    for one in chosen:  # check all of them before running any
-        mutated(one)
-        laws_of(one)
-    with _progress(console) as bar, ThreadPoolExecutor(arguments.jobs) as pool:
-        controls = list(_outcomes(run_control, _by_file(chosen), pool, bar, "without mutations"))
-        red = [reason for tests, outcome in controls for reason in _reasons(tests, outcome)]
-        if red:
-            console.print("these tests fail without any mutation:", *red, sep="\n", markup=False)
+    tests = sorted({argument_of(one.test) for one in chosen})
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        broken = [test for test, failed in zip(tests, pool.map(fails, tests), strict=True) if failed]
+        if broken:
+            print("these tests fail without any mutation:", *broken, sep="\n")
             return 1
-        verdicts = _outcomes(run_mutation, chosen, pool, bar, "with mutations")
-        survivors = [mutation.name for mutation, outcome in verdicts if not _caught(console, mutation, outcome)]
-    seconds, cpu = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    console.print(
-        f"{len(chosen) - len(survivors)} of {len(chosen)} mutations caught, in {seconds:.0f} s with {arguments.jobs} "
-        f"jobs, {cpu.ru_utime + cpu.ru_stime:.0f} s of CPU time",
-        *(f"not caught: {name}" for name in sorted(survivors)),
-        sep="\n",
-        markup=False,
-    )
-    return int(len(survivors) > 0)
+        survivors = []
+        for one, failed in zip(chosen, pool.map(is_caught, chosen), strict=True):
+            print("caught  " if failed else "SURVIVES", one.name, flush=True)
+            survivors += [] if failed else [one.name]
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutations caught")
+    return int(bool(survivors))
 
 
-def _by_file(mutations: Sequence[Mutation]) -> list[tuple[str, ...]]:
-    """Return the tests of all these mutations, grouped by file."""
-    tests = sorted({test for mutation in mutations for test in laws_of(mutation)})
-    return [tuple(together) for _, together in groupby(tests, lambda test: test.partition("::")[0])]
+def is_caught(mutation: Mutation) -> bool:
+    """Check whether the test of a mutation fails with it."""
+    return fails(argument_of(mutation.test), mutated(mutation))
 
 
-def _reasons(tests: Sequence[str], outcome: Outcome) -> tuple[str, ...]:
-    """Return the reasons why a trial of these tests is not green."""
-    return (f"{' '.join(tests)}: {outcome}",) if isinstance(outcome, BrokenTrialError) else outcome.failures
+def fails(test: str, change: tuple[Path, str] | None = None) -> bool:
+    """Run a test on a copy of the sources, with a changed file if there is one; return whether it fails.
+
+    Raises:
+        RuntimeError: if there is no verdict, because the program cannot run.
+    """
+    with tempfile.TemporaryDirectory(prefix="wager-") as folder:
+        _copy(Path(folder), _SOURCES)
+        if change:
+            (Path(folder) / change[0]).write_text(change[1])
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *_OPTIONS, test],
+            cwd=folder,
+            env=os.environ | _PLAIN | {"COLUMNS": "400"},  # pytest truncates reasons at this width
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST,
+            check=False,
+        )
+    if done.returncode not in (_GREEN, _RED) or any(blunder in done.stdout for blunder in _BLUNDERS):
+        raise RuntimeError(f"no verdict of {test} with {change and change[0]}: {done.stdout[-2000:]}{done.stderr}")
+    return done.returncode == _RED
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="run only mutations with NAME in their names"
-    )
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutations to run in parallel")
-    return parser.parse_args()
-
-
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)
-
-
-def _outcomes(
-    run: Callable[[_T], Trial], each: Sequence[_T], pool: ThreadPoolExecutor, bar: Progress, title: str
-) -> Iterator[tuple[_T, Outcome]]:
-    """Yield each item with its outcome, in order of completion."""
-    running = {pool.submit(run, one): one for one in each}
-    for future in bar.track(as_completed(running), total=len(running), description=title):
-        error = future.exception()
-        yield running[future], error if isinstance(error, BrokenTrialError) else future.result()
-
-
-def _caught(console: Console, mutation: Mutation, outcome: Outcome) -> bool:
-    """Print the verdict on a mutation in one line, and return whether a test failed."""
-    if isinstance(outcome, BrokenTrialError):
-        console.print(f"NO VERDICT  {mutation.name}: {outcome}", markup=False)
-        return False
-    by = outcome.failures[0].removeprefix("tests/") if outcome.failures else ""
-    line = f"{'caught  ' if by else 'SURVIVES'} {outcome.seconds:5.1f} s  {mutation.name}  {by}"
-    console.print(line, markup=False, highlight=False, no_wrap=True, overflow="ellipsis")
-    return bool(by)
+def _copy(folder: Path, names: Sequence[str]) -> None:
+    for name in names:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        else:
+            shutil.copy2(ROOT / name, folder / name)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="WORD", help="run mutations with WORD in the name"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutations to run in parallel")
+    sys.exit(main(parser.parse_args()))

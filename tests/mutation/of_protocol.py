@@ -1,154 +1,270 @@
-"""Errors in the protocol between workers and the store. A simulation of a minute must find each of them."""
+"""Errors in the protocol: exactly once, true propensities, freshness, read your writes, tenancy."""
 
 from tests.mutation.mutation import Errors
 
-_LAWS = ("test_simulated_runs_break_no_promise",)
+PROTOCOL: Errors = {
+    "test_the_log_has_the_propensity_that_was_answered": [
+        (
+            "protocol: the leader's propensity",
+            "choosing.choose",
+            "distributions, evidence, draws, sound = choice.choose(*args)",
+            "distributions, evidence, draws, sound = choice.choose(*args)\n"
+            "draws = draws._replace(propensities=distributions.max(axis=1))",
+        ),
+    ],
+    "test_draws_of_a_batch_are_independent": [
+        (
+            "protocol: one uniform for the whole batch",
+            "chance_of",
+            "random((n, requests[0].options.top or 1, model.choice.uniforms))",
+            "np.repeat(random((1, requests[0].options.top or 1, model.choice.uniforms)), n, axis=0)",
+        ),
+    ],
+    "test_a_round_keeps_its_residual_uniform": [
+        (
+            "protocol: residual uniform not stored",
+            "predictions_of",
+            "chosen.draws.residual_uniforms",
+            "0.0 * chosen.draws.residual_uniforms",
+        ),
+    ],
+    "test_a_prediction_includes_every_round_acknowledged_before_the_lag": [
+        (
+            "protocol: every prediction may lag",
+            "Predictor._new_enough",
+            "replica.is_newer_than(replica.model.definition.freshness.max_lag_seconds)",
+            "replica.state is not None",
+        ),
+        ("protocol: read first, but not folded", "Predictor._new_enough", "await replica.catch_up_locked()", "pass"),
+    ],
+    "test_the_age_of_a_state_counts_from_before_the_read": [
+        (
+            "protocol: the age counts from the end of the read",
+            "Replica.catch_up_locked",
+            "self._complete_at = begun_at",
+            "self._complete_at = self._monotonic()",
+        ),
+    ],
+    "test_no_prediction_misses_a_change": [
+        (
+            "protocol: a change is missed",
+            "add_predictions_late.lua.is_of_this_log",
+            "or changes_seen ~= changes or there[8] ~= ARGV[10] then",
+            "then",
+        ),
+    ],
+    "test_two_workers_match_the_plain_python_model": [
+        ("protocol: missed rounds are not checked", "Predictor._new_enough", "(newer=includes_all)", "(newer=True)"),
+        (
+            "protocol: missed rounds are not folded",
+            "Predictor._decide_and_store",
+            "await replica.catch_up_locked(stored)",
+            "pass",
+        ),
+        (
+            "protocol: drawn before the missed rounds",
+            "Predictor._decide_and_store",
+            "decided = await self._decide(model, seen, requests)",
+            "decided = decided if _ else await self._decide(model, seen, requests)",
+        ),
+    ],
+    "test_a_repeated_request_returns_the_stored_prediction": [
+        ("protocol: a repeat is drawn again", "answering._answer_part", "isinstance(head, bytes)", "False"),
+    ],
+    "test_an_id_with_another_context_is_a_conflict": [
+        (
+            "protocol: any context is accepted",
+            "answering._stored_answer",
+            "stored.fingerprint not in (mark, held_out(mark))",
+            "False",
+        ),
+    ],
+    "test_a_log_that_lost_rounds_and_continued_is_followed": [
+        ("protocol: a diverged log is not detected", "LogFold._contradicts", "there != self._last_at", "False"),
+    ],
+    "test_a_log_that_lacks_rounds_is_corrupt": [
+        (
+            "protocol: a gap is not detected",
+            "has_gap",
+            "begin_of(form, entries[0], after) != seen.round_count + 1",
+            "False",
+        ),
+    ],
+    "test_a_log_with_a_hole_is_corrupt": [
+        (
+            "protocol: holes are skipped",
+            "_pieces",
+            'raise StoreCorruptError(f"the log has a gap before round {entry.last_round}")',
+            "pass",
+        ),
+    ],
+    "test_a_fold_ends_before_the_first_extreme_round": [
+        (
+            "protocol: a state that is not finite is accepted",
+            "guarded_fold.learn",
+            "if _is_finite(folded):\n    return folded, rounds.n",
+            "return folded, rounds.n",
+        ),
+    ],
+    "test_rounds_survive_to_the_bit": [
+        (
+            "protocol: propensity complemented",
+            "BlockEncoder.encode",
+            "predictions.propensities.tolist()",
+            "(1.0 - predictions.propensities).tolist()",
+        ),
+    ],
+    "test_feedback_is_recorded_once_and_confirmed_again": [
+        ("protocol: duplicates make rounds", "add_feedback.lua.judge", "if not fresh then if", "if false then if"),
+    ],
+    "test_duplicates_in_one_call_make_one_round": [
+        ("protocol: conflicts are duplicates", "add_feedback.lua.compare", "if reward ~= first_reward or", "if"),
+        ("protocol: every round counts as correct", "blocks.lua.close", "(reward == 1 and 1 or 0)", "1"),
+    ],
+    "test_the_window_includes_its_last_moment": [
+        ("protocol: late feedback is accepted", "add_feedback.lua.refusal", "not accept_late or", "false or"),
+    ],
+    "test_a_deletion_leaves_nothing_but_predictions": [
+        ("protocol: two entries with one number", "blocks.lua.append_rounds", "log.rounds + #", "log.first + #"),
+    ],
+    "test_rounds_of_one_call_and_block_are_one_entry": [
+        ("protocol: two rounds with one number", "blocks.lua.close", "at, log.rounds + place", "at, log.rounds + 1"),
+    ],
+    "test_no_damaged_byte_of_a_block_makes_a_round": [
+        ("protocol: the check of a body is not verified", "blocks.lua.body_of", "and check_of(whole) == check", ""),
+        ("protocol: damaged heads are read", "blocks.lua.parse_block", "~= read(CHECK", "== 1 - read(CHECK"),
+    ],
+    "test_records_of_extreme_sizes_survive": [
+        ("protocol: rounds without what their predictions saw", "blocks.lua.body_of", ".. block.seen ..", ".."),
+    ],
+    "test_a_deadline_that_is_too_early_closes_nothing": [
+        ("protocol: open windows are closed", "close_expired.lua.close_all", "now <= block.expires_at", "false"),
+    ],
+    "test_feedback_waits_for_the_end_of_the_window": [
+        ("protocol: feedback that waits is lost", "close_expired.lua.close_one", "elseif waits", "elseif false"),
+        ("protocol: feedback does not wait", "add_feedback.lua.judge", "if log.waits then", "if false then"),
+    ],
+    "test_predictions_from_another_log_get_the_tail": [
+        (
+            "protocol: a prediction one round late is stored",
+            "add_predictions_late.lua.is_of_this_log",
+            "if seen == rounds then",
+            "if seen + 1 >= rounds then",
+        ),
+        (
+            "protocol: missed rounds are not sent",
+            "add_predictions_late.lua",
+            "seen >= 0 and not is_of_this_log() then",
+            "false then",
+        ),
+    ],
+    "test_every_call_for_a_deleted_model_is_refused": [
+        ("protocol: another incarnation's model is accepted", "add_predictions.lua", "there[1] ~= ARGV", "not there"),
+    ],
+    "test_a_prediction_is_stored_unless_its_id_is_in_use": [
+        ("protocol: an id in use is overwritten", "add_predictions.lua", ", 'NX', 'GET')", ", 'GET')"),
+    ],
+    "test_only_a_newer_snapshot_is_kept": [
+        ("protocol: an older snapshot is kept", "save_snapshot.lua.is_ahead", "there.rounds <", "there.rounds ~="),
+    ],
+    "test_trimming_keeps_the_retained_rounds": [
+        ("protocol: the whole log is trimmed", "save_snapshot.lua", "- math.max(tonumber(ARGV[7]), 1) + 1", "+ 1"),
+    ],
+    "test_a_name_is_given_once": [
+        ("protocol: a name is given twice", "create_model.lua", "if there then", "if false then"),
+    ],
+    "test_the_store_keeps_the_records": [
+        ("protocol: rotation restores a revoked key", "replace_api_key.lua", "== 0 then", "== 2 then"),
+    ],
+    "test_model_changes::test_a_repeated_change_is_made_once": [
+        ("protocol: another version is changed", "change_model.lua", "if there[5] ~= ARGV[2] then", "if false then"),
+    ],
+    "test_a_holdout_is_answered_by_its_policy_and_never_learned": [
+        (
+            "protocol: the holdout is learned",
+            "learnable",
+            '(rows.table["flags"] & HOLDOUT) != 0',
+            "rows.table['flags'] < 0",
+        ),
+    ],
+    "test_an_answer_has_a_label_of_the_change_that_is_there": [
+        (
+            "protocol: another change has the same labels",
+            "Predictor._decide_and_store",
+            "replica.model is not model",
+            "replica.model.change_count != model.change_count",
+        ),
+    ],
+    "test_a_repeated_request_has_the_same_eligible_labels": [
+        (
+            "protocol: the eligible labels are not in the fingerprint",
+            "fingerprint",
+            "request.options == NO_OPTIONS",
+            "True",
+        ),
+    ],
+    "test_an_altered_key_is_refused": [
+        (
+            "protocol: any secret is accepted for a known id",
+            "Gatekeeper.identify",
+            "hmac.compare_digest(hashlib.sha256(key.encode()).digest(), caller.digest)",
+            "True",
+        ),
+    ],
+    "test_a_revocation_takes_effect_within_the_cache_time": [
+        ("protocol: valid after its expiry", "Gatekeeper.identify", "caller.record.expires_at <= now", "False"),
+        ("protocol: cached without limit", "Gatekeeper.identify", "now < until <= now + self._cache_seconds", "until"),
+    ],
+    "test_foreign_models_look_absent": [
+        ("protocol: predict is not checked", "router.predict", 'check_model(request.model, "model")', "pass"),
+        (
+            "protocol: feedback is not checked",
+            "feedback._allowed",
+            'check_model(request.prediction_id.model, "prediction_id")',
+            "pass",
+        ),
+    ],
+    "test_a_list_shows_only_the_models_of_the_key": [
+        ("protocol: the list is not filtered", "Catalogue.page", "listed.name in own", "True"),
+    ],
+    "test_a_wrong_signature_is_refused": [
+        (
+            "protocol: any age is accepted",
+            "Verifier.check_headers",
+            "abs(int(timestamp) - self._now()) > TOLERANCE_SECONDS",
+            "False",
+        ),
+        ("protocol: any signature is accepted", "Verifier.verify", "raise SignatureError(_UNSIGNED)", "pass"),
+    ],
+    "test_only_what_may_help_and_cannot_harm_is_repeated": [
+        ("protocol: unsafe requests are repeated", "Attempts.wait_after", "not self._repeatable", "False"),
+    ],
+    "test_every_attempt_has_the_same_id": [
+        ("protocol: no id before the first attempt", "operations.predict", "new_id()", "None"),
+    ],
+    "test_rounds_are_appended_once": [
+        ("protocol: repeated rounds are appended again", "import_rounds.lua", "if position ~= place or", "if"),
+    ],
+}
 
-PROTOCOL = (
-    Errors(
-        concept="protocol, feedback",
-        laws=_LAWS,
-        errors=(
-            (
-                "no duplicate check",
-                "add_feedback.lua:judge",
-                "if not fresh then if kind_of",
-                "if false then if kind_of",
-            ),
-            ("no conflict check", "add_feedback.lua:compare", "if reward ~= first_reward or", "if"),
-            ("no incarnation check", "blocks.lua:open_log", "~= incarnation then", "== '' then"),
-            (
-                "two entries with one number",
-                "blocks.lua:append_rounds",
-                "+ #block.rounds",
-                "- log.rounds + log.first + #block.rounds",
-            ),
-            (
-                "two rounds with one number",
-                "blocks.lua:close",
-                "at, log.rounds + place, truth)",
-                "at, log.rounds + 1, truth)",
-            ),
-            ("rounds are not counted", "blocks.lua:count_rounds", "'rounds', log.rounds - log.first)", "'rounds', 0)"),
-            ("every round counts as correct", "blocks.lua:close", "(reward == 1 and 1 or 0)", "1"),
-            ("closed blocks lose their time to live", "blocks.lua:keep", ", 'KEEPTTL')", ")"),
-            (
-                "inactive predictions take feedback",
-                "add_feedback.lua:refusal",
-                "if outcome == block.inactive then return 'a'",
-                "if false then return 'a'",
-            ),
-            ("rounds lack what their prediction saw", "blocks.lua:body_of", ".. block.seen ..", ".."),
+SIMULATED: Errors = {
+    "test_simulated_runs_break_no_promise[2000]": [
+        ("protocol: no parts count", "save_snapshot.lua", "or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6])", ""),
+    ],
+    "test_simulated_runs_break_no_promise[1000]": [
+        ("protocol: snapshots expire", "save_snapshot.lua", "call('PERSIST', KEYS[3])", "call('EXPIRE', KEYS[3], 5)"),
+        (
+            "protocol: unconfirmed writes are acknowledged",
+            "Confirmed._call_and_wait",
+            "replicas < self._replicas",
+            "False",
         ),
-    ),
-    Errors(
-        concept="protocol, predictions",
-        laws=_LAWS,
-        errors=(
-            (
-                "no check of the number of rounds",
-                "add_predictions_late.lua:is_of_this_log",
-                "if seen == rounds then",
-                "if seen + 1 >= rounds then",
-            ),
-            (
-                "no check of the log at all",
-                "add_predictions_late.lua:",
-                "seen >= 0 and not is_of_this_log() then",
-                "false then",
-            ),
-            (
-                "no change counter",
-                "add_predictions_late.lua:is_of_this_log",
-                "or changes_seen ~= changes or there[8] ~= ARGV[10] then",
-                "then",
-            ),
-            ("no incarnation check", "add_predictions.lua:", "there[1] ~= ARGV[1]", "not there[1]"),
-            ("an id in use is overwritten", "add_predictions.lua:", ", 'NX', 'GET')", ", 'GET')"),
-            (
-                "predictions have no deadline",
-                "add_predictions.lua:add_all",
-                "if there[6] then note_deadline",
-                "if false then note_deadline",
-            ),
+        (
+            "protocol: trimmed rounds are not in the snapshot",
+            "forget_old.lua",
+            "round_count(entry) >= needed then",
+            "false then",
         ),
-    ),
-    Errors(
-        concept="protocol, closing",
-        laws=_LAWS,
-        errors=(
-            ("waiting feedback is lost", "close_expired.lua:close_one", "elseif waits then", "elseif false then"),
-            ("feedback does not wait", "add_feedback.lua:judge", "if log.waits then", "if false then"),
-            (
-                "inactive predictions become rounds",
-                "close_expired.lua:close_one",
-                "log.reward and outcome == block.nothing then",
-                "log.reward then",
-            ),
-        ),
-    ),
-    Errors(
-        concept="protocol, snapshots",
-        home="save_snapshot.lua",
-        laws=_LAWS,
-        errors=(
-            ("no parts count", "", "or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6])", ""),
-            ("an older snapshot is kept", "is_ahead", "there.rounds < rounds", "there.rounds ~= rounds"),
-            (
-                "the log is trimmed after the snapshot",
-                "",
-                "string.format('%.0f-0', first)",
-                "string.format('%.0f-0', rounds + 2)",
-            ),
-            ("snapshots expire", "", "redis.call('PERSIST', KEYS[3])", "redis.call('EXPIRE', KEYS[3], 5)"),
-        ),
-    ),
-    Errors(
-        concept="protocol, changes",
-        laws=_LAWS,
-        errors=(("the log of a deleted model stays", "delete_model.lua:", "unpack(KEYS)", "KEYS[1], KEYS[3]"),),
-    ),
-    Errors(
-        concept="protocol, workers",
-        laws=_LAWS,
-        errors=(
-            (
-                "a lost end of the log is not noticed",
-                "LogFold._contradicts",
-                "there is not None and there != self._last_at",
-                "False",
-            ),
-            (
-                "a late state counts as new",
-                "Replica.is_newer_than",
-                "self._monotonic() - self._complete_at < seconds",
-                "True",
-            ),
-            (
-                "a catch-up counts from its end",
-                "Replica.catch_up_locked",
-                "self._complete_at = begun_at",
-                "self._complete_at = self._monotonic() + 0.3",
-            ),
-            (
-                "predictions of a changed model are stored",
-                "Predictor._decide_and_store",
-                "replica.model is not model",
-                "False",
-            ),
-            (
-                "a gap in the log is not noticed",
-                "tails.has_gap",
-                "begin_of(form, entries[0], after) != seen.round_count + 1",
-                "False",
-            ),
-            ("unconfirmed writes are acknowledged", "Confirmed._call_and_wait", "replicas < self._replicas", "False"),
-            (
-                "trimmed rounds are not in the snapshot",
-                "forget_old.lua:",
-                "round_count(entry) >= needed then",
-                "false then",
-            ),
-        ),
-    ),
-)
+    ],
+}
+"""Errors that a simulation of a minute finds."""

