@@ -50,7 +50,7 @@ class WithParameters:
         signature = inspect.signature(cls)
         return {name: parameter.default for name, parameter in signature.parameters.items()}
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  no parameter is an estimator
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is for scikit-learn, as no parameter has parameters."""
         return {name: getattr(self, name) for name in self._parameters()}
 

@@ -28,8 +28,7 @@ from wager_client import (
     problems,
 )
 from wager_client.errors import problem_of
-from wager_client.sending import LONGEST_ATTEMPT, LONGEST_WAIT, Attempts, RemainingTime
-from wager_client.sending import Options
+from wager_client.sending import LONGEST_ATTEMPT, LONGEST_WAIT, Attempts, Options, RemainingTime
 
 
 def test_every_attempt_has_the_same_id() -> None:

@@ -53,14 +53,6 @@ def test_the_uplift_has_an_interval(wager: Wager) -> None:
     assert 0 < found.low < found.model - found.rule < found.high
 
 
-def test_the_guide_lists_every_example() -> None:
-    text = (EXAMPLES / "README.md").read_text()
-    files = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*") if path.suffix in (".py", ".mjs")}
-    assert {name for name in files if f"]({name})" in text} == files
-    tree = SourceTree(EXAMPLES, (".",))
-    assert sizes.long_functions(tree) + sizes.undocumented(tree) == []
-
-
 def test_the_javascript_example_runs(running: server.Wager) -> None:
     node = shutil.which("node")
     if node is None:

@@ -36,11 +36,6 @@ def test_the_client_imports_httpx2_only() -> None:
     assert names - set(sys.stdlib_module_names) == {"wager_client", "httpx2"}
 
 
-def test_the_code_follows_the_house_rules() -> None:
-    assert sizes.long_functions(TREE) == []
-    assert [each for each in sizes.undocumented(TREE) if "id_of" not in each] == []  # its overloads have none
-
-
 def test_every_public_name_is_exported() -> None:
     tree = ast.parse((CLIENT / "wager_client" / "__init__.py").read_text())
     imported = {a.asname or a.name for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names}

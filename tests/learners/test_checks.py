@@ -22,8 +22,7 @@ from learners.base import (
     Rounds,
 )
 from learners.checks import check_contexts
-from learners.evaluation.online_to_batch import online_to_batch
-from learners.evaluation.online_to_batch import average_weights
+from learners.evaluation.online_to_batch import average_weights, online_to_batch
 from learners.evaluation.simulation import simulate
 from learners.mathematics.preparation import within_bound
 from tests.learners.arrays import as_sparse, bits

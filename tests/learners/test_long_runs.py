@@ -17,8 +17,8 @@ from learners import codec
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.answers import draw_answers, is_structured, uniforms_per_answer
 from learners.base import AnyLearner, Contexts, Decisions, Draws, FloatArray, IntArray, Problem, Rounds
-from learners.learner import CompiledLearner
 from learners.layouts import state_bytes
+from learners.learner import CompiledLearner
 from learners.registry import ALL_LEARNERS
 from tests.learners.arrays import as_sparse, bits, is_finite, same_rows, unit_rows
 from tests.learners.implementations import IMPLEMENTATIONS, Case

@@ -14,10 +14,10 @@ from service.models.model import Model
 from service.rounds.sessions import ModelSession
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
-from service.store.values import LogEntry
 from service.store.capabilities import Store
 from service.store.records.layout import ROUND, VERSION
 from service.store.redis.redis_store import RedisStore
+from service.store.values import LogEntry
 from tests.service.sample_models import (
     COMPUTE,
     LABEL_SET,

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from learners.actions.base import ActionProblem, Candidates
+from learners.algorithms.regression.fastcb import FastCb, FastCbActions
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidgeActions
-from learners.algorithms.regression.fastcb import FastCbActions
-from learners.algorithms.regression.fastcb import FastCb
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds
 from learners.evaluation.action_simulation import simulate_actions
 from tests.learners.actions.worlds import D, some_candidates, some_rounds

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import logsumexp, softmax
 
-from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
+from learners.algorithms.improper.adaboost_olm import AdaBoostOlm, random_features
 from learners.algorithms.improper.boosting_regression import (
     BoostReg,
     boosted,
@@ -19,7 +19,6 @@ from learners.algorithms.improper.boosting_regression import (
     regressors,
 )
 from learners.algorithms.improper.folklore import Folklore
-from learners.algorithms.improper.adaboost_olm import random_features
 from learners.algorithms.improper.weak_learners import WEAK_LEARNERS, CostPerceptron, Name, WeakLearner
 from learners.base import Contexts, FloatArray, IntArray, Problem
 from tests.learners.arrays import assert_close, bits
@@ -82,11 +81,11 @@ class Scripted(CostPerceptron):
         self.script = script
         self.seen: list[FloatArray] = []
 
-    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:  # noqa: ARG002, a protocol
+    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
         self.seen.append(costs)
         return next(self.script)
 
-    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:  # noqa: ARG002
+    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
         assert costs[y] == 0.0
 
 

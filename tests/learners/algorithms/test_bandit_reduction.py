@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from learners.algorithms.improper.bandit_reduction import BanditReduction
-from learners.algorithms.improper.bandit_reduction import explored
+from learners.algorithms.improper.bandit_reduction import BASES, BanditReduction, BaseName, explored
 from learners.algorithms.improper.folklore import regret_bound
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
-from learners.algorithms.improper.bandit_reduction import BASES, BaseName
 from learners.base import Contexts, Problem
 from tests.learners.arrays import assert_close, bits
 from tests.learners.formulas import losses_of

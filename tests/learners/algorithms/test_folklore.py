@@ -7,10 +7,9 @@ import pytest
 from scipy import optimize
 from scipy.special import logsumexp, softmax
 
-from learners.algorithms.improper.folklore import Folklore, regret_bound, surrogate_constant
+from learners.algorithms.improper.folklore import Folklore, regret_bound, solve_fixed_point, surrogate_constant
 from learners.base import Contexts, FloatArray, IntArray, Problem
 from learners.evaluation.online_to_batch import online_to_batch
-from learners.algorithms.improper.folklore import solve_fixed_point
 from tests.learners.arrays import assert_close, unit_rows, unpacked
 from tests.learners.traces import LONG, MICRO
 from tests.learners.worlds import Step, World, join, make_world, one_round, play

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from learners.algorithms.second_order.newtron import Newtron
-from learners.algorithms.second_order.pnewtron import PNewtron, ball_of
+from learners.algorithms.second_order.pnewtron import PNewtron, ball_of, gradient_estimate
 from learners.base import Contexts, FloatArray, Problem
 from learners.mathematics.linear_algebra import ball_minimizer
-from learners.algorithms.second_order.pnewtron import gradient_estimate
 from tests.learners.arrays import assert_close, is_finite, pack, unpacked
 from tests.learners.traces import MICRO, TOLERANCE
 from tests.learners.worlds import LAWS, World, make_world, one_round, play

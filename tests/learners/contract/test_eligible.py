@@ -7,8 +7,8 @@ import pytest
 
 from learners.answers import is_structured
 from learners.base import AnyLearner, Contexts, InvalidArrayError, Problem
-from learners.learner import CompiledLearner
 from learners.evaluation.simulation import simulate
+from learners.learner import CompiledLearner
 from learners.mathematics.exploration import draw
 from tests.learners.arrays import assert_close, bits, copied, is_finite, matrix
 from tests.learners.contract.lives import PROBLEM, Life, N, only_cases, only_for

@@ -9,8 +9,7 @@ import pytest
 from scipy import sparse
 
 from learners.estimators import compare
-from learners.estimators.bandit_classifier import BanditClassifier, Choices
-from learners.estimators.bandit_classifier import NotFittedError
+from learners.estimators.bandit_classifier import BanditClassifier, Choices, NotFittedError
 from tests.learners.estimators.rows import CLASSES, NAMES, N, X, Y, classifier, fitted, state_of
 
 HUGE = 10**400

@@ -14,8 +14,7 @@ from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoung
 from learners.algorithms.fenchel_young.structured import Structured
 from learners.algorithms.improper.folklore import Folklore, FolkloreState, regret_bound
 from learners.base import Contexts, FloatArray, IntArray, Problem
-from learners.evaluation.online_to_batch import online_to_batch
-from learners.evaluation.online_to_batch import Descending, average_weights, state_of
+from learners.evaluation.online_to_batch import Descending, average_weights, online_to_batch, state_of
 from tests.learners.algorithms.test_folklore import PROBLEM as FOLKLORE
 from tests.learners.algorithms.test_folklore import best_loss, log_losses
 from tests.learners.algorithms.test_structured import EACH_KIND, N_FEATURES, every_answer, make, surrogate_loss

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from learners.algorithms.improper.explored_rounds import explored
+from learners.algorithms.improper.bandit_reduction import explored
 from learners.base import Contexts, Rounds
 from learners.mathematics.exploration import draw
 

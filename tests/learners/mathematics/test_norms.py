@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from learners.base import Contexts, FloatArray, NormPolicy
-from learners.mathematics.preparation import within_bound
-from learners.mathematics.preparation import Preparation, prepare
+from learners.mathematics.preparation import Preparation, prepare, within_bound
 from tests.learners.worlds import LAWS
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -9,10 +9,9 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from learners.base import FloatArray
-from learners.output_spaces.birkhoff import balance
 from learners.output_spaces.base import OutputSpace
 from learners.output_spaces.binary import Multilabel, Ordinal
-from learners.output_spaces.birkhoff import Matching, below_best, best_assignment, decompose
+from learners.output_spaces.birkhoff import Matching, balance, below_best, best_assignment, decompose
 from learners.output_spaces.permutahedron import Ranking
 from learners.output_spaces.simplex import Multiclass
 from tests.learners.arrays import assert_close

@@ -16,8 +16,8 @@ from service.models.model import Model
 from service.replicas.replica import Replica
 from service.rounds.sessions import ModelSession
 from service.store import keys
-from service.store.values import Keeping, KeptNote, Snapshot
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Keeping, KeptNote, Snapshot
 from tests.service.replicas.altering import alter, current, fresh, replace_change
 from tests.service.rounds.sessions import environment, judge, predict
 from tests.service.sample_models import bits, make_model, one_by_one, play, whole_log

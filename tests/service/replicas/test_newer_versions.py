@@ -12,7 +12,7 @@ from service.errors import NewerVersionError
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from service.store.values import Damage
+from service.store.values import Damage, Snapshot
 from tests.service.damaging import played, predicted, session_of
 from tests.service.replicas.altering import stored, write_history
 from tests.service.sample_models import definition

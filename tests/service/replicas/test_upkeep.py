@@ -9,8 +9,8 @@ from learners.codec import encode_state
 from service.background.upkeep import SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE
 from service.rounds.sessions import ModelSession
 from service.store import keys
-from service.store.values import Snapshot
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Snapshot
 from tests.service.replicas.altering import alter, stored
 from tests.service.rounds.sessions import environment, judge, predict, session_cache, settled
 from tests.service.sample_models import (

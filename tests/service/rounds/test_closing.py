@@ -12,6 +12,7 @@ from service.errors import StoreError, StoreFullError, StoreUnavailableError
 from service.rounds.sessions import SessionCache
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Due, LogEntry
 from tests.service.api.http_api import Api, body_of
 from tests.service.replicas.altering import stored
 from tests.service.rounds.clicks import close_expired
@@ -39,7 +40,7 @@ def closer(store: RedisStore, clock: Clock) -> tuple[DueModels, SessionCache]:
     """Return the closer of another worker, and its sessions."""
     own = environment(store, clock, store_offset=lambda: clock.now - time.time())
     sessions = SessionCache(own, LARGE)
-    return Closer(own, sessions), sessions
+    return expiry(own, sessions), sessions
 
 
 async def entries(store: RedisStore, name: str) -> list[LogEntry]:

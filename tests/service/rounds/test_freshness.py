@@ -14,8 +14,8 @@ from service.models.changes import FromSnapshot, StoredLabels
 from service.replicas.replica import Replica
 from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import PredictAnswer
-from service.store.values import KeptNote
 from service.store.redis.redis_store import RedisStore
+from service.store.values import KeptNote
 from tests.service.replicas.altering import alter
 from tests.service.rounds.sessions import LARGE, environment, judge, predict, settled
 from tests.service.sample_models import (

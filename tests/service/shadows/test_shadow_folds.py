@@ -15,9 +15,8 @@ from service.shadows.definition import Definition, complete_choice
 from service.shadows.replica import ShadowReplica
 from service.store import keys
 from service.store.capabilities import Store
-from service.store.values import StoredShadow
 from service.store.redis.redis_store import RedisStore
-from service.store.values import KEPT_FOR_SHADOWS, StoredShadow
+from service.store.values import StoredShadow
 from tests.servers import raw
 from tests.service.replicas.altering import current, fresh
 from tests.service.sample_models import COMPUTE, GAPTRON, bits, make_model, one_by_one, play, whole_log

@@ -11,15 +11,16 @@ from learners.evaluation import progressive
 from learners.learner import CompiledLearner
 from learners.registry import LEARNERS
 from service.background import shadow_folds
-from service.background.shadow_folds import RestingCompute, Shadowing
+from service.background.shadow_folds import RestingCompute
 from service.compute import Compute
 from service.environment import Environment
 from service.errors import InvalidInputError, ShadowLagsError, StoreError, StoreFullError, StoreUnavailableError
 from service.lifecycle import promoting
 from service.shadows.replica import ShadowReplica
-from service.store.values import Snapshot
+from service.store.capabilities import DueModels
 from service.store.redis import redis_store
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Due, Snapshot
 from tests.service.replicas.altering import fresh
 from tests.service.sample_models import COMPUTE, make_model, play, whole_log
 from tests.service.shadows.test_shadow_folds import SQUARECB, caught_up, give_shadow, plain_fold, stored_shadow
@@ -31,7 +32,9 @@ _ALL = 1000
 
 def shadowing(store: RedisStore, clock: Clock) -> DueModels:
     rng, new_id = np.random.default_rng(1), numbered("w")
-    return shadow_folds(Environment(store, COMPUTE, clock, rng, new_id, store_offset=lambda: clock.now - time.time()))
+    return shadow_folds.shadow_folds(
+        Environment(store, COMPUTE, clock, rng, new_id, store_offset=lambda: clock.now - time.time())
+    )
 
 
 async def test_a_claimed_model_is_left_to_one_worker(store: RedisStore, name: str) -> None:

@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from service.store.values import Counts, ImportPart, KeptNote, ModelCopy, Snapshot, StoredShadow
-from service.store.values import ImportedSource
 from service.store.capabilities import Store
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.redis_store import RedisStore

@@ -26,7 +26,7 @@ from service.store.records.layout import (
 from service.store.records.new_predictions import NewPredictions
 from service.store.records.records import RecordFormat
 from service.store.stored_models import DIGEST_BYTES, ModelKey, digests_of
-from service.store.values import Feedback, FeedbackRules
+from service.store.values import Block, Feedback, FeedbackRules, Seen
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0

@@ -6,11 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from service.prediction_id import SINGLE, PredictionId
-from service.store.values import Block
-from service.store.values import LogEntry
 from service.store.capabilities import Store
 from service.store.stored_models import ModelKey, StoredModel, StoredPolicies
-from service.store.values import Feedback, FeedbackRules, FeedbackStatus, ModelStats
+from service.store.values import Block, Feedback, FeedbackRules, FeedbackStatus, LogEntry, ModelStats
 from tests.service.store.samples import FORMAT, NOW, STRICT, WINDOW, id_of, sample_made, sample_predictions
 
 RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT

@@ -10,11 +10,10 @@ import pytest
 
 from service.errors import StoreUnavailableError
 from service.store.access_tables import ApiKeyTable, RateLimits
-from service.store.values import Snapshot
 from service.store.connections.addresses import TlsFiles
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ListedModel
-from service.store.values import Damage, Feedback, FeedbackStatus, PublishedStatistics
+from service.store.values import Damage, Due, Feedback, FeedbackStatus, PublishedStatistics, Snapshot
 from tests.certificates import Certificates
 from tests.clusters import Cluster
 from tests.servers import REDIS_SERVER, free_port, wait_until

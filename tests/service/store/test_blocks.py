@@ -5,9 +5,8 @@ import pytest
 from service.errors import StoreUnavailableError
 from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store import keys
-from service.store.values import LogEntry
 from service.store.records.layout import VERSION
-from service.store.values import Feedback, FeedbackResult, FeedbackStatus
+from service.store.values import Feedback, FeedbackResult, FeedbackStatus, LogEntry
 from tests.servers import raw
 from tests.service.store.samples import (
     NOW,

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from service.store.values import Due
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.store import keys
 from service.store.capabilities import Store
 from service.store.log_entries import mark_of
 from service.store.records.layout import EXPIRED, FEEDBACK, VERSION
 from service.store.stored_models import ModelKey, StoredPolicies
-from service.store.values import Feedback, FeedbackStatus
+from service.store.values import Due, Feedback, FeedbackStatus
 from tests.servers import keys_like, raw
 from tests.service.store.samples import (
     FORMAT,

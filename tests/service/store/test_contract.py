@@ -8,7 +8,7 @@ from service.errors import ModelNotFoundError
 from service.store import keys
 from service.store.capabilities import Store
 from service.store.stored_models import ModelKey, StoredModel
-from service.store.values import FeedbackStatus, PublishedStatistics
+from service.store.values import FeedbackStatus, PublishedStatistics, Seen, Snapshot
 from tests.servers import keys_like, raw
 from tests.service.store.samples import (
     FORMAT,

@@ -11,7 +11,6 @@ from learners.base import Contexts
 from service.errors import NewerVersionError, StoreCorruptError
 from service.prediction_id import tokens_of
 from service.store import keys
-from service.store.values import Block
 from service.store.log_entries import read_entries
 from service.store.records.codecs import (
     AnswerCodec,
@@ -29,7 +28,7 @@ from service.store.records.records import RecordFormat
 from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from service.store.values import Feedback, FeedbackResult, FeedbackStatus
+from service.store.values import Block, Feedback, FeedbackResult, FeedbackStatus
 from tests.servers import raw
 from tests.service.store.samples import (
     NOW,

@@ -9,6 +9,7 @@ from service.store import keys
 from service.store.log_entries import mark_of
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey, digests_of
+from service.store.values import ChangeEntry, Seen, Snapshot, Tail
 from tests.service.store.samples import NEW, WINDOW, digest_of, sample_predictions, sample_seen
 from tests.service.store.scenario import Scenario
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from service.store.values import Due
 from service.store import keys
 from service.store.log_entries import mark_of
 from service.store.records.layout import VERSION
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import StoredPolicies
+from service.store.values import Due, Snapshot
 from tests.service.store.samples import NEW, NOW, STRICT
 from tests.service.store.scenario import Scenario, until
 

@@ -7,14 +7,13 @@ import pytest
 
 from service.errors import ModelNotFoundError, NewerVersionError, SnapshotNotFoundError, StoreCorruptError
 from service.store import keys
-from service.store.values import MOST_KEPT, Keeping, KeptNote, Snapshot
 from service.store.log_entries import mark_of
 from service.store.records.layout import VERSION
 from service.store.redis import redis_store, snapshot_parts
 from service.store.redis.redis_store import RedisStore
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
 from service.store.stored_models import ModelKey
-from service.store.values import DamagedSnapshotError
+from service.store.values import MOST_KEPT, DamagedSnapshotError, Keeping, KeptNote, Snapshot
 from tests.servers import raw
 from tests.service.store.samples import NEW, NOW, digest_of
 from tests.service.store.scenario import Scenario

@@ -8,13 +8,12 @@ import pytest
 
 from benchmarks.coverage import CONSERVATIVE, VALUE, coverage, simulated
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, InvalidArrayError, Problem, Rounds, every_label
-from learners.evaluation.off_policy.sums import bootstrap_weights, uniforms
 from learners.evaluation.off_policy.estimates import UNBIASED, Evaluation, difference, evaluation_of
 from learners.evaluation.off_policy.learner_replay import replay
 from learners.evaluation.off_policy.logged import LoggedRounds, check_logged
 from learners.evaluation.off_policy.policies import ConstantLabel, GivenDistributions, Policy, Served, UniformChoice
 from learners.evaluation.off_policy.reward_model import RewardModel, RewardProblem, RewardSums, reward_sums
-from learners.evaluation.off_policy.sums import Settings, Sums, merge_all
+from learners.evaluation.off_policy.sums import Settings, Sums, bootstrap_weights, merge_all, uniforms
 from learners.evaluation.off_policy.terms import Evaluated, sums_of, terms_of
 from learners.mathematics.preparation import one_by_one
 from learners.registry import LEARNERS
