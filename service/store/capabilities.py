@@ -377,7 +377,7 @@ class ShadowTable(Protocol):
         """
 
 
-class DueModels(Protocol):
+class DueLists(Protocol):
     """Lists the models that need background work, each for one worker at a time."""
 
     async def watch(self, due: Due, models: Sequence[ModelKey]) -> None:
@@ -414,7 +414,7 @@ class Monitoring(Protocol):
 
 
 class Store(
-    ModelTable, Predictions, Log, Snapshots, KeptSnapshots, DamageRecords, ShadowTable, DueModels, Monitoring, Protocol
+    ModelTable, Predictions, Log, Snapshots, KeptSnapshots, DamageRecords, ShadowTable, DueLists, Monitoring, Protocol
 ):
     """All of the store. Each change is atomic."""
 

@@ -18,10 +18,9 @@ ROOT = Path(__file__).parents[2]
 LAYERS = """
 learners.base learners.hyperparameters
 learners.kernels learners.layouts
-learners.codec learners.context_checks learners.growth learners.new_models
-learners.checks
-learners.actions learners.checked_learner learners.mathematics
-learners.answers learners.compiled_learner learners.output_spaces
+learners.checks learners.codec learners.growth learners.new_models
+learners.learner learners.mathematics
+learners.actions learners.answers learners.output_spaces
 learners.algorithms learners.choosing
 learners.registry learners.evaluation
 learners.estimators

@@ -11,13 +11,13 @@ from learners.evaluation import progressive
 from learners.learner import CompiledLearner
 from learners.registry import LEARNERS
 from service.background import shadow_folds
+from service.background.due_models import DueModels
 from service.background.shadow_folds import RestingCompute
 from service.compute import Compute
 from service.environment import Environment
 from service.errors import InvalidInputError, ShadowLagsError, StoreError, StoreFullError, StoreUnavailableError
 from service.lifecycle import promoting
 from service.shadows.replica import ShadowReplica
-from service.store.capabilities import DueModels
 from service.store.redis import redis_store
 from service.store.redis.redis_store import RedisStore
 from service.store.values import Due, Snapshot
@@ -52,7 +52,7 @@ async def test_workers_that_overrun_their_leases_count_each_round_once(store: Re
     for seed in (1, 2, 3):
         await play(store, model, 150, seed)
         visits = [shadowing(store, clock) for _ in range(2)]
-        await asyncio.gather(*(each._visit(model.key) for each in visits))
+        await asyncio.gather(*(each._visit_one(model.key) for each in visits))
         _, sums = await plain_fold(store, model, SQUARECB)
         comparison = await caught_up(store, model)
         assert comparison.sums == sums
