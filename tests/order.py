@@ -6,7 +6,6 @@ from typing import TypeVar
 T = TypeVar("T")
 
 LONGEST = (
-    "service/operations/test_workers.py",
     "service/operations/test_restarts.py",
     "toolkit/load/test_load.py",
     "service/observability/test_metrics.py",
@@ -14,11 +13,7 @@ LONGEST = (
     "chaos/test_chaos.py",
     "benchmarks/test_papers.py",
     "benchmarks/test_smoke.py",
-    "service/operations/test_store_restarts.py",
     "service/operations/test_full_disk.py",
-    "service/commands/test_keys.py",
-    "service/operations/test_expiry.py",
-    "service/commands/test_demo.py",
     "service/observability/test_request_log.py",
     "service/api/test_standstill.py",
     "service/rounds/test_long_work.py",

@@ -9,6 +9,5 @@ from service.settings import Settings
 
 @cache
 def api_description() -> dict[str, Any]:
-    """Return openapi.json, which is the same with and without keys; do not change it."""
     api: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="off")).openapi()
     return api

@@ -1,10 +1,9 @@
 """Requests that the service must refuse, and the expected problems: the table of `test_bad_input.py`."""
 
+import json
 import math
 from urllib.parse import quote
 
-from tests.service.bad_changes import CHANGES, LIFECYCLE
-from tests.service.bad_creations import CREATIONS, INVALID_NAMES
 from tests.service.refused import (
     FULL_INFORMATION,
     LABEL_SET,
@@ -14,14 +13,225 @@ from tests.service.refused import (
     RANKING,
     Refused,
     X,
+    _create,
+    _features,
     _get,
     _judge,
+    _learner,
     _number,
     _post,
     _predict,
     _raw,
     _several,
 )
+
+
+def _patch(case: str, slug: str, field: str | None, model: str = MODEL, status: int = 422, **body: object) -> Refused:
+    content = json.dumps(body).encode()
+    return Refused(f"change: {case}", "PATCH", f"/models/{model}", content, status, slug, field)
+
+
+def _labels(case: str, slug: str, field: str, model: str = MODEL, **labels: object) -> Refused:
+    return _patch(case, slug, f"labels.{field}" if field else "labels", model, labels=labels)
+
+
+def _shadow(
+    case: str, slug: str, field: str | None, learner: object, model: str = MODEL, name: str = "rival", status: int = 422
+) -> Refused:
+    content = json.dumps({"learner": learner}).encode()
+    return Refused(f"shadow: {case}", "PUT", f"/models/{model}/shadows/{name}", content, status, slug, field)
+
+
+UNIFORM_HALF = {"fraction": 0.5, "policy": "uniform"}
+CHANGES = [
+    _shadow("unknown model", "model-not-found", "name", "uniform", "nobody", status=404),
+    _shadow("a malformed name", "invalid-name", "shadow", "uniform", name="a%20b"),
+    _shadow("no learner", "wrong-type", "learner", None),
+    _shadow("a number", "wrong-type", "learner", 7),
+    _shadow("unknown learner", "unknown-algorithm", "learner.algorithm", "oracle"),
+    _shadow("unknown hyperparameter", "invalid-hyperparameter", "learner.x", {"algorithm": "uniform", "x": 1}),
+    _shadow("true labels needed", "learner-cannot-shadow", "learner.algorithm", "perceptron"),
+    _shadow("rankings", "learner-cannot-shadow", "learner.algorithm", "fenchel-young-ranking"),
+    _shadow("of a model of sets", "learner-cannot-shadow", "learner.algorithm", "uniform", LABEL_SET),
+    _patch("unknown model", "model-not-found", "name", "nobody", 404, window_seconds=1.0),
+    _patch("unknown field", "unknown-field", "colour", colour="red"),
+    _patch("the name", "unknown-field", "name", name="other"),
+    _patch("the learner", "unknown-field", "learner", learner="uniform"),
+    _patch("window as text", "wrong-type", "window_seconds", window_seconds="1"),
+    _patch("window null", "wrong-type", "window_seconds", window_seconds=None),
+    _patch("window zero", "out-of-range", "window_seconds", window_seconds=0.0),
+    _patch("window NaN", "not-finite", "window_seconds", window_seconds=math.nan),
+    _patch("expiry without a window", "missing-field", "window_seconds", on_expiry="incorrect"),
+    _patch("expiry and late feedback", "closing-policy", "on_expiry", on_expiry="incorrect", window_seconds=9.0,
+        late_feedback="accept"),
+    _patch("lag too long", "out-of-range", "freshness.max_lag_seconds", freshness={"max_lag_seconds": 60.5}),
+    _patch("unknown choice", "unknown-choice", "late_feedback", late_feedback="maybe"),
+    _patch("negative retention", "out-of-range", "retain_rounds", retain_rounds=-1),
+    _patch("unknown mode", "unknown-choice", "mode", mode="asleep"),
+    _patch("mode null", "unknown-choice", "mode", mode=None),
+    _patch("logging of rankings", "invalid-request", "mode", RANKING, mode="logging"),
+    _patch("holdout of rankings", "invalid-request", "holdout", RANKING, holdout=UNIFORM_HALF),
+    _patch("holdout without a policy", "missing-field", "holdout.policy", holdout={"fraction": 0.5}),
+    _patch("holdout of everything", "out-of-range", "holdout.fraction", holdout={"fraction": 1.0,
+        "policy": "uniform"}),
+    _patch("holdout of nothing", "out-of-range", "holdout.fraction", holdout={"fraction": 0.0, "policy": "uniform"}),
+    _patch("holdout by an unknown policy", "unknown-choice", "holdout.policy", holdout=UNIFORM_HALF | {"policy": "x"}),
+    _patch("holdout of an unknown label", "unknown-label", "holdout.policy.label", holdout={"fraction": 0.5,
+        "policy": {"label": "purple"}}),
+    _patch("labels as list", "wrong-type", "labels", labels=["a"]),
+    _labels("unknown part of labels", "unknown-field", "colour", colour=[]),
+    _labels("added label as number", "wrong-type", "add.0", add=[1]),
+    _labels("empty added label", "out-of-range", "add.0", add=[""]),
+    _labels("added label twice", "duplicate-labels", "add", add=["a", "a"]),
+    _labels("retired label twice", "duplicate-labels", "retire", retire=["red", "red"]),
+    _labels("label that the model has", "duplicate-labels", "add.0", add=["red"]),
+    _labels("more labels of sets", "labels-fixed", "", LABEL_SET, add=["purple"]),
+    _labels("labels of rankings", "labels-fixed", "", RANKING, retire=["red"]),
+    _labels("retired label unknown", "unknown-label", "retire.1", retire=["red", "purple"]),
+    _labels("retired label added", "unknown-label", "retire.0", retire=["purple"]),
+    _labels("one label left", "too-few-labels", "retire", retire=["red", "green", "blue"]),
+    _labels("no label left", "too-few-labels", "retire", retire=["red", "green", "blue", "none"]),
+]  # fmt: skip
+_FOLDER = f"/models/{MODEL}"
+
+
+def _lifecycle(case: str, call: str, slug: str, field: str | None, body: object, status: int = 422) -> Refused:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Refused(f"{call}: {case}", "POST", f"{_FOLDER}/{call}", content, status, slug, field)
+
+
+def _file(case: str, name: str, content: bytes, status: int, slug: str, field: str | None) -> Refused:
+    path = f"/models/{name}/import"
+    return Refused(f"import: {case}", "POST", path, content, status, slug, field, "application/octet-stream")
+
+
+LIFECYCLE = [
+    _lifecycle("id as number", "snapshots", "wrong-type", "id", {"id": 1}),
+    _lifecycle("id with a blank", "snapshots", "invalid-name", "id", {"id": "a b"}),
+    _lifecycle("id too long", "snapshots", "invalid-name", "id", {"id": "a" * 65}),
+    _lifecycle("long note", "snapshots", "out-of-range", "note", {"note": "n" * 1001}),
+    _lifecycle("half a pair", "snapshots", "invalid-json", None, {"note": "\ud800"}, 400),
+    _lifecycle("unknown field", "snapshots", "unknown-field", "colour", {"colour": 1}),
+    _lifecycle("no snapshot", "rollback", "missing-field", "snapshot", {}),
+    _lifecycle("a path", "rollback", "invalid-name", "snapshot", {"snapshot": "../a"}),
+    _lifecycle("no version", "rollback", "precondition-required", "If-Match", {"snapshot": "none"}, 428),
+    _lifecycle("an option", "reset", "unknown-field", "hard", {"hard": True}),
+    _lifecycle("no version", "reset", "precondition-required", "If-Match", {}, 428),
+    _lifecycle("no name", "clone", "missing-field", "name", {}),
+    _lifecycle("its own name", "clone", "model-exists", "name", {"name": MODEL}, 409),
+    _lifecycle("a name with braces", "clone", "invalid-name", "name", {"name": "{a}"}),
+    _lifecycle("JSON", "import", "unsupported-media-type", None, {}, 415),
+    _file("an existing name", MODEL, b"", 409, "model-exists", "name"),
+    _lifecycle("no shadow", "promote", "missing-field", "shadow", {}),
+    _lifecycle("no version", "promote", "precondition-required", "If-Match", {"shadow": "none"}, 428),
+    _file("noise", "bad-input-new", b"\xff" * 99, 422, "invalid-model-file", None),
+    _file("no bytes", "bad-input-new", b"", 422, "invalid-model-file", None),
+    Refused("export: unknown model", "GET", "/models/nobody/export", None, 404, "model-not-found", "name"),
+    Refused("clone: unknown model", "POST", "/models/nobody/clone", b'{"name":"a"}', 404, "model-not-found", "name"),
+    Refused("snapshot: unknown", "DELETE", f"{_FOLDER}/snapshots/none", None, 404, "snapshot-not-found", "snapshot"),
+]
+
+
+INVALID_NAMES = {
+    "empty": "", "blank": " ", "inner blank": "a b", "dots": "..", "leading hyphen": "-a",
+    "leading underscore": "_a", "braces": "{a}", "newline at the end": "a\n", "newline at the start": "\na",
+    "65 characters": "a" * 65, "accent": "é", "wide letter": "ａ", "arabic digit": "١", "zero byte": "a\0",
+    "colon": "a:b", "asterisk": "*", "emoji": "🎲",
+}  # fmt: skip
+_HOLDOUT = {"fraction": 0.5, "policy": {"label": "purple"}}
+CREATIONS = [
+    _create("name taken", "model-exists", "name", status=409, name=MODEL),
+    *(_create(f"name {case}", "invalid-name", "name", name=name) for case, name in INVALID_NAMES.items()),
+    _create("name as number", "wrong-type", "name", name=1),
+    _create("duplicate labels", "duplicate-labels", "labels", labels=["a", "b", "a"]),
+    _create("one label", "too-few-labels", "labels", labels=["a"]),
+    _create("no labels", "too-few-labels", "labels", labels=[]),
+    _create("empty label", "out-of-range", "labels.1", labels=["a", ""]),
+    _create("long label", "out-of-range", "labels.1", labels=["a", "b" * 257]),
+    _create("label as number", "wrong-type", "labels.1", labels=["1", 2]),
+    _create("labels as text", "wrong-type", "labels", labels="ab"),
+    _create("unknown field", "unknown-field", "colour", colour="red"),
+    _create("window too short", "out-of-range", "window_seconds", window_seconds=0.0),
+    _create("window too long", "out-of-range", "window_seconds", window_seconds=1e12),
+    _create("window of 400 digits", "out-of-range", "window_seconds", window_seconds=int(LONG)),
+    _create("label with half a surrogate pair", "invalid-json", None, status=400, labels=["a", "\ud800"]),
+    _create("holdout of an unknown label", "unknown-label", "holdout.policy.label", holdout=_HOLDOUT),
+    _create("features as text", "wrong-type", "features", features="named"),
+    _create("field without a name", "out-of-range", "features.fields", features={"kind": "named",
+        "fields": {"": {"type": "number"}}}),
+    _create("window as text", "wrong-type", "window_seconds", window_seconds="60"),
+    _create("unknown late feedback policy", "unknown-choice", "late_feedback", late_feedback="sometimes"),
+    _create("unknown expiry policy", "unknown-choice", "on_expiry", on_expiry="forget"),
+    _create("expiry policy null", "unknown-choice", "on_expiry", on_expiry=None),
+    _create("expiry reward above 1", "out-of-range", "on_expiry.reward", on_expiry={"reward": 1.5}),
+    _create("expiry reward as text", "wrong-type", "on_expiry.reward", on_expiry={"reward": "0"}),
+    _create("expiry without a reward", "missing-field", "on_expiry.reward", on_expiry={}),
+    _create("expiry with another field", "unknown-field", "on_expiry.bit", on_expiry={"reward": 0.5, "bit": 1}),
+    _create("expiry reward for bits", "reward-not-accepted", "on_expiry.reward", on_expiry={"reward": 0.5},
+        window_seconds=9.0),
+    _create("expiry without a window", "missing-field", "window_seconds", on_expiry="incorrect"),
+    _create("expiry reward without a window", "missing-field", "window_seconds", on_expiry={"reward": 0.0}),
+    _create("expiry and late feedback", "closing-policy", "on_expiry", on_expiry="incorrect", window_seconds=9.0,
+        late_feedback="accept"),
+    _create("expiry for a learner of labels", "closing-policy", "on_expiry", on_expiry="incorrect",
+        window_seconds=9.0, learner={"algorithm": "gaptron", "information": "full"}),
+    _create("close and late feedback", "closing-policy", "learn", learn="at_window_close", late_feedback="accept"),
+    _create("unknown time to learn", "unknown-choice", "learn", learn="never"),
+    _create("lag negative", "out-of-range", "freshness.max_lag_seconds", freshness={"max_lag_seconds": -1}),
+    _create("lag too long", "out-of-range", "freshness.max_lag_seconds", freshness={"max_lag_seconds": 61}),
+    _create("lag as text", "wrong-type", "freshness.max_lag_seconds", freshness={"max_lag_seconds": "0.1"}),
+    _create("freshness as a number", "wrong-type", "freshness", freshness=0.1),
+    _create("freshness null", "wrong-type", "freshness", freshness=None),
+    _create("freshness with another field", "unknown-field", "freshness.seconds", freshness={"seconds": 1}),
+    _create("retention negative", "out-of-range", "retain_rounds", retain_rounds=-1),
+    _create("retention as float", "wrong-type", "retain_rounds", retain_rounds=1.5),
+    _create("features null", "wrong-type", "features", features=None),
+    _features("no features", "out-of-range", "size", size=0),
+    _features("too many features", "out-of-range", "size", size=10**9),
+    _features("size as flag", "wrong-type", "size", size=True),
+    _features("size of 400 digits", "out-of-range", "size", size=int(LONG)),
+    _features("unknown kind", "unknown-choice", "kind", kind="round"),
+    _features("unknown norm", "unknown-choice", "norm", norm="clip"),
+    _features("bound of zero", "out-of-range", "norm_bound", norm_bound=0.0),
+    _features("unknown field of features", "unknown-field", "bias", bias=True),
+    _features("intercept as number", "wrong-type", "intercept", intercept=1),
+    _create("intercept of experts", "intercept-not-allowed", "features.intercept", labels=["no", "yes", "abstain"],
+        features={"kind": "dense", "size": 3, "intercept": True}, learner={"algorithm": "adahedge"}),
+    _create("experts without features", "invalid-features", "features", labels=["no", "yes", "abstain"],
+        features={"kind": "none"}, learner={"algorithm": "adahedge"}),
+    _create("closed without fields", "invalid-features", "features.closed", features={"kind": "named",
+        "closed": True}),
+    _create("interaction of a namespace that cannot exist", "unknown-namespace", "features.interactions.0.1",
+        features={"kind": "named", "closed": True, "fields": {"user.age": {"type": "number"}},
+        "interactions": [["user", "item"]]}),
+    _learner("unknown algorithm", "unknown-algorithm", "algorithm", algorithm="magic"),
+    _learner("algorithm as number", "wrong-type", "algorithm", algorithm=1),
+    _learner("unknown hyperparameter", "invalid-hyperparameter", "depth", depth=3),
+    _learner("hyperparameter out of range", "invalid-hyperparameter", "eta_scale", eta_scale=0.0),
+    _learner("hyperparameter of another type", "invalid-hyperparameter", "eta_scale", eta_scale="big"),
+    _learner("unknown loss", "invalid-hyperparameter", "loss", loss="zero-one"),
+    _learner("unknown exploration", "invalid-hyperparameter", "exploration", exploration="never"),
+    _learner("problem sizes as a hyperparameter", "invalid-hyperparameter", "problem", problem={"n_labels": 2,
+        "n_features": 3}),
+    _learner("internal argument of the dataclass", "invalid-hyperparameter", "__dataclass_self__",
+        __dataclass_self__=1),
+    _learner("sharpness without its polytope", "invalid-hyperparameter", "sharpness",
+        algorithm="fenchel-young-ranking", sharpness=1.0),
+    _learner("regularizer too weak", "invalid-hyperparameter", "regularization",
+        algorithm="fenchel-young-multilabel", regularization=1.0),
+    _create("state too large", "model-too-large", "learner.algorithm", features={"kind": "dense", "size": 100_000},
+        learner={"algorithm": "soba"}),
+    _post("create: no name", "/models", {"labels": ["a", "b"], "features": {"kind": "dense", "size": 1}}, 422,
+        "missing-field", "name"),
+    _post("create: NaN", "/models",
+        b'{"name":"bad-input-new","labels":["a","b"],"features":{"kind":"dense","size":1},"window_seconds":NaN}',
+        422, "not-finite", "window_seconds"),
+    _post("create: NaN hyperparameter", "/models",
+        b'{"name":"bad-input-new","labels":["a","b"],"features":{"kind":"dense","size":1},'
+        b'"learner":{"algorithm":"gaptron","eta_scale":NaN}}',
+        422, "invalid-hyperparameter", "learner.eta_scale"),
+]  # fmt: skip
+
 
 PREDICTIONS = [
     _predict("unknown model", "model-not-found", "model", status=404, model="nobody"),
@@ -32,17 +242,12 @@ PREDICTIONS = [
     _predict("norm that overflows", "norm-exceeded", "context", context=[1e308, 1e308, 1e308]),
     _number("NaN", "NaN", "not-finite"),
     _number("Infinity", "Infinity", "not-finite"),
-    _number("-Infinity", "-Infinity", "not-finite"),
-    _number("1e999", "1e999", "not-finite"),
-    _number("-1e999", "-1e999", "not-finite"),
-    _number("400 digits", LONG, "out-of-range"),
+    _number("-Infinity", "-Infinity", "not-finite"), _number("1e999", "1e999", "not-finite"),
+    _number("-1e999", "-1e999", "not-finite"), _number("400 digits", LONG, "out-of-range"),
     _number("400 negative digits", f"-{LONG}", "out-of-range"),
-    _number("400 digits and a point", f"{LONG}.0", "not-finite"),
-    _number("true", "true", "wrong-type"),
-    _number("text", '"1"', "wrong-type"),
-    _number("null", "null", "wrong-type"),
-    _number("list", "[1]", "wrong-type"),
-    _number("object", "{}", "wrong-type"),
+    _number("400 digits and a point", f"{LONG}.0", "not-finite"), _number("true", "true", "wrong-type"),
+    _number("text", '"1"', "wrong-type"), _number("null", "null", "wrong-type"),
+    _number("list", "[1]", "wrong-type"), _number("object", "{}", "wrong-type"),
     _predict("nested list", "wrong-type", "context.0", context=[X]),
     _predict("context as another object", "wrong-context-length", "context", context={"a": 1.0}),
     _predict("context sparse", "wrong-context-length", "context", context={"indices": [0], "values": [1.0]}),
@@ -63,12 +268,10 @@ PREDICTIONS = [
     _predict("id too long", "invalid-name", "prediction_id", prediction_id="a" * 129),
     _predict("id of another model", "invalid-identifier", "prediction_id", prediction_id="other:a"),
     _predict("id with two colons", "invalid-name", "prediction_id", prediction_id=f"{MODEL}:a:b"),
-    _predict(
-        "id used before", "prediction-conflict", "prediction_id", status=409, prediction_id="open", context=[0.5] * 3
-    ),
-    _predict(
-        "distribution of rankings", "no-distribution", "include_distribution", model=RANKING, include_distribution=True
-    ),
+    _predict("id used before", "prediction-conflict", "prediction_id", status=409, prediction_id="open",
+        context=[0.5] * 3),
+    _predict("distribution of rankings", "no-distribution", "include_distribution", model=RANKING,
+        include_distribution=True),
     _predict("no eligible label", "out-of-range", "eligible", eligible=[]),
     _predict("eligible label unknown", "unknown-label", "eligible.1", eligible=["red", "purple"]),
     _predict("eligible label twice", "duplicate-labels", "eligible", eligible=["red", "red"]),
@@ -96,30 +299,16 @@ PREDICTIONS = [
     _predict("policy with half a surrogate pair", "invalid-json", None, status=400, policy={"\ud800": 1.0}),
     _predict("policy of 400 digits", "out-of-range", "policy.red", policy={"red": int(LONG)}),
     _predict("policy with text", "wrong-type", "policy.red", policy={"red": "1"}),
-    _post(
-        "batch: contexts and items",
-        "/predict/batch",
-        {"model": MODEL, "contexts": [X], "items": [{}]},
-        422,
-        "invalid-request",
-        "items",
-    ),
-    _post(
-        "batch: ids beside items",
-        "/predict/batch",
-        {"model": MODEL, "prediction_ids": ["a"], "items": [{}]},
-        422,
-        "invalid-request",
-        "prediction_ids",
-    ),
+    _post("batch: contexts and items", "/predict/batch", {"model": MODEL, "contexts": [X], "items": [{}]}, 422,
+        "invalid-request", "items"),
+    _post("batch: ids beside items", "/predict/batch", {"model": MODEL, "prediction_ids": ["a"], "items": [{}]}, 422,
+        "invalid-request", "prediction_ids"),
     _post("batch: no contexts", "/predict/batch", {"model": MODEL}, 422, "missing-field", "contexts"),
     _post("batch: no items", "/predict/batch", {"model": MODEL, "items": []}, 422, "out-of-range", "items"),
     _post("predict: no model", "/predict", {"context": X}, 422, "missing-field", "model"),
     _post("predict: no context", "/predict", {"model": MODEL}, 422, "missing-field", "context"),
     *(_predict(f"model {case}", "invalid-name", "model", model=name) for case, name in INVALID_NAMES.items()),
-]
-
-
+]  # fmt: skip
 EXPLANATIONS = [
     _post("explain: unknown model", "/models/nobody/explain", {"context": X}, 404, "model-not-found", "name"),
     _post("explain: no context", f"/models/{MODEL}/explain", {}, 422, "missing-field", "context"),
@@ -127,22 +316,14 @@ EXPLANATIONS = [
     _post("explain: too long", f"/models/{MODEL}/explain", {"context": [1.0] * 3}, 422, "norm-exceeded", "context"),
     _post("explain: id", f"/models/{MODEL}/explain", {"prediction_id": "a"}, 422, "unknown-field", "prediction_id"),
 ]
-
-
 FEEDBACK = [
     _judge("unknown model", "model-not-found", "prediction_id", status=404, prediction_id="nobody:a", correct=True),
-    _judge(
-        "unknown prediction",
-        "prediction-not-found",
-        "prediction_id",
-        status=404,
-        prediction_id=f"{MODEL}:no",
-        correct=True,
-    ),
-    _judge(
-        "expired", "prediction-expired", "prediction_id", status=404, prediction_id=f"{MODEL}:expired", correct=True
-    ),
-    _judge("contradiction", "feedback-conflict", "correct", status=409, prediction_id=f"{MODEL}:closed", correct=False),
+    _judge("unknown prediction", "prediction-not-found", "prediction_id", status=404, prediction_id=f"{MODEL}:no",
+        correct=True),
+    _judge("expired", "prediction-expired", "prediction_id", status=404, prediction_id=f"{MODEL}:expired",
+        correct=True),
+    _judge("contradiction", "feedback-conflict", "correct", status=409, prediction_id=f"{MODEL}:closed",
+        correct=False),
     _judge("neither correct nor true_label", "invalid-request", "correct"),
     _judge("nulls", "invalid-request", "correct", correct=None, true_label=None),
     _judge("unknown label", "unknown-label", "true_label", true_label="purple"),
@@ -187,38 +368,24 @@ FEEDBACK = [
     _several("empty", "wrong-truth", "true_labels", RANKING, true_labels=[]),
     _several("label needed", "label-needed", "true_labels", RANKING, correct=False),
     _post("feedback: no id", "/feedback", {"correct": True}, 422, "missing-field", "prediction_id"),
-    *(
-        _judge(f"model {case}", "invalid-name", "prediction_id", correct=True, prediction_id=f"{name}:a")
-        for case, name in INVALID_NAMES.items()
-        if case != "colon"
-    ),
-]
-
-
+    *(_judge(f"model {case}", "invalid-name", "prediction_id", correct=True, prediction_id=f"{name}:a") for case,
+        name in INVALID_NAMES.items() if case != "colon"),
+]  # fmt: skip
 ACTIVATIONS = [
     _post("activate: no id", "/activate", {}, 422, "missing-field", "prediction_id"),
     _post("activate: id null", "/activate", {"prediction_id": None}, 422, "wrong-type", "prediction_id"),
     _post("activate: id without a model", "/activate", {"prediction_id": "a"}, 422, "invalid-name", "prediction_id"),
-    _post("activate: unknown field", "/activate", {"prediction_id": f"{MODEL}:a", "on": 1}, 422, "unknown-field", "on"),
-    _post(
-        "activate: unknown", "/activate", {"prediction_id": f"{MODEL}:no"}, 404, "prediction-not-found", "prediction_id"
-    ),
-    _post(
-        "activate: unknown model", "/activate", {"prediction_id": "nobody:a"}, 404, "model-not-found", "prediction_id"
-    ),
-    _post(
-        "activate: late",
-        "/activate",
-        {"prediction_id": f"{MODEL}:off-expired"},
-        404,
-        "prediction-expired",
-        "prediction_id",
-    ),
+    _post("activate: unknown field", "/activate", {"prediction_id": f"{MODEL}:a", "on": 1}, 422, "unknown-field",
+        "on"),
+    _post("activate: unknown", "/activate", {"prediction_id": f"{MODEL}:no"}, 404, "prediction-not-found",
+        "prediction_id"),
+    _post("activate: unknown model", "/activate", {"prediction_id": "nobody:a"}, 404, "model-not-found",
+        "prediction_id"),
+    _post("activate: late", "/activate", {"prediction_id": f"{MODEL}:off-expired"}, 404, "prediction-expired",
+        "prediction_id"),
     _predict("activation as number", "wrong-type", "activated", activated=1),
     _predict("activation null", "wrong-type", "activated", activated=None),
-]
-
-
+]  # fmt: skip
 READS = [
     _get("unknown model", "/models/nobody", 404, "model-not-found", "name"),
     _get("rounds of an unknown model", "/models/nobody/rounds", 404, "model-not-found", "name"),
@@ -248,13 +415,9 @@ READS = [
     _get("too many changes a page", f"/models/{MODEL}/changes?limit=1001", 422, "out-of-range", "limit"),
     _get("no rounds a page", f"/models/{MODEL}/rounds?limit=0", 422, "out-of-range", "limit"),
 ]
-
-
 BODIES = [
-    *_raw("empty body", b"", 422, "missing-field"),
-    *_raw("null", b"null", 422, "wrong-type"),
-    *_raw("list", b"[]", 422, "wrong-type"),
-    *_raw("text", b'"text"', 422, "wrong-type"),
+    *_raw("empty body", b"", 422, "missing-field"), *_raw("null", b"null", 422, "wrong-type"),
+    *_raw("list", b"[]", 422, "wrong-type"), *_raw("text", b'"text"', 422, "wrong-type"),
     *_raw("broken JSON", b'{"model":', 400, "invalid-json"),
     *_raw("two values", b"{} {}", 400, "invalid-json"),
     *_raw("not JSON", b"model=a&context=1", 400, "invalid-json"),
@@ -263,13 +426,10 @@ BODIES = [
     *_raw("deep objects", b'{"a":' * 3000 + b"1" + b"}" * 3000, 400, "invalid-json"),
     *_raw("too many digits", b'{"model":' + b"9" * 9000 + b"}", 400, "invalid-json"),
     *_raw("too large", b" " * (MOST_BYTES + 1), 413, "body-too-large"),
-    *(
-        each._replace(in_chunks=True)
-        for each in _raw("too large in chunks", b" " * (MOST_BYTES + 1), 413, "body-too-large")
-    ),
+    *(each._replace(in_chunks=True) for each in _raw("too large in chunks", b" " * (MOST_BYTES + 1), 413,
+        "body-too-large")),
     *(each._replace(content_type="text/plain") for each in _raw("as text", b"{}", 415, "unsupported-media-type")),
-    *(each._replace(content_type="application/xml") for each in _raw("as XML", b"<a/>", 415, "unsupported-media-type")),
-]
-
-
+    *(each._replace(content_type="application/xml") for each in _raw("as XML", b"<a/>", 415,
+        "unsupported-media-type")),
+]  # fmt: skip
 REFUSED = [*PREDICTIONS, *EXPLANATIONS, *FEEDBACK, *ACTIVATIONS, *CREATIONS, *CHANGES, *LIFECYCLE, *READS, *BODIES]

@@ -19,20 +19,17 @@ _PROBLEM = {
 
 
 def check_described(described: dict[str, Any], response: httpx2.Response) -> None:
-    """Check that the operation describes the answer's status, type and schema, and names its problem."""
     check_type(described, response)
     check_schema(described, response)
     check_refusal(described, response)
 
 
 def media_type_of(response: httpx2.Response) -> str:
-    """Return the media type of an answer without its parameters."""
     media_type: str = response.headers.get("content-type", "").partition(";")[0]
     return media_type
 
 
 def description_of(described: dict[str, Any], response: httpx2.Response) -> dict[str, Any]:
-    """Return the description of an answer with this status; fail if there is none."""
     if media_type_of(response) == "application/problem+json" and response.json()["type"] in OFF_PATH:
         return _PROBLEM
     assert str(response.status_code) in described, f"undocumented status {response.status_code}"
@@ -41,14 +38,12 @@ def description_of(described: dict[str, Any], response: httpx2.Response) -> dict
 
 
 def check_type(described: dict[str, Any], response: httpx2.Response) -> None:
-    """Check that the operation describes the answer's status and media type."""
     described = description_of(described, response)
     if response.status_code not in (204, 304):
         assert media_type_of(response) in described["content"], f"undocumented type {media_type_of(response)}"
 
 
 def check_schema(described: dict[str, Any], response: httpx2.Response) -> None:
-    """Check that JSON in the answer fits its schema."""
     media_type = media_type_of(response)
     if media_type.endswith("json") and media_type != "application/x-ndjson" and response.content:
         schema = description_of(described, response)["content"][media_type]["schema"]
@@ -56,7 +51,6 @@ def check_schema(described: dict[str, Any], response: httpx2.Response) -> None:
 
 
 def check_refusal(described: dict[str, Any], response: httpx2.Response) -> None:
-    """Check that a refusal is a problem in plain words that the operation lists."""
     if response.status_code < 400:
         return
     assert media_type_of(response) == "application/problem+json"
@@ -69,5 +63,4 @@ def check_refusal(described: dict[str, Any], response: httpx2.Response) -> None:
 
 @cache
 def _validator_of(schema: str) -> Any:
-    """Return a validator for a schema of the document."""
     return jsonschema_rs.validator_for(json.loads(schema) | {"components": api_description()["components"]})

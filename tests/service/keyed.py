@@ -12,47 +12,37 @@ _numbers = itertools.count()
 
 
 def noise(size: int) -> bytes:
-    """Return bytes that no other call in this process returns."""
     return hashlib.blake2b(str(next(_numbers)).encode(), digest_size=size).digest()
 
 
 class MemoryTable:
-    """An in-memory table of key records that counts lookups."""
-
     def __init__(self) -> None:
         self.records: dict[str, bytes] = {}
         self.asked = 0
 
     async def get(self, key_id: str) -> bytes | None:
-        """Return the record of a key."""
         self.asked += 1
         return self.records.get(key_id)
 
     async def all(self) -> dict[str, bytes]:
-        """Return every record by key id."""
         return dict(self.records)
 
     async def add(self, key_id: str, record: bytes) -> bool:
-        """Store a new record; return False if the id is taken."""
         return self.records.setdefault(key_id, record) is record
 
     async def replace(self, key_id: str, record: bytes) -> bool:
-        """Replace the record of an id; return False if the id is unknown."""
         if key_id not in self.records:
             return False
         self.records[key_id] = record
         return True
 
     async def remove(self, key_id: str) -> bool:
-        """Remove a record; return False if the id is unknown."""
         return self.records.pop(key_id, None) is not None
 
 
 def key_admin_at(table: KeyTable, now: Callable[[], float] | None = None) -> KeyAdmin:
-    """Return a key admin whose keys are unique in this process."""
     return KeyAdmin(table, now or Clock(), noise)
 
 
 def bearer(key: IssuedKey | str) -> dict[str, str]:
-    """Return the header that presents a key."""
     return {"Authorization": f"Bearer {key if isinstance(key, str) else key.text}"}

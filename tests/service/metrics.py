@@ -13,13 +13,11 @@ Samples = Mapping[tuple[str, Labels], float]
 
 
 def parsed(text: str) -> Samples:
-    """Return every sample by name and labels."""
     families = text_string_to_metric_families(text)
     return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
 
 async def scrape(client: httpx2.AsyncClient) -> Samples:
-    """Return the metrics of a worker."""
     answer = await client.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -27,15 +25,10 @@ async def scrape(client: httpx2.AsyncClient) -> Samples:
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:
-    """Return the value of one sample."""
     return samples[name, frozenset(labels.items())]
 
 
 async def settled(client: httpx2.AsyncClient, model: str, predictions: int, clock: Clock | None = None) -> Samples:
-    """Wait until all rounds of a model are folded and published with this number of predictions; return the metrics.
-
-    If a clock is given, it advances, so that the worker publishes again after a publication already under way.
-    """
     async with asyncio.timeout(60.0):
         while True:
             samples = await scrape(client)

@@ -5,7 +5,6 @@ from typing import Any
 
 
 async def open_predictions(client: Any, name: str) -> list[dict[str, Any]]:
-    """Return the lines of every page."""
     lines, path = list[dict[str, Any]](), f"/models/{name}/predictions"
     while path:
         answer = await client.get(path)

@@ -13,14 +13,6 @@ PATIENT = Pace(30.0, 5.0, 1000.0)
 
 
 def in_pipeline(app: ASGIApp, pace: Pace = PATIENT, body_bytes: int = 1000, in_flight: int = 10) -> ASGIApp:
-    """Surround an application with the service's middleware, without API keys and CORS; the clock does not move.
-
-    Args:
-        app: answers every request that passes.
-        pace: the slowest body that passes.
-        body_bytes: maximum bytes of a body.
-        in_flight: maximum requests in flight.
-    """
     telemetry = Telemetry(WorkerMetrics(), RequestLog(0), lambda: "made-1", None)
     policy = RequestPolicy(telemetry, RequestLimits(1, body_bytes, body_bytes, pace, in_flight), None)
     for made, args, kwargs in reversed(pipeline(policy, lambda: 0.0)):
@@ -29,5 +21,4 @@ def in_pipeline(app: ASGIApp, pace: Pace = PATIENT, body_bytes: int = 1000, in_f
 
 
 def scope_of(method: str, path: str, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
-    """Return the scope of a request."""
     return {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}

@@ -10,8 +10,6 @@ WINDOW = 100.0
 
 @dataclass
 class Expected:
-    """A prediction as the reference model remembers it."""
-
     answer: dict[str, Any]
     given: list[float]  # the context that the client sent
     made_at: float
@@ -20,23 +18,18 @@ class Expected:
 
 @dataclass
 class Life:
-    """One incarnation of a model: its predictions and the fold of its rounds."""
-
     replay: Replay
     predictions: dict[str, Expected] = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
-        """Number of rounds so far."""
         return len(self.replay.states) - 1
 
     def counters(self) -> tuple[int, int, int]:
-        """Return the numbers of rounds, predictions, and correct rounds."""
         outcomes = [each.outcome for each in self.predictions.values() if each.outcome is not None]
         return len(outcomes), len(self.predictions), sum(outcome["correct"] for outcome in outcomes)
 
     def judge(self, prediction_id: str, feedback: dict[str, Any], now: float) -> tuple[int, str]:
-        """Apply feedback; return the expected HTTP status, and the expected `status` member or problem name."""
         prediction = self.predictions.get(prediction_id)
         if prediction is None:
             return 404, "prediction-not-found"

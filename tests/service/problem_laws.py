@@ -23,7 +23,6 @@ def _paths() -> dict[str, dict[str, Any]]:
 
 @cache
 def _listed(method: str, path: str, status: int) -> frozenset[str] | None:
-    """Return the types that openapi.json lists for an operation and a status; None if there is no such operation."""
     template = min((each for each in _paths() if _fits(each, path)), key=lambda each: each.count("{"), default="")
     operation = _paths().get(template, {}).get(method.lower())
     if operation is None:
@@ -39,14 +38,12 @@ def _fits(template: str, path: str) -> bool:
 
 
 def check_declared(method: str, path: str, problem: dict[str, Any]) -> None:
-    """Check that openapi.json lists the problem for the operation that answered it."""
     slug = problem["type"].removeprefix(TYPE_PREFIX)
     listed = _listed(method, path, problem["status"])
     assert listed is None or slug in listed, f"openapi.json does not list {slug} for {method} {path}"
 
 
 async def check_response(response: httpx2.Response) -> None:
-    """Check the problem of a response, if it has one: a hook of clients."""
     if response.headers.get("content-type") == "application/problem+json" and await response.aread():
         check_declared(response.request.method, response.request.url.path, response.json())
         check_problem(response.json())

@@ -7,29 +7,15 @@ from typing import Any, NamedTuple
 from tests.service.sample_models import definition
 
 MODEL = "bad-input"
-
-
 FULL_INFORMATION = "bad-input-full"
-
-
 LABEL_SET = "bad-input-set"
-
-
 RANKING = "bad-input-ranking"
-
-
 MOST_BYTES = 20_000
-
-
 X = [0.6, 0.8, 0.0]
-
-
 LONG = "9" * 400
 
 
 class Refused(NamedTuple):
-    """A request and the problem expected in its answer."""
-
     id: str
     method: str
     path: str
@@ -42,12 +28,10 @@ class Refused(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the request."""
         headers = {} if self.content is None else {"content-type": self.content_type}
         return headers | ({"if-match": "*"} if self.method == "PATCH" else {})
 
     def stream(self) -> AsyncIterator[bytes] | bytes | None:
-        """Return the body; as chunks without a declared length if `in_chunks`."""
         return _pieces(self.content) if self.in_chunks and self.content is not None else self.content
 
 
@@ -71,7 +55,6 @@ def _predict(case: str, slug: str, field: str | None, *, status: int = 422, **ch
 
 
 def _number(case: str, literal: str, slug: str) -> Refused:
-    """Return a predict request whose context ends with this JSON literal."""
     body = f'{{"model":"{MODEL}","context":[0.6,0.8,{literal}]}}'.encode()
     return _post(f"predict: {case}", "/predict", body, 422, slug, "context.2")
 
@@ -98,6 +81,5 @@ def _learner(case: str, slug: str, field: str, **choice: Any) -> Refused:
 
 
 def _raw(case: str, content: bytes, status: int, slug: str, field: str | None = None) -> Iterator[Refused]:
-    """Yield the same body for every route that takes one."""
     for path in ("/models", "/predict", "/feedback", "/predict/batch", "/feedback/batch"):
         yield _post(f"{case} to {path}", path, content, status, slug, field)

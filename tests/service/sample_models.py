@@ -29,7 +29,6 @@ from tests.service.workers import START
 
 COMPUTE = Compute(2)
 """Thread pool shared by all tests."""
-
 LABELS = ["red", "green", "blue", "none"]
 SIZE = 3
 SOBA_DIAGONAL = {"algorithm": "soba-diagonal"}
@@ -42,19 +41,16 @@ LEARNER_CHOICES = [SOBA_DIAGONAL, GAPTRON, SOBA, UNIFORM]
 
 
 def definition(name: str, **fields: Any) -> dict[str, Any]:
-    """Return the request body that creates a model of four labels and three features."""
     features = {"kind": "dense", "size": SIZE, "norm": "unit", "intercept": False}
     return {"name": name, "labels": LABELS, "features": features, "learner": SOBA_DIAGONAL} | fields
 
 
 def some_contexts(seed: int, n: int) -> list[list[float]]:
-    """Return n contexts, none of them zero."""
     rows: list[list[float]] = np.random.default_rng(seed).normal(size=(n, SIZE)).tolist()
     return rows
 
 
 async def make_model(store: Store, name: str, incarnation: str = "first", **fields: Any) -> Model:
-    """Create a model directly in the store."""
     model = new_model(
         ModelDefinition.model_validate(definition(name, **fields)), incarnation, Limits(2**30, 10**12, 2**30)
     )
@@ -66,10 +62,6 @@ async def make_model(store: Store, name: str, incarnation: str = "first", **fiel
 async def play(
     store: Store, model: Model, n: int, seed: int = 1, now: float = START, blocks: int | None = None
 ) -> None:
-    """Add n rounds to the model's log, most of them correct, predicted by an untrained learner.
-
-    The rounds are stored in `blocks` blocks; in n blocks by default.
-    """
     rng = np.random.default_rng(seed)
     contexts = _drawn_contexts(model, rng, n)
     decisions = model.learner.decide(model.learner.init(), contexts)
@@ -107,12 +99,10 @@ def _drawn_contexts(model: Model, rng: np.random.Generator, n: int) -> Contexts:
 
 
 async def whole_log(store: Store, key: ModelKey) -> list[LogEntry]:
-    """Return every entry that the log still has."""
     return (await store.read_tail(key, 0, 1_000_000)).entries
 
 
 def sequential_fold(model: Model, entries: Sequence[LogEntry]) -> Any:
-    """Fold these entries from round 1, one round at a time, and return the state."""
     records = one_by_one(entries)
     assert model.choice.records.table(records)["round"].tolist() == list(range(1, len(records) + 1))
     state = model.learner.init()
@@ -122,7 +112,6 @@ def sequential_fold(model: Model, entries: Sequence[LogEntry]) -> Any:
 
 
 def one_by_one(entries: Sequence[LogEntry]) -> list[bytes]:
-    """Split entries into one record per round."""
     rounds = b"".join(entry.payload for entry in entries)
     records = []
     while rounds:
@@ -133,14 +122,12 @@ def one_by_one(entries: Sequence[LogEntry]) -> list[bytes]:
 
 
 async def true_state(store: Store, name: str) -> Any:
-    """Return the state that every worker must reach: the sequential fold of the stored log."""
     stored = await store.get_model(name)
     assert stored is not None
     return sequential_fold(stored_model(stored), await whole_log(store, stored.key))
 
 
 def bits(state: Any) -> list[bytes]:
-    """Return a state as bytes, for bit-exact comparison."""
     return [array.tobytes() for array in state]
 
 
@@ -157,7 +144,6 @@ def slug_of(answer: dict[str, Any]) -> str:
 
 
 def learner_of(model: dict[str, Any]) -> AnyLearner:
-    """Build the learner that the answer of `GET /models/{name}` describes."""
     features, choice = model["features"], dict(model["learner"])
     problem = Problem(len(model["labels"]), features["size"] + features["intercept"], features["norm_bound"])
     learner: AnyLearner = ALL_LEARNERS[choice.pop("algorithm")](problem=problem, **choice)
@@ -165,27 +151,17 @@ def learner_of(model: dict[str, Any]) -> AnyLearner:
 
 
 def prepared(model: dict[str, Any], context: Sequence[float]) -> Contexts:
-    """Return a dense context as the learner sees it; `model` is the answer of `GET /models/{name}`."""
     features = model["features"]
     preparation = Preparation(features["norm"], features["norm_bound"], features["intercept"], features["size"])
     return prepare(Contexts.dense([context]), preparation)
 
 
 def distribution_of(learner: AnyLearner, state: Any, context: Contexts) -> list[float]:
-    """Return the label probabilities for a prepared context."""
     probabilities: list[float] = learner.decide(state, context).distributions[0].tolist()
     return probabilities
 
 
 class Replay:
-    """Replays a model's rounds from the API's answers, and checks the propensity of each round.
-
-    Args:
-        model: answer of `GET /models/{name}`.
-        tolerance: relative tolerance of propensities. 0 suits contexts predicted one at a time. A batch needs
-            more, because the product of a matrix and one context may round differently from that with many contexts.
-    """
-
     def __init__(self, model: dict[str, Any], tolerance: float = 0.0) -> None:
         self._tolerance = tolerance
         self._model = model
@@ -194,11 +170,9 @@ class Replay:
         self.states = [self.learner.init()]  # after each round
 
     def distribution(self, context: Sequence[float]) -> list[float]:
-        """Return the label probabilities after all rounds, for a context as a client sends it."""
         return distribution_of(self.learner, self.states[-1], prepared(self._model, context))
 
     def add(self, line: dict[str, Any]) -> None:
-        """Fold a line of the log, after checking its propensity against the state that made the prediction."""
         assert line["round"] == len(self.states)
         seen, context = self.states[line["rounds_seen"]], prepared(self._model, line["context"])
         label = self.labels.index(line["label"])
@@ -219,7 +193,6 @@ class Replay:
 
 
 def replay(model: dict[str, Any], log: str, tolerance: float = 0.0) -> Replay:
-    """Replay a log from round 1, as `GET /models/{name}/rounds` answers it."""
     played = Replay(model, tolerance)
     for line in log.splitlines():
         played.add(json.loads(line))
@@ -227,13 +200,10 @@ def replay(model: dict[str, Any], log: str, tolerance: float = 0.0) -> Replay:
 
 
 def taught_by(model: Model, learner: Any) -> Model:
-    """Return the model with another learner."""
     return replace(model, learner=learner)
 
 
 class CutShort:
-    """A learner whose next fold is interrupted after it has changed the state: by an error, or by a wait."""
-
     def __init__(self, learner: Any, fold_cost: int = 1) -> None:
         self._learner = learner
         self._fold_cost = fold_cost
@@ -244,11 +214,9 @@ class CutShort:
         return getattr(self._learner, name)
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost given to the constructor."""
         return self._fold_cost
 
     def fold_unchecked(self, state: Any, rounds: Any) -> Any:
-        """Fold; if broken, raise an error or wait for `go_on` and fold again."""
         state = self._learner.fold_unchecked(state, rounds)
         if not self.broken:
             return state

@@ -11,6 +11,5 @@ _PAGE = Path(__file__).parents[2] / "docs" / "exchanges.md"
 
 
 async def test_the_service_gives_the_answers_on_the_page(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Every request on the page gets the answer beside it. To update it, run `python -m tests.service.exchanges`."""
     with EmbeddedServer(tmp_path_factory.mktemp("exchanges")) as server:
         assert await exchanges.page(server.url) == _PAGE.read_text()

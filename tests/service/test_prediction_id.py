@@ -8,7 +8,6 @@ from service.schemas.rounds import GivenId, QualifiedId
 
 QUALIFIED: pydantic.TypeAdapter[PredictionId] = pydantic.TypeAdapter(QualifiedId)
 GIVEN: pydantic.TypeAdapter[PredictionId] = pydantic.TypeAdapter(GivenId)
-
 WIRE_FORMS = {
     "m:a": PredictionId("m", "a"),
     "m:~AZ09_-=": PredictionId("m", "~AZ09_-="),
@@ -21,32 +20,27 @@ HOSTILE = ["", "x", "-1", "+1", "00", "1_0", "\u0663", "\u00b2", "9" * 16, "9" *
 
 @pytest.mark.parametrize(("text", "value"), WIRE_FORMS.items())
 def test_parsing_inverts_formatting(text: str, value: PredictionId) -> None:
-    """An id that is parsed and formatted again has the same characters, alone and in a request."""
     assert PredictionId.parse(text) == QUALIFIED.validate_python(text) == value
     assert str(value) == text
 
 
 @pytest.mark.parametrize("token", HOSTILE)
 def test_tokens_in_other_forms_are_refused(token: str) -> None:
-    """A token in any form that the service does not write is refused."""
     with pytest.raises(pydantic.ValidationError, match="should match pattern"):
         QUALIFIED.validate_python(f"m:~block:{token}")
 
 
 @pytest.mark.parametrize(("text", "model"), [("mine", ""), ("m:mine", "m")])
 def test_a_client_may_leave_the_model_out(text: str, model: str) -> None:
-    """A client's id has no token, and may omit the model."""
     assert GIVEN.validate_python(text) == (model, "mine", SINGLE)
 
 
 @pytest.mark.parametrize("text", ["~", "~mine", "m:~mine", "a:b:~c", "m:~"])
 def test_a_client_cannot_use_an_id_of_the_service(text: str) -> None:
-    """A client's id that begins with a tilde is refused with the rule, whatever else is wrong with it."""
     with pytest.raises(pydantic.ValidationError, match="begin with ~"):
         GIVEN.validate_python(text)
 
 
 @pytest.mark.parametrize("text", ["a~", "m:a~b"])
 def test_a_tilde_is_allowed_after_the_first_character(text: str) -> None:
-    """A tilde after the first character is allowed."""
     assert GIVEN.validate_python(text).block == text.removeprefix("m:")

@@ -1,9 +1,11 @@
 """Workers in the test process: the whole application, with its clock, randomness and ids set by the test."""
 
+import asyncio
 import itertools
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx2
@@ -18,23 +20,18 @@ from tests.service.problem_laws import check_response
 
 START = 1_800_000_000.0
 """Initial time of test clocks, in seconds since the epoch."""
-
 _workers = itertools.count()
 
 
 class Clock:
-    """A clock that moves only when the test moves it."""
-
     def __init__(self, now: float = START) -> None:
         self.now = now
 
     def __call__(self) -> float:
-        """Return the current time of this clock."""
         return self.now
 
 
 def numbered(prefix: str) -> Callable[[], str]:
-    """Return a factory of ids: the prefix, a hyphen and a running number, ordered as they are made."""
     numbers: Iterator[int] = itertools.count()
     return lambda: f"{prefix}-{next(numbers):04}"
 
@@ -43,11 +40,6 @@ def numbered(prefix: str) -> Callable[[], str]:
 async def worker(
     store_url: str, clock: Callable[[], float] | None = None, seed: int = 1, ids: str | None = None, **settings: Any
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Run the application of one worker, and yield a client that calls it without a network.
-
-    An unexpected error in the application is answered with 500, as over a network. Each problem must obey the laws of
-    `problem_laws`. Ids begin with `ids`; by default, they are unique in this process.
-    """
     now, rng, new_id = clock or Clock(), np.random.default_rng(seed), numbered(ids or f"w{next(_workers)}")
 
     def environment(store: Store, compute: Compute) -> Environment:
@@ -64,3 +56,27 @@ async def worker(
             yield client
     finally:  # the lifespan ends without the test's exception, as in a server
         await lifespan.__aexit__(None, None, None)
+
+
+class Running:
+    """A worker, and the event loop of a test that is no coroutine."""
+
+    def __init__(self, runner: asyncio.Runner, client: httpx2.AsyncClient) -> None:
+        self.runner, self.client = runner, client
+
+    def send(self, method: str, path: str, content: Any = None, **headers: str) -> httpx2.Response:
+        return self.runner.run(self.client.request(method, path, content=content, headers=headers))
+
+    def post(self, path: str, content: Any, **headers: str) -> httpx2.Response:
+        """Post bytes, or an object, as JSON."""
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        return self.send("POST", path, body, **{"content-type": "application/json"} | headers)
+
+
+@contextmanager
+def running(store_url: str, clock: Callable[[], float] | None = None, **settings: Any) -> Iterator[Running]:
+    """Run a worker for all tests of a module."""
+    with asyncio.Runner() as runner:
+        context = worker(store_url, clock, **settings)
+        yield Running(runner, runner.run(context.__aenter__()))
+        runner.run(context.__aexit__(None, None, None))

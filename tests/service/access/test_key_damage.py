@@ -23,12 +23,10 @@ Damage = Callable[[bytes], bytes]
 
 
 def with_field(**fields: Any) -> Damage:
-    """Return damage that sets fields of a record."""
     return lambda record: json.dumps(json.loads(record) | fields).encode()
 
 
 def without(field: str) -> Damage:
-    """Return damage that removes a field of a record."""
     return lambda record: json.dumps({key: value for key, value in json.loads(record).items() if key != field}).encode()
 
 
@@ -60,8 +58,6 @@ DAMAGES: dict[str, Damage] = {
 
 
 class Site(NamedTuple):
-    """A worker that requires keys and does not cache them, and its store."""
-
     client: httpx2.AsyncClient
     keys: KeyAdmin
     table: ApiKeyTable
@@ -69,7 +65,6 @@ class Site(NamedTuple):
 
 @pytest.fixture
 def site(store_url: str, runner: asyncio.Runner) -> Iterator[Site]:
-    """Run the worker."""
     store, clock = RedisStore(store_url, timeout=10.0), Clock()
     context = worker(store_url, clock=clock, auth="required", key_cache_seconds=0.0)
     table = ApiKeyTable(store.command)
@@ -82,7 +77,6 @@ def site(store_url: str, runner: asyncio.Runner) -> Iterator[Site]:
 async def test_a_damaged_record_stops_its_key_only(
     site: Site, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The key gets 401 like an unknown one, others work; log and list name the key, but nothing of the record."""
     broken, sound = [await site.keys.create("x", ["read"]) for _ in range(2)]
     record = await site.table.get(broken.id)
     assert record is not None
@@ -111,7 +105,6 @@ async def test_a_damaged_record_stops_its_key_only(
 async def test_keys_in_a_value_of_another_type_are_unavailable(
     site: Site, store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If all records are unreadable at once, requests get 503, not 500, and the log has the cause."""
     key = await site.keys.create("x", ["read"])
     with raw(store_url) as store:
         saved = store.dump(keys.API_KEYS)
@@ -132,7 +125,6 @@ async def test_keys_in_a_value_of_another_type_are_unavailable(
 
 @pytest.mark.parametrize("counter", ["a list", "text"])
 async def test_a_damaged_count_of_requests_stops_its_key_only(site: Site, store_url: str, counter: str) -> None:
-    """A count that is no number makes its key unavailable, with 503; other keys work."""
     limited, other = await site.keys.create("x", ["read"], limit="5/minute"), await site.keys.create("x", ["read"])
     assert (await site.client.get("/learners", headers=bearer(limited))).status_code == 200
     with raw(store_url) as store:
@@ -148,15 +140,13 @@ async def test_a_damaged_count_of_requests_stops_its_key_only(site: Site, store_
     assert (await site.client.get("/learners", headers=bearer(limited))).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("name", "x\nfffffffffffff  admin"), ("name", "\x1b[2J\x1b]0;x\x07"), ("expires_at", 1e300), ("expires_at", 1e12)],
-    ids=["a line", "controls", "no date", "a date too late"],
-)
+@pytest.mark.parametrize(("field", "value"), [
+    ("name", "x\nfffffffffffff  admin"), ("name", "\x1b[2J\x1b]0;x\x07"), ("expires_at", 1e300),
+    ("expires_at", 1e12),
+], ids=["a line", "controls", "no date", "a date too late"])  # fmt: skip
 async def test_the_list_of_keys_is_plain(
     site: Site, store_url: str, field: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`wager keys list` has one printable line for each key, whatever somebody wrote to the store."""
     monkeypatch.setenv("WAGER_STORE_URL", store_url)
     key = await site.keys.create("x", ["read"])
     record = await site.table.get(key.id)

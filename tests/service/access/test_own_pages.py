@@ -1,4 +1,4 @@
-"""The laws of web pages where no keys are required: pages of other sites read nothing and change nothing."""
+"""The laws of calls from a browser: pages of other sites read nothing and change nothing, those listed read answers."""
 
 import base64
 import json
@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from standardwebhooks import Webhook
 
-from service.api.middleware.origins import OwnPages
+from service.api.middleware.origins import ALLOWED_HEADERS, ALLOWED_METHODS, EXPOSED_HEADERS, OwnPages
 from service.errors import ForeignOriginError, UnknownHostError
 from service.settings import Settings
 from tests.service.access.test_scopes import BODIES, OPERATIONS
@@ -26,7 +26,6 @@ X = [0.6, 0.8, 0.0]
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 OCTETS = "application/octet-stream"
 LISTED = "https://tool.example"
-
 OWN_HOSTS = [
     "localhost", "localhost:8000", "LocalHost:8000", "localhost.", "localhost.:8000", "localhost:", "127.0.0.1",
     "127.0.0.1:8000", "10.0.0.7:80", "[::1]", "[::1]:8000", "[FE80::1]:8000", "bound.example", "listed.example:8000",
@@ -39,56 +38,39 @@ FOREIGN_HOSTS = [
     "evil.example.", "localhost:8000:8000", "localhost/", "\xff",
 ]  # fmt: skip
 OWN_ORIGINS = [
-    ("localhost:8000", "http://localhost:8000"),
-    ("localhost", "http://localhost"),
-    ("localhost:80", "http://localhost"),
-    ("localhost", "https://localhost"),  # behind a proxy with TLS
-    ("localhost:443", "https://localhost"),
-    ("LocalHost.:8000", "http://localhost:8000"),
-    ("[::1]:8000", "http://[::1]:8000"),
-    ("127.0.0.1:8000", "https://127.0.0.1:8000"),
-    ("localhost:8000", LISTED),
-]
+    ("localhost:8000", "http://localhost:8000"), ("localhost", "http://localhost"),
+    ("localhost:80", "http://localhost"), ("localhost", "https://localhost"), ("localhost:443", "https://localhost"),
+    ("LocalHost.:8000", "http://localhost:8000"), ("[::1]:8000", "http://[::1]:8000"),
+    ("127.0.0.1:8000", "https://127.0.0.1:8000"), ("localhost:8000", LISTED),
+]  # fmt: skip
 FOREIGN_ORIGINS = [
-    ("localhost:8000", "http://localhost:3000"),
-    ("localhost:8000", "http://localhost"),
-    ("localhost", "http://localhost:8000"),
-    ("localhost:443", "http://localhost"),
-    ("localhost:8000", "http://127.0.0.1:8000"),
-    ("localhost:8000", "http://localhost.evil.example:8000"),
-    ("localhost:8000", "https://evil.example"),
-    ("localhost:8000", "https://tool.example:8000"),
-    ("localhost:8000", "http://tool.example"),
-    ("localhost:8000", "null"),
-    ("localhost:8000", ""),
-    ("localhost:8000", "localhost:8000"),
-    ("localhost:8000", "file://"),
-    ("localhost:8000", "file://localhost:8000"),
-    ("localhost:8000", "chrome-extension://localhost:8000"),
-    ("localhost:8000", "http://localhost:8000/"),
+    ("localhost:8000", "http://localhost:3000"), ("localhost:8000", "http://localhost"),
+    ("localhost", "http://localhost:8000"), ("localhost:443", "http://localhost"),
+    ("localhost:8000", "http://127.0.0.1:8000"), ("localhost:8000", "http://localhost.evil.example:8000"),
+    ("localhost:8000", "https://evil.example"), ("localhost:8000", "https://tool.example:8000"),
+    ("localhost:8000", "http://tool.example"), ("localhost:8000", "null"), ("localhost:8000", ""),
+    ("localhost:8000", "localhost:8000"), ("localhost:8000", "file://"), ("localhost:8000", "file://localhost:8000"),
+    ("localhost:8000", "chrome-extension://localhost:8000"), ("localhost:8000", "http://localhost:8000/"),
     ("localhost:8000", "http://evil@localhost:8000"),
     ("localhost:8000", "http://localhost:8000 http://evil.example"),
-]
+]  # fmt: skip
 MEDIA_TYPES = [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
                "text/plain; application/json", "application/jsonp"]  # fmt: skip
 
 
 def check(method: str, *repeated: tuple[str, str], **headers: str) -> None:
-    """Check the headers of a request to a service that is bound to one name, and has others."""
     pages = OwnPages(["Bound.Example.", "listed.example", "a_b"], [LISTED])
     pages.check(method, [(name.encode(), value.encode("latin-1")) for name, value in (*headers.items(), *repeated)])
 
 
 @pytest.mark.parametrize("host", OWN_HOSTS)
 def test_own_hosts_are_accepted(host: str) -> None:
-    """Any address, localhost, the bound name and the listed names, with any port."""
     for method in ("GET", "POST"):
         check(method, host=host)
 
 
 @pytest.mark.parametrize("host", FOREIGN_HOSTS)
 def test_foreign_hosts_are_refused(host: str) -> None:
-    """Every other host, also for reading, and whatever the origin is."""
     for method in ("GET", "OPTIONS", "DELETE"):
         for more in ({}, {"origin": f"http://{host}"}, {"origin": LISTED}, {"origin": "http://localhost"}):
             with pytest.raises(UnknownHostError):
@@ -97,13 +79,11 @@ def test_foreign_hosts_are_refused(host: str) -> None:
 
 @pytest.mark.parametrize(("host", "origin"), OWN_ORIGINS)
 def test_own_origins_may_write(host: str, origin: str) -> None:
-    """The origin of the request's own host and port, with any scheme, and listed origins."""
     check("POST", host=host, origin=origin)
 
 
 @pytest.mark.parametrize(("host", "origin"), FOREIGN_ORIGINS)
 def test_foreign_origins_may_not_write(host: str, origin: str) -> None:
-    """Another host, port or kind of page may only read, which the browser does not let it."""
     for method in ("POST", "PUT", "PATCH", "DELETE", "TRACE", "ANYTHING"):
         with pytest.raises(ForeignOriginError):
             check(method, host=host, origin=origin)
@@ -113,7 +93,6 @@ def test_foreign_origins_may_not_write(host: str, origin: str) -> None:
 
 @pytest.mark.parametrize(("host", "origin"), FOREIGN_ORIGINS)
 def test_every_origin_must_be_an_own_one(host: str, origin: str) -> None:
-    """An own origin beside a foreign one, as a proxy may add, does not make it an own one, in either order."""
     for pair in ((origin, LISTED), (LISTED, origin)):
         with pytest.raises(ForeignOriginError):
             check("POST", *[("origin", each) for each in pair], host=host)
@@ -121,7 +100,6 @@ def test_every_origin_must_be_an_own_one(host: str, origin: str) -> None:
 
 
 def test_different_hosts_are_no_own_one() -> None:
-    """A request with different `Host` headers is refused, in either order (RFC 9112, section 3.2)."""
     for pair in (("evil.example", "localhost"), ("localhost", "evil.example"), ("localhost", "127.0.0.1")):
         with pytest.raises(UnknownHostError):
             check("GET", *[("host", each) for each in pair])
@@ -129,7 +107,6 @@ def test_different_hosts_are_no_own_one() -> None:
 
 
 def test_programs_that_are_no_browsers_need_neither_header() -> None:
-    """HTTP/1.0 needs no host, and no health check has one; but a page always has both."""
     check("POST")
     check("POST", host="localhost")
     with pytest.raises(ForeignOriginError):
@@ -137,7 +114,6 @@ def test_programs_that_are_no_browsers_need_neither_header() -> None:
 
 
 def valid(method: str, path: str, name: str, file: bytes) -> tuple[str, bytes, dict[str, str]]:
-    """Return the path, the body and the headers of a request that writes."""
     url = path.format(name=f"{name}-new" if path.endswith("/import") else name, snapshot="kept", shadow="rival")
     if path.endswith("/import"):
         return url, file, {"content-type": OCTETS}
@@ -157,13 +133,11 @@ def valid(method: str, path: str, name: str, file: bytes) -> tuple[str, bytes, d
 
 
 def signed(content: bytes) -> dict[str, str]:
-    """Return the signature of a webhook."""
     signature = Webhook(SECRET).sign("m", datetime.fromtimestamp(START, UTC), content.decode())
     return {"webhook-id": "m", "webhook-timestamp": f"{START:.0f}", "webhook-signature": signature}
 
 
 async def prepared(client: httpx2.AsyncClient, name: str) -> bytes:
-    """Create a model with a prediction, a kept snapshot and a shadow; return its file."""
     sent: list[tuple[str, str, Any]] = [
         ("POST", "/models", definition(name)),
         ("POST", "/predict", {"model": name, "context": X, "prediction_id": "made"}),
@@ -177,7 +151,6 @@ async def prepared(client: httpx2.AsyncClient, name: str) -> bytes:
 
 
 async def seen(client: httpx2.AsyncClient, name: str) -> list[Any]:
-    """Return what shows a change of any model."""
     found: list[Any] = [(await client.get(f"/models/{name}")).headers.get("etag")]
     for path in (
         "",
@@ -195,7 +168,6 @@ async def seen(client: httpx2.AsyncClient, name: str) -> list[Any]:
 async def refusals(
     client: httpx2.AsyncClient, method: str, url: str, content: bytes, cases: Iterable[dict[str, str]]
 ) -> set[tuple[int, str]]:
-    """Send a request with different headers; return the problems."""
     answers = [await client.request(method, url, content=content, headers=headers) for headers in cases]
     return {(each.status_code, each.json()["type"].rpartition(":")[2]) for each in answers}
 
@@ -203,7 +175,6 @@ async def refusals(
 @pytest.mark.parametrize("prefix", ["", "/v1"], ids=["root", "v1"])
 @pytest.mark.parametrize(("method", "path"), WRITES, ids=str)
 async def test_no_other_page_changes_anything(store_url: str, name: str, method: str, path: str, prefix: str) -> None:
-    """A valid write with a foreign host, a foreign origin or another media type is refused; without them it acts."""
     async with worker(store_url, webhook_secrets=SECRET) as client:
         url, content, headers = valid(method, path, name, await prepared(client, name))
         url, before = prefix + url, await seen(client, name)
@@ -222,7 +193,6 @@ async def test_no_other_page_changes_anything(store_url: str, name: str, method:
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000"])
 async def test_a_rebound_name_reads_nothing(store_url: str, name: str, host: str) -> None:
-    """Every path refuses a foreign host, also health checks: the rule has no exception."""
     async with worker(store_url) as client:
         await prepared(client, name)
         urls = [path.format(name=name, snapshot="kept", shadow="rival") for path in READS]
@@ -233,7 +203,6 @@ async def test_a_rebound_name_reads_nothing(store_url: str, name: str, host: str
 
 
 async def test_with_keys_the_key_is_the_proof(store_url: str) -> None:
-    """Where keys are required, any host and origin is answered as without them."""
     async with worker(store_url, auth="required") as client:
         for headers in ({}, {"host": "evil.example"}, {"origin": "https://evil.example"}):
             assert (await client.post("/predict", json={}, headers=headers)).status_code == 401
@@ -241,7 +210,6 @@ async def test_with_keys_the_key_is_the_proof(store_url: str) -> None:
 
 
 async def test_listed_pages_can_read_why_a_host_is_refused(store_url: str) -> None:
-    """A page of a listed origin reads the problem, and its preflight needs no host."""
     async with worker(store_url, cors_origins=LISTED) as client:
         headers = {"host": "evil.example", "origin": LISTED}
         refused = await client.post("/predict", json={}, headers=headers)
@@ -251,7 +219,6 @@ async def test_listed_pages_can_read_why_a_host_is_refused(store_url: str) -> No
 
 
 def test_every_body_has_one_media_type() -> None:
-    """So no operation takes what a page can send without a preflight request."""
     for path, item in API["paths"].items():
         for operation in item.values():
             if "requestBody" in operation:
@@ -263,16 +230,78 @@ def test_every_body_has_one_media_type() -> None:
     ["*", "*.example", "http://a", "a:80", "a/b", "A.example", "a.", ".a", "a b", "[::1]", "é.example", "a" * 254],
 )
 def test_what_is_no_host_name_is_refused(host: str) -> None:
-    """A setting that could never match is a settings error."""
     with pytest.raises(ValidationError, match="must be a host name such as"):
         Settings(allowed_hosts=f"a.example,{host}")
 
 
-def test_several_hosts_are_accepted() -> None:
-    """Names are separated by commas, with or without blanks, and empty ones do not count."""
-    assert Settings(allowed_hosts="a, b.example,,a_b, 10.0.0.7,").allowed_host_list == [
-        "a",
-        "b.example",
-        "a_b",
-        "10.0.0.7",
-    ]
+ORIGIN, OTHER = "https://shop.example", "https://evil.example"
+ALLOW = "access-control-allow-origin"
+REFUSED = [
+    "*", "null", "shop.example", "https://*.example", "https://shop.example/", "https://shop.example/page",
+    "https://Shop.example", "https://shop.example:443", "http://shop.example:80", "https://user@shop.example",
+    "https://shop.example https://other.example", "ftp://shop.example", "https://",
+    "https://shop.example\nhttps://other.example",
+]  # fmt: skip
+ACCEPTED = [
+    "https://shop.example", "http://localhost:3000", "http://127.0.0.1:8443", "https://[::1]:8443", "http://a:443",
+]  # fmt: skip
+
+
+def preflight(origin: str) -> dict[str, str]:
+    return {
+        "Origin": origin,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type",
+    }
+
+
+@pytest.mark.parametrize("path", ["/predict", "/models/m", "/nothing"])
+async def test_a_preflight_of_a_listed_origin_needs_no_key(store_url: str, path: str) -> None:
+    async with worker(store_url, auth="required", cors_origins=f"http://other.example,{ORIGIN}") as client:
+        answer = await client.options(path, headers=preflight(ORIGIN))
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert answer.headers[ALLOW] == ORIGIN
+        assert "access-control-allow-credentials" not in answer.headers
+        assert set(answer.headers["access-control-allow-methods"].split(", ")) == set(ALLOWED_METHODS)
+        assert set(ALLOWED_HEADERS) <= set(answer.headers["access-control-allow-headers"].split(", "))
+        assert "Origin" in answer.headers["vary"]
+
+
+async def test_pages_of_a_listed_origin_read_answers_and_refusals(store_url: str) -> None:
+    async with worker(store_url, auth="required", cors_origins=ORIGIN) as client:
+        ready, refused = (
+            await client.get("/readyz", headers={"Origin": ORIGIN}),
+            await client.post("/predict", json={"model": "m"}, headers={"Origin": ORIGIN}),
+        )
+    assert (ready.status_code, refused.status_code) == (200, 401)
+    for answer in (ready, refused):
+        assert answer.headers[ALLOW] == ORIGIN
+        assert answer.headers["access-control-expose-headers"].split(", ") == list(EXPOSED_HEADERS)
+        assert answer.headers["vary"] == "Origin"
+
+
+@pytest.mark.parametrize("origin", [OTHER, "null", "https://shop.example.evil.example", "http://shop.example"])
+async def test_other_origins_are_answered_as_without_cors(store_url: str, origin: str) -> None:
+    async with (
+        worker(store_url, auth="required", cors_origins=ORIGIN) as client,
+        worker(store_url, auth="required") as without,
+    ):
+        for method, path, headers in [
+            ("OPTIONS", "/predict", preflight(origin)),
+            ("GET", "/readyz", {"Origin": origin}),
+            ("GET", "/models", {"Origin": origin}),
+            ("GET", "/readyz", {}),
+        ]:
+            named = headers | {"X-Request-ID": "the-same"}
+            given, expected = [await each.request(method, path, headers=named) for each in (client, without)]
+            assert (given.status_code, given.headers, given.content) == (
+                expected.status_code,
+                expected.headers,
+                expected.content,
+            )
+
+
+@pytest.mark.parametrize("origin", REFUSED)
+def test_what_no_browser_sends_is_refused(origin: str) -> None:
+    with pytest.raises(ValidationError, match="must be an origin such as"):
+        Settings(cors_origins=f"{ORIGIN},{origin}")

@@ -1,6 +1,6 @@
-"""The law of arbitrary input: no answer is 5xx, and the model stays sound."""
+"""The law of arbitrary input: no answer is 5xx, every answer is described, and the model stays sound."""
 
-import asyncio
+import copy
 import json
 import math
 from collections.abc import Iterator
@@ -9,18 +9,26 @@ from typing import Any, NamedTuple
 import httpx2
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from schemathesis import GenerationMode
 
+from service.access.key_admin import IssuedKey
+from service.api.middleware.access import need_of
+from service.store.access_tables import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
+from tests.service.api_description import api_description
+from tests.service.described import check_described
 from tests.service.error_messages.plain_words import check_problem
+from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition, true_state
-from tests.service.workers import worker
+from tests.service.workers import Running, running
 
 MODEL = "fuzzed"
 SPARSE = "fuzzed-sparse"
 FUZZ = settings(
-    deadline=None, derandomize=True, max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, derandomize=True, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 SOME = {"indices": [0, 2**31 - 2], "values": [1.0, 2.0]}
 SPARSE_FEATURES = {"kind": "sparse", "size": 2**31 - 1}
@@ -38,33 +46,16 @@ PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_si
 JSON = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner))
 
 
-class Fuzzed(NamedTuple):
-    """A worker with a model that receives arbitrary requests."""
-
-    runner: asyncio.Runner
-    client: httpx2.AsyncClient
-
-    def send(self, path: str, content: bytes) -> httpx2.Response:
-        """Post bytes as JSON."""
-        headers = {"content-type": "application/json"}
-        return self.runner.run(self.client.post(path, content=content, headers=headers))
-
-
 @pytest.fixture(scope="module")
-def fuzzed(store_url: str) -> Iterator[Fuzzed]:
-    """Run one worker for all examples."""
-    with asyncio.Runner() as runner:
-        context = worker(store_url)
-        built = Fuzzed(runner, runner.run(context.__aenter__()))
+def fuzzed(store_url: str) -> Iterator[Running]:
+    with running(store_url) as one:
         for path, body in VALID[:2]:
-            assert built.send(path, json.dumps(body).encode()).status_code == 201
-        yield built
-        runner.run(context.__aexit__(None, None, None))
+            assert one.post(path, body).status_code == 201
+        yield one
 
 
 @st.composite
 def wrong_bodies(draw: st.DrawFn) -> tuple[str, bytes]:
-    """Draw a route and a valid body for it, with one part replaced or added."""
     path, valid = draw(st.sampled_from(VALID))
     body = json.loads(json.dumps(valid))
     place: Any = body
@@ -79,7 +70,6 @@ def wrong_bodies(draw: st.DrawFn) -> tuple[str, bytes]:
 
 
 def assert_answered(response: httpx2.Response) -> None:
-    """Check that an answer is JSON, and either a success or a 4xx problem."""
     assert response.status_code < 500
     assert response.headers["content-type"] in {"application/json", "application/problem+json"}
     assert "status" in response.json() or response.status_code < 300
@@ -89,19 +79,17 @@ def assert_answered(response: httpx2.Response) -> None:
 
 @FUZZ
 @given(wrong_bodies())
-def test_a_body_with_any_part_replaced_is_answered(fuzzed: Fuzzed, request_: tuple[str, bytes]) -> None:
-    """A valid body with any part replaced by any JSON, even NaN or huge numbers, gets no 5xx."""
-    assert_answered(fuzzed.send(*request_))
+def test_a_body_with_any_part_replaced_is_answered(fuzzed: Running, request_: tuple[str, bytes]) -> None:
+    assert_answered(fuzzed.post(*request_))
 
 
 @FUZZ
 @given(st.sampled_from(VALID), st.data())
-def test_damaged_bytes_are_answered(fuzzed: Fuzzed, valid: tuple[str, dict[str, Any]], data: st.DataObject) -> None:
-    """A valid body with bytes removed and others inserted gets no 5xx."""
+def test_damaged_bytes_are_answered(fuzzed: Running, valid: tuple[str, dict[str, Any]], data: st.DataObject) -> None:
     path, content = valid[0], json.dumps(valid[1]).encode()
     start = data.draw(st.integers(0, len(content)))
     stop = data.draw(st.integers(start, len(content)))
-    assert_answered(fuzzed.send(path, content[:start] + data.draw(st.binary(max_size=6)) + content[stop:]))
+    assert_answered(fuzzed.post(path, content[:start] + data.draw(st.binary(max_size=6)) + content[stop:]))
 
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -109,18 +97,16 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 @FUZZ
 @given(st.lists(FINITE, min_size=3, max_size=3), st.booleans())
-def test_any_finite_context_can_be_learned_from(fuzzed: Fuzzed, context: list[float], correct: bool) -> None:
-    """For zero, subnormal and enormous contexts the propensity is in (0, 1], and feedback is accepted."""
-    answer = fuzzed.send("/predict", json.dumps({"model": MODEL, "context": context}).encode())
+def test_any_finite_context_can_be_learned_from(fuzzed: Running, context: list[float], correct: bool) -> None:
+    answer = fuzzed.post("/predict", {"model": MODEL, "context": context})
     assert answer.status_code == 200
     assert 0.0 < answer.json()["propensity"] <= 1.0
     feedback = {"prediction_id": answer.json()["prediction_id"], "correct": correct}
-    assert fuzzed.send("/feedback", json.dumps(feedback).encode()).status_code == 200
+    assert fuzzed.post("/feedback", feedback).status_code == 200
 
 
-def test_the_fuzzed_model_is_sound(fuzzed: Fuzzed, store_url: str) -> None:
-    """After all examples the model still answers, and its state is finite."""
-    answer = fuzzed.send("/predict", json.dumps({"model": MODEL, "context": [1.0, 2.0, 3.0]}).encode())
+def test_the_fuzzed_model_is_sound(fuzzed: Running, store_url: str) -> None:
+    answer = fuzzed.post("/predict", {"model": MODEL, "context": [1.0, 2.0, 3.0]})
     assert math.isfinite(answer.json()["propensity"])
 
     async def state() -> Any:
@@ -131,3 +117,88 @@ def test_the_fuzzed_model_is_sound(fuzzed: Fuzzed, store_url: str) -> None:
             await store.close()
 
     assert all(np.isfinite(array).all() for array in fuzzed.runner.run(state()))
+
+
+SCHEMA = schemathesis.openapi.from_dict(copy.deepcopy(api_description()))
+OPERATIONS: list[Any] = [each.ok() for each in list[Any](SCHEMA.get_all_operations())]
+GENERATED = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=15,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+GENERATED_MODEL = "schema-fuzz"
+
+
+class Keyed(NamedTuple):
+    """A worker that requires keys, and an admin key."""
+
+    worker: Running
+    key: IssuedKey
+
+
+@pytest.fixture(scope="module")
+def keyed(store_url: str) -> Iterator[Keyed]:
+    with running(store_url, auth="required") as one:
+        store = RedisStore(store_url, timeout=10.0)
+        key = one.runner.run(key_admin_at(ApiKeyTable(store.command)).create("fuzz", ["admin"]))
+        one.post("/models", definition(GENERATED_MODEL), **bearer(key))
+        yield Keyed(one, key)
+        one.runner.run(store.close())
+
+
+def answer_of(keyed: Keyed, case: Any, headers: dict[str, str]) -> httpx2.Response | None:
+    request = case.as_transport_kwargs(base_url="http://localhost")
+    own = {str(name): str(value) for name, value in request.get("headers", {}).items() if name.lower() != "user-agent"}
+    body = {name: request[name] for name in ("json", "data") if name in request}
+    content = {"json": body["json"]} if "json" in body else {"content": body.get("data")}
+    try:
+        built = keyed.worker.client.build_request(
+            case.method, request["url"], params=request.get("params"), headers=own | headers, **content
+        )
+    except (UnicodeError, ValueError, TypeError, httpx2.InvalidURL):
+        return None
+    return keyed.worker.runner.run(keyed.worker.client.send(built))
+
+
+def refutable(operation: Any) -> bool:
+    raw = operation.definition.raw
+    return bool(raw.get("parameters") or raw.get("requestBody"))
+
+
+MODES = [
+    pytest.param(operation, mode, id=f"{operation.label}-{mode.value}")
+    for operation in OPERATIONS
+    for mode in GenerationMode
+    if mode is GenerationMode.POSITIVE or refutable(operation)
+]
+
+
+@pytest.mark.parametrize(("operation", "mode"), MODES)
+def test_every_answer_is_described(keyed: Keyed, operation: Any, mode: GenerationMode) -> None:
+    @GENERATED
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        case = data.draw(operation.as_strategy(generation_mode=mode))
+        response = answer_of(keyed, case, bearer(keyed.key))
+        if response is None:
+            return
+        assert response.status_code < 500, response.text
+        check_described(operation.definition.raw["responses"], response)
+
+    check()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.label)
+def test_protected_operations_require_a_key(keyed: Keyed, operation: Any) -> None:
+    @settings(GENERATED, max_examples=5)  # the key is checked before the rest of the request
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        case = data.draw(operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+        response = answer_of(keyed, case, {"Authorization": "Bearer wk_none"})
+        if response is not None and need_of(case.method.upper(), operation.path) is not None:
+            assert response.status_code in {401, 429}, response.text  # 429 after too many wrong keys
+            check_described(operation.definition.raw["responses"], response)
+
+    check()

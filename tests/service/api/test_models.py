@@ -1,21 +1,16 @@
 """The HTTP contract of models: create, list, delete."""
 
 from datetime import datetime
-from typing import Any
 
+import httpx2
 import pytest
 
-from service.store.redis.redis_store import RedisStore
-from service.store.stored_models import ModelKey
 from tests.service.api.http_api import Api, body_of, problem_of
 from tests.service.sample_models import GAPTRON, LABELS, SIZE, definition
 from tests.service.workers import START
 
-# --- models
-
 
 async def test_a_created_model_is_answered_with_its_defaults(api: Api) -> None:
-    """Creation returns 201, the Location, and the model with every default filled in."""
     response = await api.create(learner=GAPTRON, window_seconds=60.0)
     model = body_of(response, 201)
     assert response.headers["location"] == f"/models/{api.name}"
@@ -30,14 +25,12 @@ async def test_a_created_model_is_answered_with_its_defaults(api: Api) -> None:
 
 
 async def test_without_a_learner_a_model_gets_the_recommended_one(api: Api) -> None:
-    """The learner that `GET /learners` recommends is the default, and appears in the model."""
     learners = body_of(await api.get("/learners"), 200)["learners"]
     (recommended,) = (learner["algorithm"] for learner in learners if learner["recommended"])
     assert body_of(await api.create(learner=None), 201)["learner"]["algorithm"] == recommended
 
 
 async def test_a_name_is_unique(api: Api) -> None:
-    """Creating a model under a taken name is a conflict, even with the same body, and changes nothing."""
     model = body_of(await api.create(), 201)
     problem_of(await api.create(), 409, "model-exists", "name")
     problem_of(await api.create(labels=["a", "b"]), 409, "model-exists", "name")
@@ -45,7 +38,6 @@ async def test_a_name_is_unique(api: Api) -> None:
 
 
 async def test_models_are_listed_by_cursor(api: Api) -> None:
-    """Following `next_cursor` returns every model once, ordered by name; the last cursor is null."""
     names = sorted(f"{api.name}-{letter}" for letter in "cabed")
     for each in reversed(names):
         await api.post("/models", **definition(each))
@@ -60,7 +52,6 @@ async def test_models_are_listed_by_cursor(api: Api) -> None:
 
 
 async def test_a_deleted_model_is_gone(api: Api) -> None:
-    """Deletion returns 204 without a body; then every route reports the model as not found."""
     await api.create()
     prediction = body_of(await api.predict(), 200)["prediction_id"]
     response = await api.delete(f"/models/{api.name}")
@@ -73,7 +64,6 @@ async def test_a_deleted_model_is_gone(api: Api) -> None:
 
 
 async def test_a_recreated_model_starts_empty(api: Api) -> None:
-    """A new model under the same name has no rounds and no counters, and old predictions are unknown."""
     await api.create()
     for number in range(3):
         answer = body_of(await api.predict(prediction_id=f"p{number}"), 200)
@@ -88,15 +78,38 @@ async def test_a_recreated_model_starts_empty(api: Api) -> None:
     assert (model["rounds_seen"], model["predictions"], model["correct"]) == (0, 1, 0)
 
 
-async def test_a_model_that_is_deleted_at_once_was_created(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Creation answers 201 although another client deletes the model before the answer."""
-    create = RedisStore.create_model
+@pytest.mark.parametrize("name", ["a..", "a-_.", "0", "FLUSHALL", "nil", "a" * 64])
+async def test_every_permitted_name_works(client: httpx2.AsyncClient, name: str) -> None:
+    """Every permitted name and id works, whatever it means to a shell, a path, Lua or the store."""
+    api = Api(client, "", name)
+    await api.delete(f"/models/{name}")
+    body_of(await api.create(), 201)
+    ids = ["../../m", "a/b", "@all", "a=b+c~", "." * 3, "a" * 128]
+    for own in ids:
+        made = body_of(await api.predict(prediction_id=own), 200)["prediction_id"]
+        assert made == f"{name}:{own}"
+        assert body_of(await api.judge(made, correct=True), 200)["status"] == "recorded"
+    assert (await api.model())["rounds_seen"] == len(ids)
+    assert (await api.delete(f"/models/{name}")).status_code == 204
 
-    async def create_and_delete(store: RedisStore, key: ModelKey, *fields: Any) -> bool:
-        made = await create(store, key, *fields)
-        return made and await store.delete_model(key.name)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(RedisStore, "create_model", create_and_delete)
-        assert body_of(await api.create(), 201)["labels"] == LABELS
-    problem_of(await api.get(f"/models/{api.name}"), 404, "model-not-found", "name")
+async def test_v1_is_the_same(client: httpx2.AsyncClient, name: str) -> None:
+    api, other = Api(client, "", name), Api(client, "/v1", name)
+    made = body_of(await other.create(learner="gaptron"), 201)
+    assert await api.model() == await other.model() == made
+    assert (
+        made["learner"]
+        == body_of(await api.named(f"{name}-2").create(learner={"algorithm": "gaptron"}), 201)["learner"]
+    )
+    id_ = body_of(await other.predict(), 200)["prediction_id"]
+    assert body_of(await other.judge(id_, correct=True), 200)["round"] == 1
+    assert await api.rounds() == await other.rounds() != []
+
+
+@pytest.mark.parametrize(
+    "hostile", ["a}:model", "a\r\nSET x 1", "../a", "a/../b", "a]] return redis.call('FLUSHALL') --[["]
+)
+async def test_a_hostile_name_is_refused(client: httpx2.AsyncClient, hostile: str) -> None:
+    feedback = {"prediction_id": f"{hostile}:a", "correct": True}
+    for path, body in [("/models", definition(hostile)), ("/predict", {"model": hostile}), ("/feedback", feedback)]:
+        assert 400 <= (await client.post(path, json=body)).status_code < 500, path

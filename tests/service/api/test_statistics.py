@@ -1,25 +1,26 @@
-"""The laws of `GET /models/{name}/statistics` and `GET /statistics`: they agree with the log."""
+"""The laws of statistics and evaluations: they agree with the log."""
 
 import json
+import threading
 from typing import Any
 
 import httpx2
 import numpy as np
 import pytest
 
-from service.background.upkeep import StatisticsPublisher
+from learners.evaluation.off_policy.terms import sums_of
 from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.store.redis.redis_store import RedisStore
 from service.store.values import PublishedStatistics
-from tests.service.sample_models import COMPUTE, RANKING, definition, some_contexts
+from tests.service.api.http_api import Api, X, body_of, problem_of
+from tests.service.sample_models import COMPUTE, LABELS, RANKING, UNIFORM, definition, some_contexts
 from tests.service.workers import START
 
 ACTIONS = [{"id": "red", "features": {"size": 1}}, {"id": "blue", "features": {"size": 2}}]
 
 
 async def taught(client: httpx2.AsyncClient, body: dict[str, Any], n: int = 60, **request: Any) -> list[dict[str, Any]]:
-    """Create a model and play rounds; return its log."""
     made = await client.post("/models", json=body)
     assert made.status_code == 201, made.text
     name, rng = body["name"], np.random.default_rng(3)
@@ -32,7 +33,6 @@ async def taught(client: httpx2.AsyncClient, body: dict[str, Any], n: int = 60, 
 
 
 async def publish(store: RedisStore, name: str) -> None:
-    """Publish the statistics of a model, as a worker does every few seconds."""
     stored = await store.get_model(name)
     assert stored is not None
     replica = Replica(stored_model(stored), store, COMPUTE)
@@ -41,7 +41,6 @@ async def publish(store: RedisStore, name: str) -> None:
 
 
 async def statistics(client: httpx2.AsyncClient, name: str) -> dict[str, Any]:
-    """Return the statistics of a model."""
     answer = await client.get(f"/models/{name}/statistics")
     assert answer.status_code == 200, answer.text
     body: dict[str, Any] = answer.json()
@@ -49,7 +48,6 @@ async def statistics(client: httpx2.AsyncClient, name: str) -> dict[str, Any]:
 
 
 async def test_every_number_agrees_with_the_log(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
-    """Rounds, rewards, labels, propensities, the curve and the holdout are those of the log."""
     body = {"name": name, "labels": ["a", "b", "c"], "holdout": {"fraction": 0.3, "policy": "uniform"}}
     log = await taught(client, body, 200)
     await publish(store, name)
@@ -72,7 +70,6 @@ async def test_every_number_agrees_with_the_log(client: httpx2.AsyncClient, stor
 
 
 async def test_an_equal_answer_is_304(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
-    """The ETag changes with the content only; browsers may keep the answer, and must ask."""
     await taught(client, {"name": name, "labels": ["a", "b"]})
     await publish(store, name)
     for path in (f"/models/{name}/statistics", f"/statistics?cursor={name[:-1]}&limit=1"):
@@ -88,7 +85,6 @@ async def test_an_equal_answer_is_304(client: httpx2.AsyncClient, store: RedisSt
 
 
 async def test_weights_and_labels_follow_changes(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
-    """With contexts, the value of a label is its SNIPS estimate; added and retired labels appear at once."""
     log = await taught(client, definition(name, learner={"algorithm": "fastcb"}))
     patch = {"labels": {"add": ["new"], "retire": ["green"]}}
     changed = await client.patch(f"/models/{name}", json=patch, headers={"If-Match": "*"})
@@ -109,7 +105,6 @@ async def test_weights_and_labels_follow_changes(client: httpx2.AsyncClient, sto
 async def test_labels_that_are_not_counted_are_explained(
     client: httpx2.AsyncClient, store: RedisStore, name: str, kind: str
 ) -> None:
-    """Actions and rankings have no label counts; of many labels, the first 256 are counted individually."""
     if kind == "actions":
         body = {"name": name, "actions": {"features": {"kind": "named"}}}
         await taught(client, body, 20, actions=ACTIONS)
@@ -127,22 +122,15 @@ async def test_labels_that_are_not_counted_are_explained(
     assert found["verdict"]["verdict"] == "exploring"
 
 
-@pytest.mark.parametrize(
-    ("learner", "has_number"),
-    [
-        ({"algorithm": "gaptron", "learning_rate": "theorem", "radius": 1.0}, True),
-        ({"algorithm": "gaptron", "learning_rate": "theorem", "radius": 1.0, "information": "full"}, True),
-        ({"algorithm": "gaptron", "learning_rate": "theorem", "radius": 1.0, "exploration": 0.1}, True),
-        ({"algorithm": "gaptron"}, False),
-        ({"algorithm": "uniform"}, False),
-        ({"algorithm": "banditron"}, False),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("learner", "has_number"), [
+    ({"algorithm": "gaptron", "learning_rate": "theorem", "radius": 1.0}, True),
+    ({"algorithm": "gaptron", "learning_rate": "theorem", "radius": 1.0, "information": "full"}, True),
+    ({"algorithm": "gaptron", "learning_rate": "theorem", "radius": 1.0, "exploration": 0.1}, True),
+    ({"algorithm": "gaptron"}, False), ({"algorithm": "uniform"}, False), ({"algorithm": "banditron"}, False),
+], ids=str)  # fmt: skip
 async def test_the_bound_is_a_number_or_says_why_not(
     client: httpx2.AsyncClient, store: RedisStore, name: str, learner: dict[str, Any], has_number: bool
 ) -> None:
-    """Gaptron with a radius has a number; for the others, the note says in words why there is none."""
     body = definition(name, learner=learner)
     if learner.get("information") == "full":
         assert (await client.post("/models", json=body)).status_code == 201
@@ -158,7 +146,6 @@ async def test_the_bound_is_a_number_or_says_why_not(
 
 
 async def test_unknown_unread_and_foreign_statistics(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
-    """No model: 404. No rounds: all unknown. Damaged or newer statistics: a problem, and an entry in lists."""
     assert (await client.get(f"/models/{name}/statistics")).status_code == 404
     await client.post("/models", json={"name": name, "labels": ["a", "b"]})
     found = await statistics(client, name)
@@ -171,3 +158,82 @@ async def test_unknown_unread_and_foreign_statistics(client: httpx2.AsyncClient,
         page = (await client.get("/statistics", params={"cursor": name[:-1], "limit": 200})).json()
         (listed,) = [each for each in page["models"] if each["name"] == name]
         assert (listed["verdict"], listed["rounds"]) == (None, 0)
+
+
+async def _fill(api: Api, n: int, good: str = "green", **fields: Any) -> None:
+    rng = np.random.default_rng(5)
+    items = [{"context": X, **fields} for _ in range(n)]
+    made = body_of(await api.post("/predict/batch", model=api.name, items=items), 200)["predictions"]
+    chance = {label: 0.9 if label == good else 0.3 for label in LABELS}
+    judged = [{"prediction_id": p["prediction_id"], "correct": bool(rng.random() < chance[p["label"]])} for p in made]
+    body_of(await api.post("/feedback/batch", feedback=judged), 200)
+
+
+async def _values(api: Api, **query: Any) -> dict[str, dict[str, Any]]:
+    body = body_of(await api.get(f"/models/{api.name}/evaluation", **query), 200)
+    return {each["policy"]: each for each in body["policies"]}
+
+
+def _ips(value: dict[str, Any]) -> float:
+    (found,) = [each for each in value["estimates"] if each["estimator"] == "ips"]
+    assert found["low"] <= found["value"] <= found["high"]
+    return float(found["value"])
+
+
+async def test_the_served_policy_has_the_mean_reward_of_its_log(api: Api) -> None:
+    await api.create(learner=UNIFORM)
+    await _fill(api, 400)
+    lines, values = await api.rounds(), await _values(api)
+    assert _ips(values["served"]) == pytest.approx(np.mean([line["reward"] for line in lines]))
+    assert (values["served"]["mean_weight"], values["served"]["warnings"]) == (1.0, [])
+    assert _ips(values["uniform"]) == pytest.approx(_ips(values["served"]))  # the learner is uniform
+    best = values["best_constant"]
+    assert best["label"] == "green"
+    assert best["low"] <= 0.9 <= best["high"]
+    assert 150 < best["rounds"] < 250  # the other half chose the label
+
+
+async def test_only_the_latest_rounds_count(api: Api) -> None:
+    await api.create(learner=UNIFORM)
+    await _fill(api, 50)
+    body = body_of(await api.get(f"/models/{api.name}/evaluation", rounds=20), 200)
+    assert (body["rounds"], body["first_round"], body["last_round"]) == (20, 31, 50)
+    problem_of(await api.get(f"/models/{api.name}/evaluation", rounds=0), 422, "out-of-range", "rounds")
+    problem_of(await api.get(f"/models/{api.name}/evaluation", rounds=100_001), 422, "out-of-range", "rounds")
+
+
+async def test_a_label_counts_only_where_it_was_eligible(api: Api) -> None:
+    await api.create(learner=UNIFORM)
+    await _fill(api, 200)
+    await _fill(api, 100, good="none", eligible=["red", "blue"])
+    values = await _values(api)
+    assert values["best_constant"]["label"] == "green"
+    assert abs(values["best_constant"]["mean_weight"] - 1.0) < 0.3
+    assert values["uniform"]["mean_weight"] == pytest.approx(1.0)
+
+
+async def test_the_holdout_is_a_policy_of_its_own(api: Api) -> None:
+    await api.create(learner=UNIFORM, holdout={"fraction": 0.5, "policy": "uniform"})
+    await _fill(api, 100)
+    values = await _values(api)
+    assert values["served"]["rounds"] + values["holdout"]["rounds"] == values["uniform"]["rounds"] == 100
+
+
+async def test_estimates_never_run_in_the_event_loop(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await api.create(learner=UNIFORM)
+    await _fill(api, 3)
+    threads = list[threading.Thread]()
+
+    def watched(*given: Any) -> Any:
+        threads.append(threading.current_thread())
+        return sums_of(*given)
+
+    monkeypatch.setattr("service.analytics.evaluation.sums_of", watched)
+    await _values(api)
+    assert threads
+    assert threading.current_thread() not in threads
+
+
+async def test_rankings_are_refused(api: Api) -> None:
+    await api.create(learner=RANKING)
+    problem_of(await api.get(f"/models/{api.name}/evaluation"), 422, "not-evaluable", "name")

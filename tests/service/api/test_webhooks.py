@@ -29,16 +29,12 @@ FUZZ = settings(
 
 # From the specification of Standard Webhooks 1.0: secret, id, timestamp, body and signature.
 VECTOR = (
-    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-    "msg_p5jXN8AQM9LWM0D4loKWxJek",
-    1614265330,
-    b'{"test": 2432232314}',
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}',
     "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
-)
+)  # fmt: skip
 
 
 def signed(body: bytes, secret: str = SECRET, at: int = NOW, message_id: str = "msg_1") -> dict[str, str]:
-    """Return the headers of a sender that signs with a secret."""
     text = f"{message_id}.{at}.".encode() + body
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signature = base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode()
@@ -46,21 +42,17 @@ def signed(body: bytes, secret: str = SECRET, at: int = NOW, message_id: str = "
 
 
 class Hooked(NamedTuple):
-    """A worker that accepts webhooks, with a model."""
-
     runner: asyncio.Runner
     client: httpx2.AsyncClient
     name: str
 
     async def send(self, body: Any, headers: dict[str, str] | None = None, **more: str) -> httpx2.Response:
-        """Send a webhook, signed unless headers are given."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return await self.client.post(
             "/webhooks/feedback", content=content, headers=(signed(content) if headers is None else headers) | more
         )
 
     async def predict(self, own_id: str) -> str:
-        """Make a prediction, and return its id."""
         body = {"model": self.name, "context": X, "prediction_id": own_id}
         response = await self.client.post("/predict", json=body)
         assert response.status_code == 200, response.text
@@ -69,7 +61,6 @@ class Hooked(NamedTuple):
 
 @pytest.fixture
 def hooked(store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Hooked]:
-    """Run a worker that accepts the secrets SECRET and OLDER."""
     context = worker(store_url, webhook_secrets=f"{SECRET},{OLDER}")
     built = Hooked(runner, runner.run(context.__aenter__()), name)
     assert runner.run(built.client.post("/models", json=definition(name))).status_code == 201
@@ -78,20 +69,17 @@ def hooked(store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Hooked
 
 
 def status_of(response: httpx2.Response) -> tuple[int, str]:
-    """Return the HTTP status, and the `status` member or the problem type."""
     body = response.json()
     return response.status_code, body.get("type", "").removeprefix("urn:wager:problem:") or body["status"]
 
 
 def test_the_published_example_is_accepted() -> None:
-    """The specification's example is accepted at its time."""
     secret, message_id, at, body, signature = VECTOR
     headers = {"webhook-id": message_id, "webhook-timestamp": str(at), "webhook-signature": signature}
     Verifier([secret], Clock(at)).verify(headers, body)
 
 
 async def test_a_webhook_is_recorded_once(hooked: Hooked) -> None:
-    """The first delivery is recorded; replays and retries are duplicates; contradicting feedback is a conflict."""
     body = {"prediction_id": await hooked.predict("a"), "correct": True}
     first = await hooked.send(body)
     assert status_of(first) == (200, "recorded")
@@ -104,7 +92,6 @@ async def test_a_webhook_is_recorded_once(hooked: Hooked) -> None:
 
 
 def events(prediction_id: str) -> dict[str, tuple[Any, dict[str, str]]]:
-    """Return bodies and headers that express the same feedback."""
     attributes = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "com.shop.clicked"}
     feedback = {"prediction_id": prediction_id, "correct": True}
     binary = {f"ce-{name}": value for name, value in attributes.items()}
@@ -122,7 +109,6 @@ def events(prediction_id: str) -> dict[str, tuple[Any, dict[str, str]]]:
 
 
 async def test_every_form_of_feedback_is_recorded(hooked: Hooked) -> None:
-    """Feedback is recorded when bare, in an envelope, and as a CloudEvent in either mode."""
     for number, form in enumerate(events("")):
         body, headers = events(await hooked.predict(f"f{number}"))[form]
         response = await hooked.send(json.dumps(body).encode(), None, **headers)
@@ -130,36 +116,23 @@ async def test_every_form_of_feedback_is_recorded(hooked: Hooked) -> None:
 
 
 async def test_feedback_without_a_prediction_is_ignored(hooked: Hooked) -> None:
-    """Feedback for an unknown prediction or model is answered with 200 and a reason, because a retry would not help."""
     for prediction_id, slug in [(f"{hooked.name}:none", "prediction-not-found"), ("none:a", "model-not-found")]:
         response = await hooked.send({"prediction_id": prediction_id, "correct": True})
         assert status_of(response) == (200, "ignored")
         assert response.json()["reason"]["type"].endswith(slug)
 
 
-@pytest.mark.parametrize(
-    ("body", "headers"),
-    [
-        (b"", {}),
-        (b"{", {}),
-        (b"[" * 100_000, {}),
-        (b"[]", {}),
-        (b"NaN", {}),
-        (b'{"type": "x", "data": 3}', {}),
-        (b'{"prediction_id": "m:a", "correct": 1}', {}),
-        (b'{"prediction_id": "m:a"}', {}),
-        (b'{"prediction_id": "../m:a", "correct": true}', {}),
-        (b'{"correct": true}', {"ce-id": "1"}),
-        (b"{}", {"content-type": "application/cloudevents+json"}),
-        (b"[]", {"content-type": "application/cloudevents+json"}),
-        (b"[" * 100_000, {"content-type": "application/cloudevents+json"}),
-        (b'{"specversion": 7, "time": 3}', {"content-type": "application/cloudevents+json"}),
-        (b"text", {"ce-id": "1", "ce-source": "/", "ce-type": "t", "ce-specversion": "1.0", "ce-time": "yesterday"}),
-    ],
-    ids=lambda value: str(value)[:50],
-)
+@pytest.mark.parametrize(("body", "headers"), [
+    (b"", {}), (b"{", {}), (b"[" * 100_000, {}), (b"[]", {}), (b"NaN", {}), (b'{"type": "x", "data": 3}', {}),
+    (b'{"prediction_id": "m:a", "correct": 1}', {}), (b'{"prediction_id": "m:a"}', {}),
+    (b'{"prediction_id": "../m:a", "correct": true}', {}), (b'{"correct": true}', {"ce-id": "1"}),
+    (b"{}", {"content-type": "application/cloudevents+json"}),
+    (b"[]", {"content-type": "application/cloudevents+json"}),
+    (b"[" * 100_000, {"content-type": "application/cloudevents+json"}),
+    (b'{"specversion": 7, "time": 3}', {"content-type": "application/cloudevents+json"}),
+    (b"text", {"ce-id": "1", "ce-source": "/", "ce-type": "t", "ce-specversion": "1.0", "ce-time": "yesterday"}),
+], ids=lambda value: str(value)[:50])  # fmt: skip
 async def test_a_body_that_is_not_feedback_is_refused(hooked: Hooked, body: bytes, headers: dict[str, str]) -> None:
-    """A signed body that is not feedback is refused with 422."""
     response = await hooked.send(body, None, **headers)
     assert response.status_code == 422, response.text
     assert response.headers["content-type"] == "application/problem+json"
@@ -168,67 +141,49 @@ async def test_a_body_that_is_not_feedback_is_refused(hooked: Hooked, body: byte
 BODY = b'{"prediction_id": "m:a", "correct": true}'
 GOOD = signed(BODY)
 BAD: dict[str, dict[str, str]] = {
-    "nothing": {},
-    "no id": {k: v for k, v in GOOD.items() if k != "webhook-id"},
-    "empty id": GOOD | {"webhook-id": ""},
-    "another id": GOOD | {"webhook-id": "msg_2"},
+    "nothing": {}, "no id": {k: v for k, v in GOOD.items() if k != "webhook-id"},
+    "empty id": GOOD | {"webhook-id": ""}, "another id": GOOD | {"webhook-id": "msg_2"},
     "another time": GOOD | {"webhook-timestamp": str(NOW + 1)},
-    "stale": signed(BODY, at=NOW - TOLERANCE_SECONDS - 1),
-    "ahead": signed(BODY, at=NOW + TOLERANCE_SECONDS + 1),
-    "foreign secret": signed(BODY, FOREIGN),
-    "another body": signed(BODY + b" "),
+    "stale": signed(BODY, at=NOW - TOLERANCE_SECONDS - 1), "ahead": signed(BODY, at=NOW + TOLERANCE_SECONDS + 1),
+    "foreign secret": signed(BODY, FOREIGN), "another body": signed(BODY + b" "),
     "no version": GOOD | {"webhook-signature": GOOD["webhook-signature"].removeprefix("v1,")},
     "another version": GOOD | {"webhook-signature": GOOD["webhook-signature"].replace("v1,", "v1a,")},
-    "garbage": GOOD | {"webhook-signature": "garbage"},
-    "short": GOOD | {"webhook-signature": "v1,a"},
-    "blanks": GOOD | {"webhook-signature": "  "},
-    "time with a sign": GOOD | {"webhook-timestamp": f"+{NOW}"},
+    "garbage": GOOD | {"webhook-signature": "garbage"}, "short": GOOD | {"webhook-signature": "v1,a"},
+    "blanks": GOOD | {"webhook-signature": "  "}, "time with a sign": GOOD | {"webhook-timestamp": f"+{NOW}"},
     "time with a point": GOOD | {"webhook-timestamp": f"{NOW}.0"},
-    "huge time": GOOD | {"webhook-timestamp": "9" * 400},
-    "other digits": GOOD | {"webhook-timestamp": "1٨00000000"},
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_a_wrong_signature_is_refused(case: str) -> None:
-    """Each wrong signature raises `SignatureError`, and no other error."""
-    with pytest.raises(SignatureError):
-        Verifier([SECRET, OLDER], Clock(NOW)).verify(BAD[case], BODY)
-
-
-async def test_a_wrong_signature_is_answered_401(hooked: Hooked) -> None:
-    """Over HTTP, a wrong signature gets 401 before the body is parsed."""
-    for case, headers in BAD.items():
-        if all(value.isascii() for value in headers.values()):
-            assert status_of(await hooked.send(b"{", headers)) == (401, "invalid-signature"), case
+    "huge time": GOOD | {"webhook-timestamp": "9" * 400}, "other digits": GOOD | {"webhook-timestamp": "1٨00000000"},
+}  # fmt: skip
 
 
 NEEDS_THE_BODY = {"another id", "another time", "foreign secret", "another body"}
 
 
-async def test_invalid_headers_are_refused_before_the_body(hooked: Hooked, store_url: str) -> None:
+@pytest.mark.parametrize("case", BAD)
+def test_a_wrong_signature_is_refused(case: str) -> None:
+    with pytest.raises(SignatureError):
+        Verifier([SECRET, OLDER], Clock(NOW)).verify(BAD[case], BODY)
+
+
+async def test_a_wrong_signature_is_answered_401(hooked: Hooked, store_url: str) -> None:
     """Headers that cannot be valid are refused without waiting for the body; without secrets, so is every webhook."""
 
     async def never() -> AsyncIterator[bytes]:
         await asyncio.Event().wait()
         yield b""
 
-    async def refused(client: httpx2.AsyncClient, headers: dict[str, str]) -> tuple[int, str]:
-        async with asyncio.timeout(5.0):
-            return status_of(await client.post("/webhooks/feedback", content=never(), headers=headers))
-
-    cases = [case for case in BAD if case not in NEEDS_THE_BODY and all(map(str.isascii, BAD[case].values()))]
-    assert len(cases) > 10
-    for case in cases:
-        assert await refused(hooked.client, BAD[case]) == (401, "invalid-signature"), case
-    async with worker(store_url) as client:
-        assert await refused(client, GOOD) == (401, "invalid-signature")
+    cases = {case: headers for case, headers in BAD.items() if all(map(str.isascii, headers.values()))}
+    for case, headers in cases.items():
+        assert status_of(await hooked.send(b"{", headers)) == (401, "invalid-signature"), case
+    async with worker(store_url) as without:
+        asked = [(hooked.client, headers) for case, headers in cases.items() if case not in NEEDS_THE_BODY]
+        for client, headers in [*asked, (without, GOOD), (without, signed(BODY, "whsec_"))]:
+            answer = await client.post("/webhooks/feedback", content=never(), headers=headers)
+            assert status_of(answer) == (401, "invalid-signature")
 
 
 @pytest.mark.parametrize("secret", [SECRET, OLDER])
 @pytest.mark.parametrize("at", [NOW - TOLERANCE_SECONDS, NOW, NOW + TOLERANCE_SECONDS])
 def test_a_valid_signature_is_accepted(secret: str, at: int) -> None:
-    """A signature with either secret is accepted, among others, under either header name, within the tolerance."""
     headers = signed(BODY, secret, at)
     several = headers | {"webhook-signature": f"v1a,x garbage {headers['webhook-signature']} v1,"}
     svix = {name.replace("webhook-", "svix-"): value for name, value in headers.items()}
@@ -242,7 +197,6 @@ def test_a_valid_signature_is_accepted(secret: str, at: int) -> None:
     st.binary() | st.just(BODY),
 )
 def test_arbitrary_headers_are_refused(headers: dict[str, str], body: bytes) -> None:
-    """Any header text with any body bytes is refused with `SignatureError`, and no other error."""
     if body == BODY and GOOD | headers == GOOD:
         return
     with pytest.raises(SignatureError):
@@ -261,35 +215,5 @@ EVENTS = st.dictionaries(st.sampled_from(ATTRIBUTES), ANYTHING | st.dictionaries
     st.binary(max_size=8) | EVENTS.map(lambda event: json.dumps(event).encode()),
 )
 def test_arbitrary_events_are_feedback_or_refused(headers: dict[str, str], media_type: str, body: bytes) -> None:
-    """A signed event is either feedback, or refused with a validation error."""
     with contextlib.suppress(InvalidInputError, pydantic.ValidationError):
         read_feedback(headers | {"content-type": media_type}, body)
-
-
-@FUZZ
-@given(st.integers(0, len(GOOD["webhook-signature"]) - 1), st.characters())
-def test_a_changed_signature_is_refused(place: int, character: str) -> None:
-    """A signature with one character changed is refused."""
-    right = GOOD["webhook-signature"]
-    wrong = right[:place] + character + right[place + 1 :]
-    if wrong != right:
-        with pytest.raises(SignatureError):
-            Verifier([SECRET], Clock(NOW)).verify(GOOD | {"webhook-signature": wrong}, BODY)
-
-
-async def test_raw_bytes_in_headers_are_refused(hooked: Hooked) -> None:
-    """Headers with bytes that are not text get a 4xx, and not 410."""
-    for raw in (b"\xff\xfe", b"v1,\xff", b"\xc3\xa9", b"1" * 5000):
-        for name in (*GOOD, "content-type", "ce-id", "ce-time"):
-            headers: list[Any] = [(key.encode(), value.encode()) for key, value in signed(b"{}").items() if key != name]
-            headers.append((name.encode(), raw))
-            response = await hooked.client.post("/webhooks/feedback", content=b"{}", headers=headers)
-            assert 400 <= response.status_code < 500, (name, raw)
-            assert response.status_code != 410
-
-
-async def test_a_service_without_secrets_refuses_webhooks(store_url: str) -> None:
-    """A service without secrets refuses every webhook, even one signed with an empty secret."""
-    async with worker(store_url) as client:
-        response = await client.post("/webhooks/feedback", content=BODY, headers=signed(BODY, "whsec_"))
-        assert status_of(response) == (401, "invalid-signature")

@@ -1,8 +1,12 @@
-"""The laws of `wager backup` and `wager restore`: a restored model behaves as the one in the backup."""
+"""The laws of `wager backup`, `wager restore` and `wager demo`."""
 
 import hashlib
 import json
+import os
+import re
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,34 +16,31 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from service.__main__ import app
+from tests.servers import free_port
 from tests.service.sample_models import definition, some_contexts
-from tests.service.wager import Wager
+from tests.service.threads import Served
+from toolkit import demo
 from toolkit.backup_folder import BackupError, Note, check_file, read_manifest, write_manifest
 
 NAMES = ["a", "b"]
-NEWER = '{"format":"wager-backup","version":2,"models":[]}'
 
 
 def run(*arguments: str | Path) -> Result:
-    """Run `wager` with these arguments in this process."""
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
-def ask(live: Wager, method: str, path: str, body: Any = None) -> Any:
-    """Send a request; return its JSON."""
+def ask(live: Served, method: str, path: str, body: Any = None) -> Any:
     response = httpx2.request(method, live.url + path, json=body, timeout=60.0)
     assert response.is_success, response.text
     return response.json() if response.content else None
 
 
-def distribution(live: Wager, name: str) -> Any:
-    """Return the probabilities of a model."""
+def distribution(live: Served, name: str) -> Any:
     body = {"model": name, "context": some_contexts(1, 1)[0], "include_distribution": True}
     return ask(live, "POST", "/predict", body)["distribution"]
 
 
-def test_models_survive_in_a_folder(live: Wager, tmp_path: Path) -> None:
-    """Repeated commands skip what is done, and damage is found before anything is restored."""
+def test_models_survive_in_a_folder(live: Served, tmp_path: Path) -> None:
     folder, url = tmp_path / "backup", ("--url", live.url)
     for name in NAMES:
         ask(live, "POST", "/models", definition(name))
@@ -56,7 +57,7 @@ def test_models_survive_in_a_folder(live: Wager, tmp_path: Path) -> None:
     assert (folder / "manifest.json").read_bytes() == before
     ask(live, "DELETE", "/models/b")
     damaged = shutil.copytree(folder, tmp_path / "damaged")
-    (damaged / "b.safetensors").write_bytes(b"x")
+    (damaged / "b.safetensors").write_bytes(bytes((folder / "b.safetensors").stat().st_size))
     refused = run("restore", damaged, *url)
     assert (refused.exit_code, len(refused.stderr.splitlines())) == (1, 1)
     for restored in (["b"], []):
@@ -65,36 +66,23 @@ def test_models_survive_in_a_folder(live: Wager, tmp_path: Path) -> None:
     assert {name: distribution(live, name) for name in NAMES} == known
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    [
-        None,
-        "",
-        "[]",
-        "{}",
-        '{"format":"wager-backup","version":2,"models":[]}',
-        '{"format":"x","version":1,"models":[]}',
-    ],
-)
-def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path, manifest: str | None) -> None:
-    """The command ends with one line."""
-    if manifest is not None:
-        (tmp_path / "manifest.json").write_text(manifest)
-    result = run("restore", tmp_path)
-    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
-
-
 @pytest.mark.parametrize("models", ['"models":[]', '"models":{"a":{}}', '"folders":[]'])
 def test_the_manifest_of_another_version_is_named(tmp_path: Path, models: str) -> None:
-    """The line has both versions, whatever the newer form is."""
     (tmp_path / "manifest.json").write_text(f'{{"format":"wager-backup","version":2,"wager":"9.1.0",{models}}}')
     found = run("restore", tmp_path)
     end = "manifest.json has version 2, written by Wager 9.1.0; this release reads version 1"
     assert (found.exit_code, found.stderr.strip().endswith(end)) == (1, True)
 
 
+@pytest.mark.parametrize("manifest", [None, "", "[]", "{}", '{"format":"x","version":1,"models":[]}'])
+def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path, manifest: str | None) -> None:
+    if manifest is not None:
+        (tmp_path / "manifest.json").write_text(manifest)
+    result = run("restore", tmp_path)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+
+
 def test_a_manifest_names_no_file_outside(tmp_path: Path) -> None:
-    """Names are those of models; a missing file is an error of the backup."""
     note = Note("a", "", 0, 1, "")
     write_manifest(tmp_path, [note], "")
     assert read_manifest(tmp_path) == [note]
@@ -106,13 +94,11 @@ def test_a_manifest_names_no_file_outside(tmp_path: Path) -> None:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, command: str, handler: Callable[[httpx2.Request], Any]) -> None:
-    """Let a command call a function instead of a service."""
     client = httpx2.Client(base_url="http://service", transport=httpx2.MockTransport(handler))
     monkeypatch.setattr(f"toolkit.{command}.connect", lambda *_: client)
 
 
 def test_a_key_for_some_names_restores_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other models of the backup are restored, and the error names those that the key does not allow."""
     statuses = {"mine": (201, ""), "theirs": (404, "model-not-found"), "there": (409, "model-exists")}
     content = bytes(range(256)) * 9000  # several parts
     notes = [Note(name, "", 0, len(content), hashlib.sha256(content).hexdigest()) for name in sorted(statuses)]
@@ -133,7 +119,6 @@ def test_a_key_for_some_names_restores_those(tmp_path: Path, monkeypatch: pytest
 
 
 def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The connection breaks within the body: one line, no file, no manifest; the command can be repeated."""
     broken = True
 
     def body() -> Iterator[bytes]:
@@ -163,3 +148,68 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytes
     answering(monkeypatch, "backup", answer)
     assert json.loads(run("backup", tmp_path, "--json").stdout)["unchanged"] == ["a"]
     check_file(tmp_path, *read_manifest(tmp_path))
+
+
+KEY = "wk_000000000000_" + "0" * 64
+
+
+@pytest.fixture(autouse=True)
+def _isolated_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(demo, "DEFAULT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def share_of(row: str, printed: str) -> float:
+    found = re.search(rf"{row} *│ *([0-9.]+)%", printed)
+    assert found, printed
+    return float(found[1])
+
+
+def names(url: str) -> list[str]:
+    return [model["name"] for model in httpx2.get(f"{url}/models").json()["models"]]
+
+
+def test_the_demo_model_beats_every_single_label(
+    live: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "_CLASSES", 3)  # learned in few rounds, whatever the random draws
+    demo.run(live.url, 800, 1)
+    printed = capsys.readouterr().out
+    assert f"Service    {live.url}\n" in printed
+    assert share_of("all rounds", printed) > share_of("always the best label", printed)
+    assert len(re.findall(r"\d+ to \d+ ", printed)) == 10
+    assert "1600 requests in" in printed
+
+
+def test_the_demo_keeps_its_model_and_says_how_to_delete_it(live: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    commands, before = [], names(live.url)
+    for url, key in ((live.url, None), (f"{live.url}/", KEY)):
+        demo.run(url, 10, 1, key)
+        printed = capsys.readouterr().out
+        (own,) = re.findall(rf"dashboard at {live.url}/#/models/(\S+)\n", printed)
+        (command,) = re.findall(r"Delete it with: (curl .*)\n", printed)
+        assert own in names(live.url)
+        assert ("$WAGER_API_KEY" in command, KEY in printed) == (key is not None, False)
+        commands.append(command)
+    assert len(names(live.url)) == len(before) + len(commands)
+    for command in commands:
+        subprocess.run(["sh", "-c", command], env=os.environ | {"WAGER_API_KEY": KEY}, check=True, capture_output=True)
+    assert names(live.url) == before
+
+
+def test_the_demo_starts_a_service_and_leaves_nothing(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["demo", "--rounds", "20"])
+    assert result.exit_code == 0, result.output
+    found = re.search(r"Service {4}(http:\S+), started for this demonstration\n", result.stdout)
+    assert found, result.stdout
+    assert "40 requests in" in result.stdout
+    assert "curl" not in result.stdout  # the model is gone
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(found[1])
+
+
+def test_an_unreachable_service_is_named() -> None:
+    result = CliRunner().invoke(app, ["demo", "--url", demo.DEFAULT_URL])
+    assert result.exit_code == 1
+    assert result.stderr == f"wager: no service is ready at {demo.DEFAULT_URL}\n"

@@ -31,26 +31,22 @@ HEADER = ("age", "country", "premium", "answer")
 
 
 def as_csv(rows: Any = ROWS, header: Any = HEADER) -> bytes:
-    """Return rows as a CSV file."""
     text = io.StringIO()
     csv.writer(text).writerows([header, *rows])
     return text.getvalue().encode()
 
 
 def write(path: Path, data: bytes) -> Path:
-    """Write a file and return its path."""
     path.write_bytes(data)
     return path
 
 
 def compare(path: Path, *options: str, jobs: int = 1) -> Result:
-    """Run `wager compare` in this process, with two cheap learners."""
     arguments = ["--learners", "fastcb,uniform", "--seeds", "2", "--jobs", str(jobs), *options]
     return CliRunner().invoke(app, ["compare", str(path), *arguments])
 
 
 def test_a_model_is_advised(tmp_path: Path) -> None:
-    """The table, the reasons and the body appear, and the service accepts the body."""
     path = write(tmp_path / "my site.csv", as_csv())
     result = compare(path, "--label", "answer")
     assert result.exit_code == 0, result.output
@@ -63,7 +59,6 @@ def test_a_model_is_advised(tmp_path: Path) -> None:
 
 
 def test_json_has_everything_and_a_second_run_resumes(tmp_path: Path) -> None:
-    """Standard output is one JSON object. Finished runs are not played again, also after part of a line."""
     path, kept = write(tmp_path / "a.csv", as_csv()), tmp_path / "runs.jsonl"
     options = ("--label", "answer", "--json", "--resume", str(kept), "--plot", str(tmp_path / "a.png"))
     found = json.loads(compare(path, *options).stdout)
@@ -80,12 +75,10 @@ def test_json_has_everything_and_a_second_run_resumes(tmp_path: Path) -> None:
 
 
 def data_of(path: Path, **wish: Any) -> Data:
-    """Read a file with the label `answer`."""
     return read_data(path, Wish(**{"label": "answer"} | wish))
 
 
 def test_contexts_are_those_of_the_service(tmp_path: Path) -> None:
-    """Rows are hashed as named features: numbers, strings, and nothing where a value is missing."""
     examples = data_of(write(tmp_path / "a.csv", as_csv())).examples
     kind = NamedKind(NamedFeatures(kind="named"))
     sent = [
@@ -99,7 +92,6 @@ def test_contexts_are_those_of_the_service(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("algorithm", sorted(LEARNERS))
 def test_preparation_is_that_of_a_new_model(algorithm: str) -> None:
-    """The estimators' defaults of norm and intercept are the service's."""
     kind = with_defaults(DenseKind.features.model_validate({"kind": "dense", "size": 3}), LEARNERS[algorithm])
     preparation = set_up(Choice(algorithm), 3, 3).preparation
     assert (preparation.policy, preparation.intercept, preparation.bound) == (
@@ -110,7 +102,6 @@ def test_preparation_is_that_of_a_new_model(algorithm: str) -> None:
 
 
 def test_every_format_has_the_same_examples(tmp_path: Path) -> None:
-    """CSV, compressed or with tabs, and Parquet."""
     expected = data_of(write(tmp_path / "a.csv", as_csv())).digest
     text = as_csv()
     columns: dict[str, list[Any]] = {name: [row[i] for row in ROWS] for i, name in enumerate(HEADER)}
@@ -126,7 +117,6 @@ def test_every_format_has_the_same_examples(tmp_path: Path) -> None:
 
 
 def test_numbers_are_dense_and_svmlight_is_sparse(tmp_path: Path) -> None:
-    """`--features`, `--categorical` and `--drop` change the kind."""
     path = write(tmp_path / "n.csv", as_csv([(i, i % 5, "ab"[i % 2]) for i in range(20)], ("x", "code", "answer")))
     assert data_of(path).features == {"kind": "dense", "size": 2}
     assert data_of(path, drop=["code"]).features == {"kind": "dense", "size": 1}
@@ -146,12 +136,8 @@ BAD_FILES: list[tuple[str, bytes, tuple[str, ...], str]] = [
     ("a.csv", as_csv(), ("--label", "age"), "must be one of a few classes"),
     ("a.csv", as_csv(), ("--label", "premium"), "a.csv: line 2: premium: got ''"),
     ("a.csv", as_csv(), ("--label", "answer", "--features", "dense"), "a.csv: line 2: country: got 'DE'"),
-    (
-        "a.csv",
-        as_csv(),
-        ("--label", "answer", "--drop", "x"),
-        "has no column 'x'; its columns are age, country, premium, answer (--drop)",
-    ),
+    ("a.csv", as_csv(), ("--label", "answer", "--drop", "x"),
+        "has no column 'x'; its columns are age, country, premium, answer (--drop)"),
     ("a.csv", as_csv(), ("--label", "answer", "--learners", "fastbc"), "did you mean 'fastcb'"),
     ("a.csv", as_csv(), ("--label", "answer", "--learners", "{"), "--learners: not JSON"),
     ("a.csv", as_csv(), ("--label", "answer", "--features", "x"), "--features: got 'x'"),
@@ -172,14 +158,13 @@ BAD_FILES: list[tuple[str, bytes, tuple[str, ...], str]] = [
     ("a.svm", b"1 1:0.5 1:2\n", (), "a.svm: line 1: an index occurs twice"),
     ("a.svm", b"1,2 1:0.5\n", (), "a.svm: line 1: must begin with a single label"),
     ("a.svm", b"# nothing\n", (), "has no rows with features"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "data", "options", "message"), BAD_FILES, ids=lambda value: str(value)[:30])
 def test_bad_files_end_with_one_line(
     tmp_path: Path, name: str, data: bytes, options: tuple[str, ...], message: str
 ) -> None:
-    """The exit code is 1; the line names the file, and the line or the column."""
     result = compare(write(tmp_path / name, data), *options)
     assert result.exit_code == 1
     assert message in result.stderr
@@ -188,7 +173,6 @@ def test_bad_files_end_with_one_line(
 
 
 def test_other_faults_end_with_one_line(tmp_path: Path) -> None:
-    """A missing file, and a file of runs that belongs to other data or is none."""
     assert "cannot be read: No such file" in compare(tmp_path / "none.csv", "--label", "answer").stderr
     path = write(tmp_path / "a.csv", as_csv())
     foreign = write(tmp_path / "other.jsonl", b'{"version": 1, "examples": "x"}\n')
@@ -199,7 +183,6 @@ def test_other_faults_end_with_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_several_processes_give_the_same_result(tmp_path: Path) -> None:
-    """All but the speed."""
     path = write(tmp_path / "a.csv", as_csv())
     found = [json.loads(compare(path, "--label", "answer", "--json", jobs=jobs).stdout) for jobs in (1, 2)]
     errors = [[(row["name"], row["error"], row["above_best"]) for row in one["learners"]] for one in found]

@@ -1,38 +1,34 @@
-"""The laws of `wager replay` and `wager export`, with a running service."""
+"""The laws of `wager replay` and `wager export`, with a running service, and of what they say."""
 
 import json
-import random
-import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from service.__main__ import app
-from tests.servers import wait_until
-from tests.service.wager import Wager
+from tests.service.threads import Served
+from tests.toolkit.files.test_readers import line
 
 
-def run(live: Wager, *words: str) -> Any:
-    """Run a command; return what it prints as JSON, or its error."""
+def run(live: Served, *words: str) -> Any:
     result = CliRunner().invoke(app, [*words, "--url", live.url, "--json"])
     return json.loads(result.stdout) if result.exit_code == 0 else result.stderr.strip().splitlines()[-1]
 
 
 def rows(n: int, offset: int = 0) -> str:
-    """Return lines of a CSV file of logged rounds."""
     return "".join(f"{i % 7},{i % 5},{'ab'[i % 2]},0.5,{i % 2}\n" for i in range(offset, offset + n))
 
 
 HEADER = "x,y,label,propensity,reward\n"
 
 
-def test_a_file_is_imported_once(live: Wager, name: str, tmp_path: Path) -> None:
-    """Repeating the command imports nothing again; an interrupted one continues; a bad file changes nothing."""
+def test_a_file_is_imported_once(live: Served, name: str, tmp_path: Path) -> None:
     path, model = tmp_path / "log.csv", f"{name}-csv"
     path.write_text(HEADER + rows(700))
     replay = ("replay", str(path), "--model", model)
@@ -51,8 +47,7 @@ def test_a_file_is_imported_once(live: Wager, name: str, tmp_path: Path) -> None
         assert client.get(f"/models/{model}").json()["rounds_seen"] == 700
 
 
-def test_a_refused_round_is_named_by_its_line(live: Wager, name: str, tmp_path: Path) -> None:
-    """What only the service refuses is reported with the line and the position, and --source continues after it."""
+def test_a_refused_round_is_named_by_its_line(live: Served, name: str, tmp_path: Path) -> None:
     path, model = tmp_path / "log.csv", f"{name}-norm"
     features = {"kind": "dense", "size": 2, "norm": "reject", "norm_bound": 10.0}
     with httpx2.Client(base_url=live.url) as client:
@@ -67,60 +62,7 @@ def test_a_refused_round_is_named_by_its_line(live: Wager, name: str, tmp_path: 
     assert run(live, *replay)["imported"] == 101
 
 
-def test_distributions_are_recomputed(live: Wager, name: str, tmp_path: Path) -> None:
-    """Every prediction gets the distribution that its request got, though feedback is late and in another order."""
-    shuffled, asked = random.Random(1), dict[str, Any]()
-    with httpx2.Client(base_url=live.url) as client:
-        model = f"{name}-late"
-        body = {"name": model, "labels": list("abc"), "features": {"kind": "named"}}
-        client.post("/models", json=body | {"holdout": {"fraction": 0.2, "policy": "uniform"}})
-        waiting = list[Any]()
-        for step in range(30):
-            contexts = [{"age": step + i, "tag": "xy"[i % 2]} for i in range(4)]
-            batch = {"model": model, "contexts": contexts, "include_distribution": True}
-            made = client.post("/predict/batch", json=batch).json()["predictions"]
-            asked.update({each["prediction_id"]: each for each in made})
-            waiting += made
-            shuffled.shuffle(waiting)
-            given, waiting = waiting[:3], waiting[3:]
-            feedback = [{"prediction_id": each["prediction_id"], "correct": each["label"] == "a"} for each in given]
-            client.post("/feedback/batch", json={"feedback": feedback})
-    out = ("export", "--model", model, "--output", str(tmp_path / "out"), "--part-rounds", "40")
-    first = run(live, *out, "--limit", "50")
-    assert (first["rounds"], first["distributions"], first["parts"]) == (50, 50, 2)
-    rest = run(live, *out)
-    assert (rest["rounds"], rest["distributions"], rest["last_round"], rest["reason"]) == (40, 40, 90, None)
-    parquet = pytest.importorskip("pyarrow.parquet")
-    table = parquet.read_table(tmp_path / "out")
-    assert table["round"].to_pylist() == list(range(1, 91))
-    for row in table.to_pylist():
-        answer = asked[row["prediction_id"]]
-        assert row["distribution"] == pytest.approx(list(answer["distribution"].values()), abs=1e-12)
-        assert row["holdout"] == answer["holdout"]
-
-
-def test_an_export_follows_the_log(live: Wager, name: str, tmp_path: Path) -> None:
-    """With --follow, rounds that come later become further parts, and an interrupt ends the command with success."""
-    path, model, out = tmp_path / "log.csv", f"{name}-follow", tmp_path / "out"
-    path.write_text(HEADER + rows(90))
-    assert run(live, "replay", str(path), "--model", model, "--create", "--limit", "40")["imported"] == 40
-    words = ["export", "--model", model, "--output", str(out), "--format", "ndjson", "--follow", "--every", "0.1"]
-    command = [sys.executable, "-m", "service", *words, "--url", live.url, "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        try:
-            wait_until((out / "part-000000000001.ndjson").exists)
-            assert run(live, "replay", str(path), "--model", model)["imported"] == 50
-            wait_until((out / "part-000000000041.ndjson").exists)
-            process.send_signal(signal.SIGINT)
-            result = json.loads(process.communicate(timeout=60)[0])
-        finally:
-            process.kill()
-    assert (process.returncode, result["rounds"], result["last_round"], result["parts"]) == (0, 90, 90, 2)
-    assert run(live, *words[:-3])["rounds"] == 0
-
-
-def test_an_export_fills_holes(live: Wager, name: str, tmp_path: Path) -> None:
-    """A deleted part is written again with the same rounds and distributions, and a damaged one stops the command."""
+def test_an_export_fills_holes(live: Served, name: str, tmp_path: Path) -> None:
     path, model, out = tmp_path / "log.csv", f"{name}-holes", tmp_path / "out"
     path.write_text("x,y,label\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(52)))
     assert run(live, "replay", str(path), "--model", model, "--create")["imported"] == 52
@@ -145,7 +87,6 @@ def test_an_export_fills_holes(live: Wager, name: str, tmp_path: Path) -> None:
 
 
 def vowpal_wabbit(*words: str) -> None:
-    """Run Vowpal Wabbit."""
     options = (
         ["--dsjson", "--quiet"]
         if "-i" in words
@@ -154,8 +95,7 @@ def vowpal_wabbit(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "vowpalwabbit", *options, *words], check=True, timeout=60)
 
 
-def test_vowpal_wabbit_learns_from_an_export(live: Wager, name: str, tmp_path: Path) -> None:
-    """VW reads every line of an export, and learns which label is right; the export is imported again."""
+def test_vowpal_wabbit_learns_from_an_export(live: Served, name: str, tmp_path: Path) -> None:
     pytest.importorskip("vowpalwabbit")
     path, model, out = tmp_path / "log.csv", f"{name}-vw", tmp_path / "out.dsjson"
     lines = [f"{'ux'[i % 2]},{'ab'[k]},0.5,{int(i % 2 == k)}\n" for i in range(200) for k in [(i // 2) % 2]]
@@ -175,26 +115,170 @@ def test_vowpal_wabbit_learns_from_an_export(live: Wager, name: str, tmp_path: P
     assert (again["imported"], again["skipped"]) == (200, 0)
 
 
-@pytest.mark.parametrize("suffix", ["ndjson", "dsjson", "parquet", ""])
-def test_the_suffix_names_the_format(live: Wager, name: str, tmp_path: Path, suffix: str) -> None:
-    """A suffix of a format makes a file of this format, and its absence a folder of Parquet."""
-    path, model, out = tmp_path / "log.csv", f"{name}-{suffix}", tmp_path / f"out.{suffix}".rstrip(".")
-    path.write_text(HEADER + rows(3))
-    run(live, "replay", str(path), "--model", model, "--create")
-    assert run(live, "export", "--model", model, "--output", str(out))["format"] == (suffix or "parquet")
-    assert out.is_file() == bool(suffix)
-
-
-def test_wrong_options_end_with_one_line(live: Wager, name: str, tmp_path: Path) -> None:
-    """An unknown format, model or rule of costs is one line of error."""
+def test_the_suffix_names_the_format(live: Served, name: str, tmp_path: Path) -> None:
+    """A suffix makes a file of this format, its absence a folder of Parquet; a wrong option has one line."""
     path = tmp_path / "log.csv"
     path.write_text(HEADER + rows(3))
-    assert "--format: got 'xml'" in run(live, "export", "--model", name, "--output", "x", "--format", "xml")
-    assert "--follow: needs a folder" in run(
-        live, "export", "--model", name, "--output", str(tmp_path / "x.ndjson"), "--format", "ndjson", "--follow"
-    ) or "no model" in run(live, "export", "--model", name, "--output", str(tmp_path / "x.ndjson"))
-    odd = str(tmp_path / "x.ndjson")
-    assert "has the suffix of ndjson" in run(live, "export", "--model", name, "--output", odd, "--format", "dsjson")
-    assert "--costs: got 'x'" in run(live, "replay", str(path), "--model", name, "--costs", "x")
-    assert "the format 'xml' is unknown" in run(live, "replay", str(path), "--model", name, "--format", "xml")
-    assert "cannot be read" in run(live, "replay", str(tmp_path / "none.csv"), "--model", name)
+    run(live, "replay", str(path), "--model", name, "--create")
+    for suffix in ("ndjson", "dsjson", "parquet", ""):
+        out = tmp_path / f"out.{suffix}".rstrip(".")
+        assert run(live, "export", "--model", name, "--output", str(out))["format"] == (suffix or "parquet")
+        assert out.is_file() == bool(suffix)
+    export, odd = ("export", "--model", name, "--output"), str(tmp_path / "x.ndjson")
+    for words, said in [
+        ((*export, "x", "--format", "xml"), "--format: got 'xml'"),
+        ((*export, odd, "--format", "ndjson", "--follow"), "--follow: needs a folder"),
+        ((*export, odd, "--format", "dsjson"), "has the suffix of ndjson"),
+        (("replay", str(path), "--model", name, "--costs", "x"), "--costs: got 'x'"),
+        (("replay", str(path), "--model", name, "--format", "xml"), "the format 'xml' is unknown"),
+        (("replay", str(tmp_path / "none.csv"), "--model", name), "cannot be read"),
+    ]:
+        assert said in run(live, *words)
+
+
+MODEL = {
+    "name": "m", "created_at": "2026-01-01T00:00:00Z", "labels": ["a", "b"], "actions": None, "mode": "learning",
+    "features": {"kind": "named", "size": 2**18}, "rounds_seen": 25, "changes": {"count": 0},
+}  # fmt: skip
+PLACE = {"changes": 0, "changes_seen": 0}
+
+
+class Service:
+    def __init__(self, position: int = 0, ahead: int = 0) -> None:
+        self.asked = list[str]()
+        self.exists = True
+        self._position, self._ahead = position, ahead  # rounds of the source, and of them those of faster clients
+        self.interrupt_at = ""
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        path = f"{request.method} {request.url.path}"
+        self.asked.append(path)
+        if path == self.interrupt_at:
+            raise KeyboardInterrupt
+        match path:
+            case "GET /models/m":
+                missing = {"title": "t", "detail": "d", "type": "urn:wager:problem:model-not-found"}
+                return httpx2.Response(200, json=MODEL) if self.exists else httpx2.Response(404, json=missing)
+            case "GET /models/m/changes":
+                return httpx2.Response(200, json={"count": 0, "definition": MODEL, "changes": [], "next_after": None})
+            case "GET /models/m/imports":
+                return httpx2.Response(200, json={"imports": [{"source": "s", "position": self._position}]})
+            case "POST /models/m/rounds":
+                return self._added(json.loads(request.content))
+            case "GET /models/m/rounds":
+                after, limit = (int(request.url.params[name]) for name in ("after", "limit"))
+                lines = [json.dumps(line(n) | PLACE) + "\n" for n in range(after + 1, min(after + limit, 25) + 1)]
+                return httpx2.Response(200, content="".join(lines))
+        return httpx2.Response(201, json={})
+
+    def _added(self, body: dict[str, Any]) -> httpx2.Response:
+        end = body["offset"] + len(body["rounds"])
+        new = max(0, end - max(self._ahead, body["offset"]))
+        self._position = max(self._position, self._ahead, end)
+        if self._position >= 20 and self.interrupt_at == "later":
+            self.interrupt_at = "POST /models/m/rounds"
+        return httpx2.Response(200, json={"imported": new, "position": self._position})
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    def runs(service: Service, *words: str | Path) -> Result:
+        client = lambda *_: httpx2.Client(base_url="http://service", transport=httpx2.MockTransport(service))  # noqa: E731
+        monkeypatch.setattr("toolkit.remote.connect", client)
+        return CliRunner().invoke(app, [str(word) for word in words])
+
+    return runs
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.csv"
+    path.write_text("f,label,propensity,reward\n" + "1,a,0.5,1\n" * 30)
+    return path
+
+
+REPLAY = ("--model", "m", "--source", "s", "--batch", "10")
+
+
+def test_only_new_rounds_are_counted(command: Callable[..., Result], log: Path) -> None:
+    found = command(Service(ahead=15), "replay", log, *REPLAY)
+    assert found.stdout.startswith("15 rounds imported into m, ")
+    assert "; 30 of 30 are there; source s" in found.stdout
+    assert json.loads(command(Service(ahead=30), "replay", log, *REPLAY, "--json").stdout)["imported"] == 0
+
+
+def test_a_part_of_a_file_is_there_as_a_part(command: Callable[..., Result], log: Path) -> None:
+    found = command(Service(position=30), "replay", log, *REPLAY, "--limit", "4")
+    assert (found.exit_code, "0 rounds imported" in found.stdout, "; 4 of 4 are there" in found.stdout) == (
+        0,
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(("at", "said"), [
+    ("GET /models/m", "nothing was sent"), ("POST /models/m/rounds", "0 rounds of source s are imported"),
+    ("later", "20 rounds of source s are imported"),
+])  # fmt: skip
+def test_an_interrupted_import_says_its_position(command: Callable[..., Result], log: Path, at: str, said: str) -> None:
+    service = Service()
+    service.interrupt_at = at
+    found = command(service, "replay", log, *REPLAY)
+    end = f"wager: interrupted: {said}; repeat the command to continue"
+    assert (found.exit_code, found.stderr.strip().splitlines()[-1]) == (130, end)
+
+
+@pytest.mark.parametrize("format_", ["ndjson", "file.ndjson"])
+def test_an_interrupted_export_says_what_is_written(
+    command: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str
+) -> None:
+    monkeypatch.setattr("toolkit.remote.PAGE", 10)
+    service, out = Service(), tmp_path / ("out" if format_ == "ndjson" else format_)
+    words = (
+        "export",
+        "--model",
+        "m",
+        "--output",
+        out,
+        "--format",
+        "ndjson",
+        "--part-rounds",
+        "10",
+        "--no-distributions",
+    )
+
+    def third(request: httpx2.Request) -> httpx2.Response:
+        if service.asked.count("GET /models/m/rounds") == 2:
+            raise KeyboardInterrupt
+        return service(request)
+
+    found = command(third, *words)
+    said = f"20 rounds are written to {out}" if format_ == "ndjson" else "nothing is written"
+    assert (found.exit_code, found.stderr.strip()) == (
+        130,
+        f"wager: interrupted: {said}; repeat the command for the rest",
+    )
+    rest = json.loads(command(Service(), *words, "--json").stdout)
+    assert rest["rounds"] == (5 if format_ == "ndjson" else 25)
+
+
+@pytest.mark.parametrize(
+    "bad", ["1,a,7,1", "1,a,1e-13,1", f"{'x' * 1025},a,0.5,1", "1,,0.5,1", "1,a,0.5,2", "1,a,0.5,1,1"]
+)
+def test_a_file_with_a_mistake_creates_no_model(command: Callable[..., Result], log: Path, bad: str) -> None:
+    service = Service()
+    service.exists = False
+    log.write_text(log.read_text() + bad + "\n")
+    found = command(service, "replay", log, *REPLAY, "--create")
+    assert (found.exit_code, "log.csv: line 32: " in found.stderr) == (1, True)
+    assert not [each for each in service.asked if each.startswith("POST")]
+
+
+def test_times_in_the_future_are_refused(command: Callable[..., Result], log: Path) -> None:
+    log.write_text(
+        "f,label,propensity,reward,predicted_at\n1,a,0.5,1,2026-01-01T00:00:00Z\n1,a,0.5,1,2999-01-01T00:00:00Z\n"
+    )
+    service = Service()
+    found = command(service, "replay", log, *REPLAY)
+    assert "log.csv: line 3: got the time 2999-01-01T00:00:00Z; must be from 1970 to now" in found.stderr
+    assert not [each for each in service.asked if each.startswith("POST")]

@@ -12,22 +12,17 @@ import pytest
 from typer.testing import CliRunner
 
 from service.__main__ import app
-from tests.service.wager import Wager
+from tests.service.threads import Served
 
 LEARNERS: dict[str, Any] = {
     "default": {"algorithm": "fastcb"},
-    "small steps": {"algorithm": "squarecb"},
     "matrices": {"algorithm": "soba-diagonal"},
     "scores as evidence": {"algorithm": "gaptron"},
-    "a label as evidence": {"algorithm": "banditron"},
-    "late updates": {"algorithm": "banditron", "delayed_update": "recompute"},
     "support vectors": {"algorithm": "bandit-perceptrons"},
 }
 
 
 class Life:
-    """A model whose predictions wait for feedback while it changes."""
-
     def __init__(self, client: httpx2.Client, name: str, **fields: Any) -> None:
         self.client, self.name = client, name
         self.answers: dict[str, Any] = {}
@@ -38,7 +33,6 @@ class Life:
         assert answer.status_code == 201, answer.text
 
     def predict(self, n: int, **fields: Any) -> None:
-        """Request predictions with their distributions."""
         items = [{"context": [self._random.random(), self._random.random()], **fields} for _ in range(n)]
         body = {"model": self.name, "items": [{**each, "include_distribution": True} for each in items]}
         made = self.client.post("/predict/batch", json=body).json()["predictions"]
@@ -46,7 +40,6 @@ class Life:
         self._waiting += made
 
     def judge(self, n: int | None = None, *, latest: bool = False) -> None:
-        """Send feedback for some of the waiting predictions, or for all."""
         if latest:
             self._waiting.reverse()
         else:
@@ -57,23 +50,19 @@ class Life:
         assert all(each["status"] == "recorded" for each in answer["results"])
 
     def live(self, steps: int = 4) -> None:
-        """Predict and judge in turn, so that predictions wait over what follows."""
         for _ in range(steps):
             self.predict(6)
             self.judge(4)
 
     def change(self, **patch: Any) -> None:
-        """Change the model."""
         self.post("", patch, "PATCH")
 
     def post(self, path: str, body: Any, method: str = "POST") -> Any:
-        """Send a request about the model."""
         answer = self.client.request(method, f"/models/{self.name}{path}", json=body, headers={"If-Match": "*"})
         assert answer.is_success, answer.text
         return answer.json()
 
     def export(self, url: str, output: Path, *words: str) -> dict[str, Any]:
-        """Run the command; return what it prints."""
         command = ["export", "--model", self.name, "--output", str(output), "--url", url, "--json", *words]
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 0, result.output
@@ -81,7 +70,6 @@ class Life:
         return found
 
     def check(self, rows: list[Any], labels: list[str]) -> list[int]:
-        """Check that known distributions are those of the requests; return the rounds of the others."""
         for row in rows:
             answer, found = self.answers[row["prediction_id"]], row["distribution"]
             assert (row["holdout"], row["label"]) == (answer["holdout"], answer["label"])
@@ -94,13 +82,11 @@ class Life:
 
 
 def rows_of(path: Path) -> list[Any]:
-    """Return the rows of a Parquet file or folder."""
     rows: list[Any] = pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
     return rows
 
 
 def change_all(life: Life) -> None:
-    """Make every change whose effect on the distributions is public, with predictions that wait over each."""
     life.live()
     life.change(labels={"add": ["d"]})
     life.live()
@@ -122,8 +108,7 @@ def change_all(life: Life) -> None:
     life.judge()
 
 
-def test_every_distribution_is_known_after_changes(live: Wager, name: str, tmp_path: Path) -> None:
-    """Labels, modes, holdouts and a reset between predictions and their feedback leave no distribution unknown."""
+def test_every_distribution_is_known_after_changes(live: Served, name: str, tmp_path: Path) -> None:
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         for kind, learner in LEARNERS.items():
             life, out = Life(client, f"{name}-{kind}".replace(" ", "-"), learner=learner), tmp_path / kind
@@ -138,8 +123,7 @@ def test_every_distribution_is_known_after_changes(live: Wager, name: str, tmp_p
             assert {row["changes"] for row in rows if row["changes_seen"] == 1} > {1}
 
 
-def test_distributions_are_unknown_from_a_rollback_to_a_reset(live: Wager, name: str, tmp_path: Path) -> None:
-    """Those before a rollback stay known, even of rounds after it; those after a reset are known again."""
+def test_distributions_are_unknown_from_a_rollback_to_a_reset(live: Served, name: str, tmp_path: Path) -> None:
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         for algorithm in ("fastcb", "gaptron"):
             life, out = Life(client, f"{name}-{algorithm}", learner=algorithm), tmp_path / f"{algorithm}.parquet"
@@ -159,8 +143,7 @@ def test_distributions_are_unknown_from_a_rollback_to_a_reset(live: Wager, name:
             assert result["reason"] == "change 1, a rollback after round 24, continues from snapshot 'kept'"
 
 
-def test_an_update_of_an_unknown_prediction_makes_a_state_unknown(live: Wager, name: str, tmp_path: Path) -> None:
-    """If the update depends on what an unknown prediction computed, later ones are unknown, else known."""
+def test_an_update_of_an_unknown_prediction_makes_a_state_unknown(live: Served, name: str, tmp_path: Path) -> None:
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         for algorithm, known in (("fastcb", 20), ("gaptron", 5)):
             life, out = Life(client, f"{name}-{algorithm}", learner=algorithm), tmp_path / f"{algorithm}.parquet"
@@ -181,8 +164,7 @@ def test_an_update_of_an_unknown_prediction_makes_a_state_unknown(live: Wager, n
             assert (lost in result["reason"]) == (algorithm == "gaptron")
 
 
-def test_a_promoted_learner_is_known_after_a_reset(live: Wager, name: str, tmp_path: Path) -> None:
-    """The distributions of a promoted shadow are unknown until the model begins anew with its learner."""
+def test_a_promoted_learner_is_known_after_a_reset(live: Served, name: str, tmp_path: Path) -> None:
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         life, out = Life(client, name, learner="soba-diagonal"), tmp_path / "out.parquet"
         life.live()
@@ -202,8 +184,7 @@ def test_a_promoted_learner_is_known_after_a_reset(live: Wager, name: str, tmp_p
         assert "change 1, a promote after round 16" in result["reason"]
 
 
-def test_predictions_of_a_policy_are_unknown(live: Wager, name: str, tmp_path: Path) -> None:
-    """In the mode logging, distributions are those of the requests, and later ones are known."""
+def test_predictions_of_a_policy_are_unknown(live: Served, name: str, tmp_path: Path) -> None:
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         life, out = Life(client, name, mode="logging"), tmp_path / "out.parquet"
         life.predict(10, policy={"a": 0.5, "b": 0.25, "c": 0.25})
@@ -219,8 +200,7 @@ def test_predictions_of_a_policy_are_unknown(live: Wager, name: str, tmp_path: P
         assert result["reason"].startswith("in the mode logging")
 
 
-def test_dsjson_has_the_labels_of_each_prediction(live: Wager, name: str, tmp_path: Path) -> None:
-    """A line has the eligible labels as actions, with the probabilities that the request got; the rest of a log too."""
+def test_dsjson_has_the_labels_of_each_prediction(live: Served, name: str, tmp_path: Path) -> None:
     out = tmp_path / "out.dsjson"
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         life = Life(client, name)
@@ -228,36 +208,24 @@ def test_dsjson_has_the_labels_of_each_prediction(live: Wager, name: str, tmp_pa
         assert life.export(live.url, out, "--format", "dsjson", "--after", "60")["distributions"] == 161
         lines = [json.loads(line) for line in out.read_text().splitlines()]
         assert len(lines) == 161
+        out = tmp_path / "out.parquet"
+        assert life.export(live.url, out, "--no-distributions")["distributions"] == 0
+        assert {row["label_count"] for row in rows_of(out)} == {3, 4, 6, 7}
         for line in lines:
             ids = [each["_tag"] for each in line["c"]["_multi"]]
             found = {ids[number - 1]: p for number, p in zip(line["a"], line["p"], strict=True)}
             assert found == pytest.approx(life.answers[line["EventId"]]["distribution"], abs=1e-9)
 
 
-def test_an_export_without_distributions_has_the_labels_of_each_prediction(
-    live: Wager, name: str, tmp_path: Path
-) -> None:
-    """A reader knows the labels that each prediction had, also where its distribution is unknown."""
-    with httpx2.Client(base_url=live.url, timeout=60.0) as client:
-        life, out = Life(client, name), tmp_path / "out.parquet"
-        life.live()
-        life.change(labels={"add": ["d"]})
-        life.live()
-        assert life.export(live.url, out, "--no-distributions")["distributions"] == 0
-        assert [row["label_count"] for row in rows_of(out)] == [3 + row["changes_seen"] for row in rows_of(out)]
-
-
 def test_an_export_that_follows_the_log_notices_changes(
-    live: Wager, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    live: Served, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A change during the run is made at its place, and the later parts describe the model after it."""
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         life, out = Life(client, name), tmp_path / "out"
         life.live()
         steps = iter([("", {"labels": {"add": ["d"]}}, "PATCH"), ("/reset", {}, "POST")])
 
         def instead_of_sleeping(_: float) -> None:
-            """Change the model, then predict and judge; interrupt the command after the last change."""
             step = next(steps, None)
             if step is None:
                 raise KeyboardInterrupt

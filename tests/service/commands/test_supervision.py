@@ -16,12 +16,11 @@ LIMIT = 20.0
 
 
 async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """Do nothing."""
+    pass
 
 
 @pytest.fixture
 def supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
-    """Return a supervisor of two workers, without its handlers of signals."""
     monkeypatch.setattr("uvicorn.supervisors.multiprocess.SIGNALS", ())
     config = uvicorn.Config(f"{__name__}:app", workers=2, lifespan="off", timeout_worker_healthcheck=600)
     made = Supervisor(config, [])
@@ -33,7 +32,6 @@ def supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
 
 
 def test_a_death_ends_the_wait_for_a_health_check(supervisor: Supervisor) -> None:
-    """The answer of a dead worker is awaited no longer, also of one that replaced another."""
     for _ in range(2):
         worker = supervisor.processes[0]
         worker.parent_conn.send(b"ping")
@@ -50,7 +48,6 @@ def test_a_death_ends_the_wait_for_a_health_check(supervisor: Supervisor) -> Non
 
 
 def test_dead_workers_are_replaced(supervisor: Supervisor) -> None:
-    """One pass replaces all dead workers, and no other."""
     before = list(supervisor.processes)
     supervisor.keep_subprocess_alive()
     assert supervisor.processes == before
@@ -65,7 +62,6 @@ def test_dead_workers_are_replaced(supervisor: Supervisor) -> None:
 def test_a_worker_that_cannot_start_is_started_later(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The service outlives the loss of its working directory, and has all workers once that is back."""
     before = list(supervisor.processes)
     os.kill(before[0].pid or 0, signal.SIGKILL)
     before[0].join()

@@ -15,7 +15,6 @@ VERSIONS = [
 
 
 def bump() -> None:
-    """Raise every version number before the service is imported."""
     for module, constant in VERSIONS:
         versions = importlib.import_module(module)
         setattr(versions, constant, getattr(versions, constant) + 1)

@@ -6,13 +6,11 @@ The build of the image runs that command once. The file system of a worker's con
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx2
-import pytest
 
 from learners.answers import answer_kind
 from learners.registry import ALL_LEARNERS
@@ -24,11 +22,9 @@ from tests.service.workers import worker
 
 ROOT = Path(__file__).parents[3]
 LABELS = ["a", "b", "c"]
-DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
 
 
 async def use(store: Path) -> None:
-    """Start a worker, send every kind of request, and play with every learner."""
     with EmbeddedServer(store) as server:
         await exchanges.page(server.url)
         async with worker(server.url) as client:
@@ -37,7 +33,6 @@ async def use(store: Path) -> None:
 
 
 async def play(client: httpx2.AsyncClient, algorithm: str) -> None:
-    """Play some rounds with one learner, and evaluate them."""
     features = {"kind": "dense", "size": 3, "norm": "unit"}
     body = {"name": algorithm, "labels": LABELS, "features": features, "learner": {"algorithm": algorithm}}
     (await client.post("/models", json=body)).raise_for_status()
@@ -52,7 +47,6 @@ async def play(client: httpx2.AsyncClient, algorithm: str) -> None:
 
 
 def compiled_by_worker(store: Path) -> Compiled:
-    """Return the kernels that a worker needs and `compile_all` does not, in a process that has compiled nothing yet."""
     assert not any(compiled().values())
     compile_all()
     before = compiled()
@@ -61,7 +55,6 @@ def compiled_by_worker(store: Path) -> Compiled:
 
 
 def run(*arguments: str, **environment: str) -> str:
-    """Run Python, and return its output."""
     command, variables = [sys.executable, *arguments], os.environ | environment
     done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -73,26 +66,7 @@ import json, pathlib, sys
 from tests.service.operations.test_kernels import compiled_by_worker
 print(json.dumps(compiled_by_worker(pathlib.Path(sys.argv[1]))))
 """
-_USE = """
-import asyncio, pathlib, sys
-from tests.service.operations.test_kernels import use
-asyncio.run(use(pathlib.Path(sys.argv[1])))
-"""
 
 
 def test_a_worker_needs_no_other_kernels(tmp_path: Path) -> None:
-    """A worker's start and requests need no kernel, with no signature, that `compile_all` leaves out."""
     assert json.loads(run("-c", _COMPARE, str(tmp_path))) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(590)  # two to three minutes on a quiet machine; pytest ends at 600
-def test_a_worker_compiles_nothing_after_the_build(tmp_path: Path) -> None:
-    """After the command of the Dockerfile, with an empty cache before it, a worker adds no file to the cache."""
-    (module,) = re.findall(r"bin/entrypoint\.sh python -m (\S+)$", DOCKERFILE, re.MULTILINE)
-    cache = tmp_path / "cache"
-    run("-m", module, NUMBA_CACHE_DIR=str(cache))
-    built = {path for path in cache.rglob("*") if path.is_file()}
-    assert len(built) > 100
-    run("-c", _USE, str(tmp_path / "store"), NUMBA_CACHE_DIR=str(cache))
-    assert {path for path in cache.rglob("*") if path.is_file()} - built == set()

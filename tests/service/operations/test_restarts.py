@@ -8,15 +8,17 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx2
 import pytest
 
 from service.store.embedded.server import EmbeddedServer
 from tests.servers import raw, wait_until
-from tests.service.sample_models import UNIFORM, definition, some_contexts
-from tests.service.wager import Wager, serve
+from tests.service.metrics import scrape, value
+from tests.service.sample_models import GAPTRON, SOBA_DIAGONAL, UNIFORM, definition, replay, some_contexts
+from tests.service.threads import in_thread
+from tests.service.wager import Wager, clients_of_each, serve
 from tests.service.workers import worker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
@@ -42,7 +44,7 @@ class Load:
     def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
-        wait_until(lambda: len(self.acknowledged) > 10)
+        self.wait_for_more()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -50,8 +52,12 @@ class Load:
         for thread in self._threads:
             thread.join()
 
+    def wait_for_more(self) -> None:
+        enough = len(self.acknowledged) + 10
+        wait_until(lambda: len(self.acknowledged) > enough, 250.0)
+
     def _run(self, number: int) -> None:
-        with httpx2.Client(base_url=self._url, timeout=30.0) as client:
+        with httpx2.Client(base_url=self._url, timeout=60.0) as client:
             for turn, context in enumerate(some_contexts(number, 100_000)):
                 if self.over.wait(_PAUSE) or self.failed:
                     return
@@ -74,42 +80,95 @@ class Load:
         return False
 
 
+def log_of(url: str, model: str = "forest") -> list[dict[str, Any]]:
+    """Return the lines of a log of fewer than 10,000 rounds."""
+    answer = httpx2.get(f"{url}/models/{model}/rounds", params={"limit": 10_000}, timeout=60.0).raise_for_status()
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
 def logged(url: str) -> list[str]:
-    """Return the prediction ids in the log, which must have fewer than 10,000 rounds."""
-    text = httpx2.get(f"{url}/models/forest/rounds", params={"limit": 10_000}, timeout=30.0).text
-    return [json.loads(line)["prediction_id"] for line in text.splitlines()]
+    return [line["prediction_id"] for line in log_of(url)]
 
 
 def test_sighup_replaces_workers_without_failed_requests(tmp_path: Path) -> None:
-    """SIGHUP replaces the workers one after the other, and no request fails."""
-    with serve(tmp_path, workers=2) as wager:
+    """The workers share counters in files, which are deleted with the service."""
+    (tmp_path / "tmp").mkdir()
+    with serve(tmp_path, workers=2, TMPDIR=str(tmp_path / "tmp")) as wager:
         httpx2.post(f"{wager.url}/models", json=definition("forest", learner=UNIFORM)).raise_for_status()
         before = set(wager.worker_pids())
         with Load(wager.url) as load:
             wager.signal(signal.SIGHUP)
-            wait_until(lambda: len(now := set(wager.worker_pids())) == 2 and now.isdisjoint(before), 180.0)
-            enough = len(load.acknowledged) + 10
-            wait_until(lambda: len(load.acknowledged) > enough)
+            wait_until(lambda: len(now := set(wager.worker_pids())) == 2 and now.isdisjoint(before), 280.0)
+            load.wait_for_more()
+        assert load.failed == []
+        assert sorted(logged(wager.url)) == sorted(load.acknowledged)
+        wait_until(lambda: bool(list((tmp_path / "tmp").glob("wager-metrics-*/*.db"))))
+        wager.stop()
+        assert list((tmp_path / "tmp").glob("wager-metrics-*")) == []
+
+
+def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
+    """Every feedback counts once, and the workers fold the log to the same bits."""
+    with serve(tmp_path, workers=2) as wager:
+        httpx2.post(f"{wager.url}/models", json=definition("forest", learner=SOBA_DIAGONAL)).raise_for_status()
+        with Load(wager.url) as load:
+            killed = wager.worker_pids()[0]
+            os.kill(killed, signal.SIGKILL)
+            wait_until(lambda: killed not in (now := wager.worker_pids()) and len(now) == 2, 280.0)
+            load.wait_for_more()
         assert load.failed == []
         found = logged(wager.url)
-        assert len(found) == len(set(found))
-        assert set(found) == load.acknowledged
+        assert sorted(found) == sorted(load.acknowledged)
+        asyncio.run(check_workers(wager, len(found)))
 
 
-def test_a_stop_under_load_is_quick_and_loses_nothing(tmp_path: Path) -> None:
-    """SIGTERM under load stops the service in time with exit code 0, and the store outlives the workers."""
-    with serve(tmp_path) as wager:
-        httpx2.post(f"{wager.url}/models", json=definition("forest", learner=UNIFORM)).raise_for_status()
+async def check_workers(wager: Wager, rounds: int) -> None:
+    """Check that every worker has the state of the log, and reports the requests and rounds of all."""
+    async with clients_of_each(wager, 2) as clients:
+        log = (await clients[0].get("/models/forest/rounds", params={"limit": 10_000})).text
+        played = replay((await clients[0].get("/models/forest")).json(), log, tolerance=1e-12)
+        asked = {"model": "forest", "context": X, "include_distribution": True}
+        answers = [(await client.post("/predict", json=asked)).json() for client in clients]
+        assert [each["rounds_seen"] for each in answers] == [rounds] * 2
+        assert answers[0]["distribution"] == answers[1]["distribution"]
+        assert list(answers[0]["distribution"].values()) == pytest.approx(played.distribution(X), rel=1e-9)
+        route = {"method": "POST", "route": "/predict", "status": "200"}
+        counts = set[float]()
+        while len(counts) != 1:  # a publication takes about a second
+            samples = [await scrape(client) for client in clients]
+            counts = {value(each, "wager_http_request_duration_seconds_count", **route) for each in samples}
+
+
+def test_stop_and_start_lose_nothing(tmp_path: Path) -> None:
+    """After SIGTERM under load, the store ends last; a service on the same data has every model, round and prediction.
+
+    What expired in the meantime is closed.
+    """
+    with serve(tmp_path, WAGER_DRAIN_SECONDS="0.2") as wager, httpx2.Client(base_url=wager.url, timeout=60.0) as client:
+        silent = definition("silent", learner=UNIFORM, on_expiry="incorrect", window_seconds=0.5)
+        for body in (definition("forest", learner=UNIFORM), silent):
+            client.post("/models", json=body).raise_for_status()
+        client.post("/predict/batch", json={"model": "silent", "contexts": [X] * 3}).raise_for_status()
+        prediction = {"model": "forest", "context": X, "prediction_id": "open"}
+        before = client.post("/predict", json=prediction).json()
+        store = wager.store_pid()
         with Load(wager.url) as load:
-            assert wager.stop(within=15.0) == 0
+            assert wager.stop() == 0
+        with pytest.raises(ProcessLookupError):
+            os.kill(store, 0)
     assert not [text for text in load.failed if "store-unavailable" in text]  # the store stopped last
     with serve(tmp_path) as again:
         assert load.acknowledged <= set(logged(again.url))
+        assert httpx2.post(f"{again.url}/predict", json=prediction).json() == before
+        feedback = {"prediction_id": "forest:open", "correct": False}
+        assert httpx2.post(f"{again.url}/feedback", json=feedback).json()["status"] == "recorded"
+        wait_until(lambda: len(log_of(again.url, "silent")) == 3, 250.0)
+        assert {(line["outcome"], line["correct"]) for line in log_of(again.url, "silent")} == {("expired", False)}
 
 
 def test_a_draining_worker_is_not_ready_but_serves(tmp_path: Path) -> None:
-    """A draining worker is alive but not ready; it serves until the drain time ends or a second signal comes."""
-    with serve(tmp_path, WAGER_DRAIN_SECONDS="600") as wager, httpx2.Client(base_url=wager.url) as client:
+    """It serves until the drain time ends or a second signal comes."""
+    with serve(tmp_path, WAGER_DRAIN_SECONDS="600") as wager, httpx2.Client(base_url=wager.url, timeout=60.0) as client:
         client.post("/models", json=definition("forest", learner=UNIFORM)).raise_for_status()
         wager.signal(signal.SIGTERM)
         wait_until(lambda: not wager.is_ready())
@@ -118,15 +177,6 @@ def test_a_draining_worker_is_not_ready_but_serves(tmp_path: Path) -> None:
         httpx2.post(f"{wager.url}/predict", json={"model": "forest", "context": X}).raise_for_status()
         client.close()
         assert wager.stop() == 0
-
-
-def test_a_worker_stops_after_its_drain_time(tmp_path: Path) -> None:
-    """When the drain time is over, the worker stops as without one."""
-    with serve(tmp_path, WAGER_DRAIN_SECONDS="0.2") as wager:
-        assert wager.stop() == 0
-
-
-# --- backup and restore
 
 
 async def play(url: str, start: int, n: int) -> None:
@@ -143,15 +193,13 @@ async def play(url: str, start: int, n: int) -> None:
 async def count(url: str) -> int:
     """Return the number of rounds, after checking that the log has as many."""
     async with worker(url) as client:
-        model = (await client.get("/models/forest")).json()
+        rounds: int = (await client.get("/models/forest")).json()["rounds_seen"]
         text = (await client.get("/models/forest/rounds", params={"limit": 10_000})).text
-        assert len(text.splitlines()) == model["rounds_seen"]
-        rounds: int = model["rounds_seen"]
+        assert len(text.splitlines()) == rounds
         return rounds
 
 
 async def test_a_copy_of_the_folder_of_a_stopped_store_is_a_backup(tmp_path: Path) -> None:
-    """A copy of a stopped store's folder restores everything elsewhere."""
     with EmbeddedServer(tmp_path / "data") as server:
         await play(server.url, 0, 20)
     shutil.copytree(tmp_path / "data", tmp_path / "copy")
@@ -176,9 +224,41 @@ async def test_a_copy_of_the_running_stores_log_is_a_backup(tmp_path: Path) -> N
         await play(copied.url, 100, 5)  # and the copy accepts further rounds
 
 
-def test_the_embedded_store_ends_with_its_service(live: Wager) -> None:
-    """The embedded store runs as long as its service, and ends with it."""
-    pid = live.store_pid()
-    assert live.stop() == 0
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+def acknowledged(client: httpx2.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Repeat a request until it is acknowledged."""
+    answers: list[httpx2.Response] = []
+
+    def sent() -> bool:
+        answers.append(client.post(path, json=body))
+        assert answers[-1].status_code in {200, 503}, answers[-1].text
+        return answers[-1].status_code == 200
+
+    wait_until(sent, 250.0)
+    answer: dict[str, Any] = answers[-1].json()
+    return answer
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="kills a process")
+def test_a_killed_store_restarts_and_loses_nothing(tmp_path: Path) -> None:
+    """Every round counts once, and the propensities of the log replay to the bit."""
+    outcomes: dict[str, bool] = {}
+    with (
+        EmbeddedServer(tmp_path) as server,
+        in_thread(server.url) as served,
+        httpx2.Client(base_url=served.url, timeout=60.0) as client,
+    ):
+        client.post("/models", json=definition("forest", learner=GAPTRON)).raise_for_status()
+        for kill in range(4):
+            for i, context in enumerate(some_contexts(kill, 30)):
+                prediction = {"model": "forest", "context": context, "prediction_id": f"{kill}-{i}"}
+                made = acknowledged(client, "/predict", prediction)["prediction_id"]
+                outcomes[made] = acknowledged(client, "/feedback", {"prediction_id": made, "correct": i % 3 > 0})[
+                    "correct"
+                ]
+            if kill < 3:
+                os.kill(server.pid or 0, signal.SIGKILL)
+        log = client.get("/models/forest/rounds", params={"limit": 10_000}).text
+        played = replay(client.get("/models/forest").json(), log)
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert len(played.states) - 1 == len(lines) == len(outcomes) == 120
+    assert {line["prediction_id"]: line["correct"] for line in lines} == outcomes

@@ -1,4 +1,4 @@
-"""The laws of readers of files: what they yield, and clear errors for damaged files."""
+"""The laws of files: what readers yield and refuse, which rounds parts lack, and clear errors for damaged files."""
 
 import copy
 import gzip
@@ -6,14 +6,20 @@ import json
 import lzma
 import math
 import sys
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
-from toolkit.evaluation.parquet import ParquetPart
+from service.__main__ import app
+from tests.service.analytics.exports import log_columns, write_part
 from toolkit.files.columns import Chosen
-from toolkit.files.exported import Export, Hole, Lines
+from toolkit.files.exported import SUFFIXES, Export, Hole, Lines
 from toolkit.files.lines import FileError
 from toolkit.files.readers import open_reader, survey
 from toolkit.files.rows import Shape
@@ -32,19 +38,16 @@ CSV = "f,g,label,propensity,reward\n1,2,a,0.5,1\n3,4,b,0.25,0.5\n"
 
 
 def rounds(path: Path, shape: Shape | None, **options: Any) -> list[dict[str, Any]]:
-    """Return all rounds of a file."""
     return [row.round for row in open_reader(path, None, Chosen(), **options).rows(shape)]
 
 
 def written(folder: Path, content: bytes | str, name: str = "file") -> Path:
-    """Write a file; return its path."""
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
 
 def test_dsjson_is_read(tmp_path: Path) -> None:
-    """A line becomes the chosen action, its probability, and the negative cost as reward."""
     lines = json.dumps(DSJSON) + "\n" + json.dumps({"EventId": "e", "c": {}}) + "\n"
     path = written(tmp_path, lines)
     reader = open_reader(path, None, Chosen())
@@ -66,7 +69,6 @@ def test_dsjson_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress], ids=["plain", "gzip", "xz"])
 def test_tables_are_read(tmp_path: Path, pack: Any) -> None:
-    """CSV with propensities is logged, and without is labelled; compressed files are read as they are."""
     logged = rounds(written(tmp_path, pack(CSV.encode())), DENSE)
     assert logged == [
         {"context": [1.0, 2.0], "label": "a", "propensity": 0.5, "correct": True},
@@ -89,8 +91,7 @@ TIMED = (
 )
 ELIGIBLE = 'f,g,label,propensity,reward,eligible\n1,2,b,0.5,1,"[""b""]"\n'
 BAD: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "is empty"),
-    "another format": (b"hello\nworld\n", "line 1: is neither"),
+    "empty": (b"", "is empty"), "another format": (b"hello\nworld\n", "line 1: is neither"),
     "binary": (b"\x89PNG\r\n\x1a\n\xff\xfe", "line 1: is not UTF-8"),
     "gzip cut": (gzip.compress((CSV + CSV.split("\n", 1)[1] * 500).encode())[:-20], "damaged or cut short"),
     "gzip damaged": (gzip.compress(bytes(range(256)) * 99)[:40] + b"\xff" * 200, "damaged or cut short"),
@@ -114,46 +115,33 @@ BAD: dict[str, tuple[bytes, str]] = {
     "null byte": (b"label,f,g\na,\0,1\n", "line 2: has a null byte"),
     "dsjson cost": (json.dumps(DSJSON | {"_label_cost": 0.5}).encode(), "use --costs complement"),
     "dsjson propensity": (json.dumps(DSJSON | {"_label_probability": 2}).encode(), "line 1: _label_probability"),
-    "dsjson a without a number": (
-        json.dumps(DSJSON | {"a": [2, 9]}).encode(),
-        "line 1: a: got [2, 9]; must be the numbers",
-    ),
+    "dsjson a without a number": (json.dumps(DSJSON | {"a": [2, 9]}).encode(),
+        "line 1: a: got [2, 9]; must be the numbers"),
     "dsjson a is empty": (json.dumps(DSJSON | {"a": []}).encode(), "line 1: a: got []"),
     "dsjson a twice": (json.dumps(DSJSON | {"a": [2, 2]}).encode(), "line 1: a: got [2, 2]"),
     "dsjson a of texts": (json.dumps(DSJSON | {"a": ["2", "1"]}).encode(), 'line 1: a: got ["2", "1"]'),
-    "dsjson another action first": (
-        json.dumps(DSJSON | {"a": [1, 2]}).encode(),
-        "_label_Action: got 2; a begins with 1",
-    ),
-    "dsjson p of another": (
-        json.dumps(DSJSON | {"p": [0.4999, 0.5001]}).encode(),
-        "line 1: _label_probability: got 0.5; p begins with 0.4999",
-    ),
+    "dsjson another action first": (json.dumps(DSJSON | {"a": [1, 2]}).encode(),
+        "_label_Action: got 2; a begins with 1"),
+    "dsjson p of another": (json.dumps(DSJSON | {"p": [0.4999, 0.5001]}).encode(),
+        "line 1: _label_probability: got 0.5; p begins with 0.4999"),
     "dsjson p NaN": (json.dumps(DSJSON | {"p": [math.nan, 0.5]}).encode(), "line 1: p.0: got nan"),
     "dsjson p 7": (json.dumps(DSJSON | {"p": [0.5, 7]}).encode(), "line 1: p: got [0.5, 7]; must be 2 probabilities"),
     "dsjson p negative": (json.dumps(DSJSON | {"p": [1.5, -0.5]}).encode(), "line 1: p: got [1.5, -0.5]"),
-    "dsjson p 0": (json.dumps(DSJSON | {"p": [0, 1]}).encode(), "line 1: _label_probability: got 0.5; p begins with 0"),
+    "dsjson p 0": (json.dumps(DSJSON | {"p": [0, 1]}).encode(),
+        "line 1: _label_probability: got 0.5; p begins with 0"),
     "dsjson p too short": (json.dumps(DSJSON | {"p": [1.0]}).encode(), "line 1: p: got [1.0]; must be 2"),
     "dsjson p no list": (json.dumps(DSJSON | {"p": 0.5}).encode(), "line 1: p: got 0.5"),
-    "dsjson time": (
-        json.dumps(DSJSON | {"Timestamp": "yesterday"}).encode(),
-        "line 1: Timestamp: got 'yesterday'; must",
-    ),
+    "dsjson time": (json.dumps(DSJSON | {"Timestamp": "yesterday"}).encode(),
+        "line 1: Timestamp: got 'yesterday'; must"),
     "dsjson time of a number": (json.dumps(DSJSON | {"Timestamp": 5}).encode(), "line 1: Timestamp: got 5; must"),
     "dsjson time before 1970": (json.dumps(DSJSON | {"Timestamp": "1969-12-31"}).encode(), "line 1: Timestamp: got"),
-    "dsjson long text": (
-        json.dumps(DSJSON | {"c": {"_multi": [{}, {"i": "x" * 1025}]}}).encode(),
-        "c._multi.1.i: got 1,025",
-    ),
+    "dsjson long text": (json.dumps(DSJSON | {"c": {"_multi": [{}, {"i": "x" * 1025}]}}).encode(),
+        "c._multi.1.i: got 1,025"),
     "time": (TIMED.replace("2026-01-02T03:04:05Z", "x").encode(), "line 2: predicted_at: got 'x'; must be a time"),
-    "time without a zone": (
-        TIMED.replace("Z", "").encode(),
-        "line 2: predicted_at: got '2026-01-02T03:04:05'; must be",
-    ),
-    "propensity below 1e-12": (
-        CSV.replace("0.25", "9e-13").encode(),
-        "line 3: propensity: got 9e-13; must be in [1e-12, 1]",
-    ),
+    "time without a zone": (TIMED.replace("Z", "").encode(),
+        "line 2: predicted_at: got '2026-01-02T03:04:05'; must be"),
+    "propensity below 1e-12": (CSV.replace("0.25", "9e-13").encode(),
+        "line 3: propensity: got 9e-13; must be in [1e-12, 1]"),
     "not eligible": (ELIGIBLE.replace("b,", "a,").encode(), "line 2: label: got 'a'; the eligible labels are b"),
     "unknown eligible": (ELIGIBLE.replace('[""b""]', '[""z""]').encode(), "line 2: eligible: got 'z'"),
     "eligible twice": (ELIGIBLE.replace('[""b""]', '[""b"",""b""]').encode(), "line 2: eligible: got ['b', 'b']"),
@@ -161,12 +149,11 @@ BAD: dict[str, tuple[bytes, str]] = {
     "eligible is a text": (ELIGIBLE.replace('[""b""]', '""b""').encode(), "line 2: eligible: got 'b'"),
     "dsjson action": (json.dumps(DSJSON | {"_label_Action": 3}).encode(), "line 1: _label_Action: got 3"),
     "log of sets": (b'{"context": [], "labels": ["a"], "rounds_seen": 1}', "line 1: is a round with several labels"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, what: str) -> None:
-    """The error names the file, the line and the reason."""
     content, reason = BAD[what]
     shape = ACTIONS if content.startswith(b"{") else DENSE
     with pytest.raises(FileError) as refused:
@@ -176,7 +163,6 @@ def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, what: str) -> None
 
 
 def test_what_vowpal_wabbit_writes_is_read(tmp_path: Path) -> None:
-    """Its two probabilities of the chosen action differ by the rounding of single precision, or of 6 digits."""
     for logged, listed in ((0.8166667, 0.816666663), (0.05000000074505806, 0.05), (0.0166667, 0.0166666675)):
         rest = (1.0 - listed) / 2.0
         multi = {"c": {"_multi": [{"i": 1}, {"i": 2}, {"i": 3}]}}
@@ -188,7 +174,6 @@ def test_what_vowpal_wabbit_writes_is_read(tmp_path: Path) -> None:
 
 
 def line(number: int, **fields: Any) -> dict[str, Any]:
-    """Return a line of a log."""
     moment = "2026-01-02T03:04:05.000006Z"
     return {
         "round": number, "prediction_id": f"m:{number}", "label": "b", "labels": None, "propensity": 0.25,
@@ -203,7 +188,6 @@ MODEL = {"name": "m", "created_at": "2026-01-01T00:00:00Z", "labels": ["a", "b"]
 
 @pytest.mark.parametrize("format_", ["parquet", "ndjson"])
 def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
-    """What is written is read as the same rounds, the last round is known, and another model is refused."""
     export = Export(tmp_path / "out", format_, MODEL)
     assert export.begin() == [Hole(0, None)]
     given = [
@@ -226,22 +210,7 @@ def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
         Export(tmp_path / "out", format_, MODEL | {"created_at": "2026-01-03T00:00:00Z"}).begin()
 
 
-def test_parquet_of_older_exports_is_read(tmp_path: Path) -> None:
-    """Files without the columns of changes are read as files with them, also by `wager evaluate`."""
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = Export(tmp_path / "out.parquet", "parquet", MODEL).write(Lines([line(1), line(2)], [[0.75, 0.25], None]))
-    before = rounds(path, DENSE)
-    parquet.write_table(parquet.read_table(path).drop_columns(["changes", "changes_seen", "label_count"]), path)
-    assert rounds(path, DENSE) == before
-    (columns,) = ParquetPart(str(path)).batches(10)
-    assert columns.counts == [2, None]
-    path = Export(path, "parquet", MODEL).write(Lines([line(1), line(2)], [[0.75, 0.25], None], [2, 3]))
-    (columns,) = ParquetPart(str(path)).batches(10)
-    assert columns.counts == [2, 3]
-
-
 def test_dsjson_names_the_labels_that_a_prediction_had(tmp_path: Path) -> None:
-    """A line has the labels of its prediction as actions, not those that were added later."""
     model = MODEL | {"labels": ["a", "b", "c"]}
     path = Export(tmp_path / "out.dsjson", "dsjson", model).write(
         Lines([line(1), line(2)], [[0.75, 0.25], None], [2, 3])
@@ -252,7 +221,6 @@ def test_dsjson_names_the_labels_that_a_prediction_had(tmp_path: Path) -> None:
 
 
 def test_parquet_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pyarrow, reading and writing Parquet end with an error that names the extra; CSV is read."""
     export = Export(tmp_path / "out", "parquet", MODEL)
     export.begin()
     part = export.write(Lines([line(1)], [None]))
@@ -264,7 +232,6 @@ def test_parquet_needs_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_rows_may_have_line_breaks_and_tabs(tmp_path: Path) -> None:
-    """A quoted value with line breaks is one value, and the next row has its number; `.tsv` has tabs."""
     table = read_table(written(tmp_path, 'f,label\n"a\n\nb",x\n\nc,y\n'))
     assert (table.column("f"), list(table.places)) == (["a\n\nb", "c"], ["line 2", "line 6"])
     tabs = written(tmp_path, gzip.compress(b"f\tlabel\na,b\tx\n"), "file.tsv.gz")
@@ -275,7 +242,6 @@ def test_rows_may_have_line_breaks_and_tabs(tmp_path: Path) -> None:
 
 
 def test_errors_pass_between_processes(tmp_path: Path) -> None:
-    """A copy of an error says the same: joblib and Dask pass it to the command."""
     error = copy.copy(FileError(tmp_path, "line 3", "is wrong"))
     assert (str(error), error.place) == (f"{tmp_path}: line 3: is wrong", "line 3")
 
@@ -289,7 +255,198 @@ HALF = {
 
 @pytest.mark.parametrize("kind", HALF)
 def test_half_a_surrogate_pair_is_refused(tmp_path: Path, kind: str) -> None:
-    """The error names the line; the service would refuse the whole part with it."""
     path = written(tmp_path, HALF[kind] + "\n")
     with pytest.raises(FileError, match=r"(line|row) [12].*half of a surrogate pair at character"):
         list(open_reader(path, kind, Chosen()).rows(None))
+
+
+def exported(folder: Path, format_: str, *parts: range) -> Export:
+    labels = ["a"] * (format_ == "dsjson")
+    export = Export(folder, format_, MODEL | {"labels": ["a", "b"]} if labels else MODEL)
+    export.begin()
+    for numbers in parts:
+        export.write(Lines([line(number) for number in numbers], [None] * len(numbers)))
+    return export
+
+
+def part(folder: Path, first: int, format_: str) -> Path:
+    return folder / f"part-{first:012}{SUFFIXES[format_]}"
+
+
+@pytest.mark.parametrize("format_", SUFFIXES)
+def test_holes_are_the_rounds_of_no_part(tmp_path: Path, format_: str) -> None:
+    export = exported(tmp_path, format_, range(1, 11), range(11, 21), range(21, 31), range(34, 36))
+    assert export.begin() == [Hole(30, 33), Hole(35, None)]
+    part(tmp_path, 11, format_).unlink()
+    assert export.begin() == [Hole(10, 20), Hole(30, 33), Hole(35, None)]
+    assert export.begin(15) == [Hole(15, 20), Hole(30, 33), Hole(35, None)]
+    part(tmp_path, 1, format_).unlink()
+    assert export.begin() == [Hole(0, 20), Hole(30, 33), Hole(35, None)]
+    assert export.begin(40) == [Hole(40, None)]
+
+
+@pytest.mark.parametrize("format_", SUFFIXES)
+def test_damaged_parts_are_named(tmp_path: Path, format_: str) -> None:
+    export = exported(tmp_path, format_, range(1, 11), range(11, 21), range(21, 31))
+    middle = part(tmp_path, 11, format_)
+    whole = middle.read_bytes()
+    half, third = len(whole) // 2 + 7, len(whole) // 3  # within lines
+    other = part(tmp_path, 21, format_).read_bytes()
+    within = whole[:50] + whole[60:] if format_ == "parquet" else b""  # in a value of a text, nothing tells it
+    for damaged in (b"", whole[:half], whole[:-1], whole[:third] + whole[half:], within, other):
+        middle.write_bytes(damaged)
+        with pytest.raises(FileError, match="repeat the command") as refused:
+            export.begin()
+        assert str(middle) in str(refused.value)
+        assert "\n" not in str(refused.value)
+    middle.write_bytes(whole)
+    assert export.begin() == [Hole(30, None)]
+
+
+def test_a_part_cut_at_the_end_of_a_line_leaves_a_hole(tmp_path: Path) -> None:
+    export = exported(tmp_path, "ndjson", range(1, 11), range(11, 21), range(21, 31))
+    lines = part(tmp_path, 11, "ndjson").read_bytes().splitlines(keepends=True)
+    part(tmp_path, 11, "ndjson").write_bytes(b"".join(lines[:4]))
+    assert export.begin() == [Hole(14, 20), Hole(30, None)]
+
+
+def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
+    export = exported(tmp_path, "ndjson", range(1, 11), range(11, 21))
+    exported(tmp_path, "ndjson", range(15, 31))
+    with pytest.raises(FileError, match=r"part-000000000015.ndjson: begins with round 15, but part-0+11.* round 20"):
+        export.begin()
+
+
+def test_dsjson_of_chosen_actions_is_refused(tmp_path: Path) -> None:
+    export = Export(tmp_path / "out", "dsjson", MODEL | {"labels": [], "actions": {}})
+    export.begin()
+    chosen = line(1, actions=[{"id": "b", "features": {}, "probability": None}], action_count=2)
+    with pytest.raises(FileError, match="round 1: has only the chosen action"):
+        export.write(Lines([chosen], [None]))
+
+
+NAMED = Shape("named", 0, DENSE.labels, False)
+FEATURES: dict[str, tuple[Any, str]] = {
+    "a number": (5, "context: got 5; must be an object, or a list of numbers"),
+    "null": (None, "context: got null; must be an object, or a list of numbers"),
+    "a text": ("5", 'context: got "5"; must be an object'),
+    "a list of numbers": ({"f": [1, 2]},
+        "context.f: got 1 in a list; features are numbers, booleans, strings and lists"),
+    "a list with null": ({"f": {"g": ["a", None]}}, "context.f.g: got None in a list; features are"),
+    "a long text": ({"f": "x" * 1025}, "context.f: got 1,025 characters; must have at most 1,024"),
+    "a long text in a list": ({"f": ["x" * 1025]}, "context.f: got 1,025 characters"),
+    "a long name": ({"f": {"x" * 255: 1}}, "context: has a name of 257 characters; must have at most 256"),
+    "not a number": ({"f": math.nan}, "context.f: got nan; must be finite"),
+    "a huge integer": ({"f": 10**400}, "context.f: got 1000"),
+    "deep objects": (json.loads('{"f":' * 9 + "1" + "}" * 9), "context: has objects in more than 8 levels"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FEATURES)
+@pytest.mark.parametrize("format_", ["csv", "ndjson"])
+def test_features_are_checked_in_the_file(tmp_path: Path, what: str, format_: str) -> None:
+    value, reason = FEATURES[what]
+    text = json.dumps(value).replace('"', '""')
+    path = written(tmp_path, f'label,context\na,"{text}"\n')
+    if format_ == "ndjson":
+        value = json.dumps(value) if isinstance(value, str) else value  # a log in NDJSON may hold JSON as text
+        fields = {"correct": True, "reward": None, "predicted_at": None, "context": value}
+        path = written(tmp_path, json.dumps(line(1, **fields)))
+        reason = reason.replace("context: got null; must be an object, or a list of numbers", "context: got None; the")
+    with pytest.raises(FileError, match=r"line \d: ") as refused:
+        rounds(path, NAMED)
+    assert reason in str(refused.value)
+    if not (format_ == "ndjson" and value is None):  # a log of a model without features
+        with pytest.raises(FileError, match=r"line \d: ") as refused:
+            survey(path, open_reader(path, None, Chosen()))
+        assert reason in str(refused.value)
+
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+TYPES: dict[str, tuple[pa.DataType, Any]] = {
+    "date32[day]": (pa.date32(), date(2026, 1, 2)), "timestamp[us, tz=UTC]": (pa.timestamp("us", "UTC"), MOMENT),
+    "timestamp[ns]": (pa.timestamp("ns"), 1_001), "decimal128(5, 2)": (pa.decimal128(5, 2), Decimal("1.25")),
+    "binary": (pa.binary(), b"x"), "struct<a: int64>": (pa.struct({"a": pa.int64()}), {"a": 1}),
+    "list<element: int64>": (pa.list_(pa.field("element", pa.int64())), [1]),
+}  # fmt: skip
+
+
+def table(path: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table({"label": ["a", "b"] * 2, **columns}), path)
+    return path
+
+
+def test_plain_columns_are_features(tmp_path: Path) -> None:
+    texts = pa.array(["x", "y", None, "x"])
+    path = table(
+        tmp_path / "log.parquet",
+        i=pa.array([1, 2, None, 4], pa.uint8()),
+        f=pa.array([1.5, 2.0, 3.0, 4.0], pa.float32()),
+        b=[True, False, True, None],
+        s=texts.cast(pa.large_string()),
+        d=texts.dictionary_encode(),
+        l=pa.array([["x"], [], None, ["y", "z"]]),
+        n=pa.nulls(4),
+    )
+    first, *_ = rounds(path, NAMED)
+    assert first == {"true_label": "a", "context": {"i": 1, "f": 1.5, "b": True, "s": "x", "d": "x", "l": ["x"]}}
+
+
+@pytest.mark.parametrize("what", TYPES)
+def test_other_columns_are_refused_by_every_command(tmp_path: Path, what: str) -> None:
+    type_, value = TYPES[what]
+    path = table(tmp_path / "log.parquet", f=[1, 2, 3, 4], when=pa.array([None, None, value, None], type_))
+    refused = (
+        f"{path}: the column 'when' has the type {what}; features are numbers, booleans, strings and lists of strings"
+    )
+    for reader in (lambda: rounds(path, NAMED), lambda: survey(path, open_reader(path, None, Chosen()))):
+        with pytest.raises(FileError) as error:
+            reader()
+        assert str(error.value) == refused
+    found = CliRunner().invoke(app, ["compare", str(path), "--label", "label"])
+    assert (found.exit_code, found.stderr) == (1, f"wager: {refused}\n")
+    columns = log_columns(4) | {"context": pa.array([value] * 4, type_)}
+    found = CliRunner().invoke(app, ["evaluate", str(write_part(tmp_path / "part.parquet", columns))])
+    (one,) = found.stderr.strip().splitlines()
+    assert found.exit_code == 1
+    assert f"{tmp_path}/part.parquet: " in one
+    assert "context" in one
+
+
+@pytest.mark.parametrize(
+    ("context", "reason"), [("5", ": got 5"), ("null", ": got null"), ('{"f": [1]}', ".f: got 1 in")]
+)
+def test_contexts_of_a_log_are_checked(tmp_path: Path, context: str, reason: str) -> None:
+    columns = log_columns(4)
+    columns["context"][2] = context
+    path = write_part(tmp_path / "part.parquet", columns)
+    found = CliRunner().invoke(app, ["evaluate", str(path)])
+    with pytest.raises(FileError) as error:
+        survey(path, open_reader(path, None, Chosen()))
+    assert (found.exit_code, found.stderr.strip()) == (1, f"wager: {error.value}")
+    assert f"{path}: row 3: context{reason}" in found.stderr
+
+
+def test_parts_have_the_same_columns(tmp_path: Path) -> None:
+    first = table(tmp_path / "part-1.parquet", f=[1, 2, 3, 4], g=[1, 2, 3, 4])
+    second = table(tmp_path / "part-2.parquet", g=[1, 2, 3, 4], f=[1, 2, 3, 4])
+    assert len(rounds(tmp_path, NAMED)) == 8
+    for columns, reason in (
+        ({"f": [1, 2, 3, 4]}, "has no column 'g', which part-1.parquet has"),
+        ({"f": [1] * 4, "g": [1] * 4, "h": [1] * 4}, "has the column 'h', which part-1.parquet does not have"),
+    ):
+        table(second, **columns)
+        with pytest.raises(FileError) as error:
+            rounds(tmp_path, NAMED)
+        assert str(error.value) == f"{second}: {reason}"
+    assert first.exists()
+
+
+def test_times_of_any_precision_are_read(tmp_path: Path) -> None:
+    columns = {"propensity": [0.5] * 4, "reward": [1.0] * 4, "f": [1, 2, 3, 4]}
+    moments = pa.array([1_700_000_000_000_000_001] * 4, pa.timestamp("ns", "UTC"))
+    path = table(tmp_path / "log.parquet", predicted_at=moments, **columns)
+    assert {each["at"] for each in rounds(path, NAMED)} == {"2023-11-14T22:13:20Z"}
+    table(path, predicted_at=moments.cast(pa.timestamp("ns")), **columns)
+    with pytest.raises(FileError, match="row 1: predicted_at: got 2023-11-14T22:13:20; must be a time from 1970 on"):
+        rounds(path, NAMED)

@@ -9,14 +9,11 @@ from typing import Any
 Reply = tuple[int, Any] | None
 """Status and body, as JSON or bytes; None closes the connection without an answer."""
 Handler = Callable[[str, str, bytes], Awaitable[Reply]]
-
-
 Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @contextlib.asynccontextmanager
 async def conversing(converse: Converse) -> AsyncIterator[str]:
-    """Hold a conversation on each connection to a free port, in the running event loop; yield the URL."""
     conversations: set[asyncio.Task[None]] = set()
 
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,8 +39,6 @@ async def conversing(converse: Converse) -> AsyncIterator[str]:
 
 @contextlib.asynccontextmanager
 async def serving(handler: Handler) -> AsyncIterator[str]:
-    """Answer requests on a free port, in the running event loop; yield the URL."""
-
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await _turn(handler, reader, writer):
             pass
@@ -68,13 +63,6 @@ async def _turn(handler: Handler, reader: asyncio.StreamReader, writer: asyncio.
 
 
 class FakeWager:
-    """Answers as Wager does, always with `label-0`.
-
-    Attributes:
-        fault: `lose`, `repeat`, `alter` and `invent` falsify one round in ten of the log. `mute` records one
-            feedback in ten and closes the connection without an answer. `forget` counts only half of the predictions.
-    """
-
     def __init__(self, fault: str = "") -> None:
         self.fault = fault
         self.predictions: dict[str, set[str]] = {}  # ids by model
@@ -84,7 +72,6 @@ class FakeWager:
         self._rounds: dict[str, int] = {}
 
     async def answer(self, method: str, path: str, body: bytes) -> Reply:
-        """Answer one request."""
         if path == "/readyz":
             return 200, {"status": "ready"}
         if method == "DELETE":
