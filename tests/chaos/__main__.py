@@ -20,12 +20,12 @@ _MIN_REPLICAS = {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"}
 
 def show(report: Report, injected: Counter[str]) -> None:
     """Print the report."""
-    print("injected     " + ", ".join(f"{count} x {name}" for name, count in sorted(injected.items())))  # noqa: T201
-    print("requests     " + ", ".join(f"{count} x {name}" for name, count in sorted(report.requests.items())))  # noqa: T201
-    print(f"acknowledged {report.acknowledged}\nin the log   {report.rounds}")  # noqa: T201
-    print(f"lost         {len(report.lost)}\nre-recorded  {len(report.renewed)}")  # noqa: T201
+    print("injected     " + ", ".join(f"{count} x {name}" for name, count in sorted(injected.items())))
+    print("requests     " + ", ".join(f"{count} x {name}" for name, count in sorted(report.requests.items())))
+    print(f"acknowledged {report.acknowledged}\nin the log   {report.rounds}")
+    print(f"lost         {len(report.lost)}\nre-recorded  {len(report.renewed)}")
     for line in report.wrong[:20]:
-        print(f"wrong        {line}")  # noqa: T201
+        print(f"wrong        {line}")
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
     arguments = _parser().parse_args()
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # unmounts the disk
     for name, why in refusals().items():
-        print(f"skipped      {name}: {why}", flush=True)  # noqa: T201
+        print(f"skipped      {name}: {why}", flush=True)
     if arguments.plan is not None:
         rows = carry_out(PLANS[arguments.plan], arguments.seed, arguments.share, arguments.record)
         sys.exit(any(row.violations for row in rows))

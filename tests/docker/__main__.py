@@ -20,13 +20,13 @@ def main(names: list[str]) -> int:
     for suite in names or SUITES:
         for name, check in SUITES[suite].items():
             try:
-                print("passed", f"{suite}: {name}:", check(), flush=True)  # noqa: T201
+                print("passed", f"{suite}: {name}:", check(), flush=True)
                 passed += 1
             except (AssertionError, RuntimeError, TimeoutError, LookupError, httpx2.HTTPError) as error:
-                print("FAILED", f"{suite}: {name}:", described(error), flush=True)  # noqa: T201
+                print("FAILED", f"{suite}: {name}:", described(error), flush=True)
                 failed += 1
         compose("--profile", "*", "down", "--volumes", "--timeout", "20")
-    print(f"{passed} passed, {failed} failed", flush=True)  # noqa: T201
+    print(f"{passed} passed, {failed} failed", flush=True)
     return failed
 
 

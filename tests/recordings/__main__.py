@@ -13,7 +13,7 @@ from tests.recordings.playing import played
 
 
 def main() -> None:
-    print(f"{'chapter':28} exchanges  seconds    bytes")  # noqa: T201
+    print(f"{'chapter':28} exchanges  seconds    bytes")
     for title in sys.argv[1:] or CHAPTERS:
         began = time.process_time()
         with tempfile.TemporaryDirectory() as folder, EmbeddedServer(Path(folder)) as server:
@@ -22,7 +22,7 @@ def main() -> None:
             last = exchanges[-1] if exchanges else None
             raise RuntimeError(f"chapter {title}, after {last}") from error
         size = write(title, exchanges)
-        print(f"{title:28} {len(exchanges):9}  {time.process_time() - began:7.2f} {size:8}")  # noqa: T201
+        print(f"{title:28} {len(exchanges):9}  {time.process_time() - began:7.2f} {size:8}")
 
 
 if __name__ == "__main__":

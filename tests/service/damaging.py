@@ -42,34 +42,14 @@ NAN = struct.pack("<d", float("nan"))
 
 
 async def played(store: Store, name: str, kind: str, n: int, blocks: int | None) -> Model:
+    """Create a model of a kind with n rounds in its log, stored in `blocks` blocks."""
     model = await make_model(store, name, **KINDS[kind])
     await play(store, model, n, blocks=blocks)
     return model
 
 
-async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 4, n)
-    indices = np.concatenate([rng.permutation(50)[:length] for length in lengths])
-    contexts = Contexts.sparse(lengths, indices, rng.normal(size=len(indices)) / 10)
-    outputs, third = model.choice.answers.form.rows(rng.integers(0, 4, n)), np.full(n, 1 / 3)
-    evidence = model.learner.decide(model.learner.init(), contexts).evidence
-    made = NewPredictions(outputs, third, third, evidence, contexts, START, START + 60.0, 0)
-    made = made._replace(digest=model.digest)
-    bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
-    tokens, names = tokens_of(bounds, "s"), [f"sparse-{seed}-{i}" for i in range(len(bounds) - 1)]
-    records = model.choice.records.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
-    await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
-    ids = [
-        PredictionId(model.name, block, token)
-        for block, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
-        for token in tokens[start:stop]
-    ]
-    feedback = [Feedback(id_, bool(rng.random() < 0.7), None) for id_ in ids]
-    await store.add_feedback(model.key, feedback, feedback_rules(model), START)
-
-
 async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) -> None:
+    """Replace the log with these entries."""
     await store.command("DEL", keys.log(*model.key))
     for number, block, rounds, changes in entries:
         fields = ["t", "r", "v", VERSION, "p", block, "d", rounds]
@@ -77,10 +57,12 @@ async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) 
 
 
 def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:
+    """Return the entry with the bytes at offset `at` replaced."""
     return entry._replace(payload=entry.payload[:at] + new + entry.payload[at + len(new) :])
 
 
 def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:
+    """Return the start and end offset of each field of the first round in an entry."""
     answer = model.choice.records.answers.dtype
     dtype, length = ROUND.dtype(answer), len(one_by_one([entry])[0])
     found = {name: (begin := ROUND.place(name, answer), begin + dtype[name].itemsize) for name in ROUND.fields}
@@ -88,6 +70,7 @@ def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:
 
 
 def session_of(store: Store, model: Model) -> ModelSession:
+    """Return a worker's session for a model."""
     numbers = itertools.count()
     return ModelSession(
         model, Environment(store, COMPUTE, Clock(), np.random.default_rng(1), lambda: f"{id(numbers)}-{next(numbers)}")
@@ -95,6 +78,7 @@ def session_of(store: Store, model: Model) -> ModelSession:
 
 
 async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
+    """Make n predictions, one after the other."""
     context: Any = some_contexts(3, 1)[0]
     if isinstance(session.model.definition.features, SparseFeatures):
         context = SparseContext(indices=[1, 7], values=[0.6, 0.8])
@@ -102,6 +86,7 @@ async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
 
 
 def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list[bytes]:
+    """Fold all rounds except the bad ones, one at a time, and return the state's bytes."""
     state = model.learner.init()
     for number, record in enumerate(one_by_one(entries), 1):
         if number not in bad:
@@ -110,6 +95,7 @@ def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list
 
 
 async def damaged_rounds(store: Store, model: Model) -> set[int]:
+    """Return the rounds recorded as damaged, after checking that the model counts the same number."""
     found = (await store.read_damage(model.key)).found
     rounds = {number for each in found if not each.snapshot for number in range(each.first, each.last + 1)}
     stored = await store.get_model(model.name)

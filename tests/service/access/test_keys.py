@@ -9,11 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.access import keys
 from service.access.key_admin import KeyAdmin
 from service.access.keys import MOST_WRONG_KEYS, WINDOW_SECONDS, Caller, Gatekeeper, KeyRecord, Names, WrongKeys
 from service.errors import InvalidInputError, NotFoundError, StoreUnavailableError, UnauthenticatedError
-from service.store.access_tables import ApiKeyTable
+from service.store.access_tables import ApiKeyTable, KeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import MemoryTable, bearer, key_admin_at, noise
 from tests.service.workers import START, Clock, worker
@@ -153,7 +152,8 @@ async def test_an_invalid_key_is_not_created(admin: KeyAdmin, table: MemoryTable
 async def test_the_store_keeps_the_records(any_store_url: str) -> None:
     store = RedisStore(any_store_url, timeout=10.0)
     names = [noise(6).hex(), "a}:model", "*", "a\r\nSET x 1", ""]  # none means anything to the store
-    for table, key_id in itertools.product((ApiKeyTable(store.command), MemoryTable()), names):
+    tables: tuple[KeyTable, ...] = (ApiKeyTable(store.command), MemoryTable())
+    for table, key_id in itertools.product(tables, names):
         assert await table.get(key_id) is None
         assert not await table.replace(key_id, b"0")
         assert await table.get(key_id) is None
@@ -349,7 +349,7 @@ def test_addresses_of_one_network_are_one_source(one: str, other: str, same: boo
 
 
 def test_the_number_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "_MOST_ADDRESSES", 3)
+    monkeypatch.setattr("service.access.keys._MOST_ADDRESSES", 3)
     keys = WrongKeys(Clock())
     for address in ("a", "b", "c"):
         counted(keys, address, MOST_WRONG_KEYS)

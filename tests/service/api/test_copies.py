@@ -16,9 +16,8 @@ from learners.registry import ALL_LEARNERS
 from service.lifecycle import copying
 from service.lifecycle.sessions import Sessions, current
 from service.models.model import Model
-from service.store.base import MOST_KEPT, Snapshot
 from service.store.redis.redis_store import RedisStore
-from service.store.values import Snapshot
+from service.store.values import MOST_KEPT, Snapshot
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.rounds.test_every_learner import create, play, truth_of
 from tests.service.sample_models import definition

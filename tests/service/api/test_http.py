@@ -197,7 +197,7 @@ async def test_a_refused_request_changes_nothing(client: httpx2.AsyncClient, nam
     assert body_of(await client.get(f"/models/{name}"), 200)["rounds_seen"] == 0
 
 
-_CLASSES = dict(inspect.getmembers(errors, inspect.isclass)) | dict(inspect.getmembers(input_errors, inspect.isclass))
+_CLASSES = dict(inspect.getmembers(errors, inspect.isclass))
 ERRORS = [cls for _, cls in sorted(_CLASSES.items()) if issubclass(cls, errors.WagerError)]
 LEAVES = [cls for cls in ERRORS if not cls.__subclasses__()]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from learners.evaluation.off_policy.terms import sums_of
+from service.background.upkeep import StatisticsPublisher
 from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.store.redis.redis_store import RedisStore

@@ -24,9 +24,9 @@ from service.commands.options import EXIT_ADDRESS, EXIT_REFUSED, EXIT_SETTINGS, 
 from service.commands.serve_options import default_of, options
 from service.settings import Settings
 from service.store import keys
-from service.store.base import Snapshot
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
+from service.store.values import Snapshot
 from tests.servers import raw
 from tests.service.damaging import changed, rewrite
 from tests.service.sample_models import make_model, play, whole_log
