@@ -104,11 +104,7 @@ class UnauthenticatedError(AccessError):
 
 
 class WrongKeysError(AccessError):
-    """An address has sent too many wrong API keys. Valid keys from it still work.
-
-    Attributes:
-        retry_after: seconds until a wrong key gets `UnauthenticatedError` again, at least 1.
-    """
+    """An address has sent too many wrong API keys. Valid keys from it still work."""
 
     def __init__(self, detail: str, field: str | None = None, retry_after: int = 1) -> None:
         super().__init__(detail, field)
@@ -132,11 +128,7 @@ class SignatureError(AccessError):
 
 
 class RateLimitedError(AccessError):
-    """The API key has reached its limit of requests.
-
-    Attributes:
-        retry_after: seconds until the next request is allowed, at least 1.
-    """
+    """The API key has reached its limit of requests."""
 
     def __init__(self, detail: str, field: str | None = None, retry_after: int = 1) -> None:
         super().__init__(detail, field)
@@ -148,11 +140,7 @@ class OverloadedError(WagerError):
 
 
 class OpenPredictionsFullError(WagerError):
-    """The open predictions of the model would have more bytes than allowed. Feedback and their expiry make room.
-
-    Attributes:
-        retry_after: seconds after which there may be room.
-    """
+    """The open predictions of the model would have more bytes than allowed. Feedback and their expiry make room."""
 
     retry_after = 10
 

@@ -140,7 +140,6 @@ def _looks_ours(name: str) -> bool:
 
 
 def _read_files(folder: str | Path | None) -> dict[str, str]:
-    """Return the text of each file whose name begins like that of a setting, by name, without empty ones."""
     try:
         paths = list(Path(folder).iterdir()) if folder else []
     except (OSError, ValueError):  # validation refuses it by name
@@ -160,7 +159,6 @@ def _text_of(path: Path) -> str:
 
 
 def _by_setting(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the values by setting; a fault in place of a value that is given twice."""
     names: dict[str, list[str]] = {}
     for name in sorted(given):
         names.setdefault(_setting_of(name), []).append(name)

@@ -69,11 +69,7 @@ GivenActions = Annotated[
 
 
 def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
-    """Refuse actions of a new model that contradict each other or the features of its contexts.
-
-    Raises:
-        InvalidInputError: if they do; names the field.
-    """
+    """Refuse actions of a new model that contradict each other or the contexts. Raises InvalidInputError."""
     if actions.features.norm == "reject" and "norm" in actions.features.model_fields_set:
         raise FeaturesError('got "reject"; must be none, scale or unit for actions', "actions.features.norm")
     for name in ("norm", "norm_bound", "intercept"):
@@ -133,12 +129,7 @@ _READER = TypeAdapter[Any](GivenActionFeatures, config=Body.model_config)  # as 
 
 
 class SourceAction:
-    """A `GivenAction` that keeps the JSON of its features.
-
-    Attributes:
-        id: as in `GivenAction`.
-        source: the JSON of its features, which is valid.
-    """
+    """A `GivenAction` that keeps the valid JSON of its features."""
 
     __slots__ = ("_features", "id", "source")
 
@@ -148,7 +139,7 @@ class SourceAction:
 
     @property
     def features(self) -> Any:
-        """As in `GivenAction`."""
+        """The features, parsed at the first use."""
         if self._features is None:
             self._features = _READER.validate_json(self.source)
         return self._features

@@ -29,16 +29,7 @@ class NamedFactors(NamedTuple):
 
 
 class ActionVectors:
-    """Makes the vectors of one model.
-
-    Args:
-        actions: the definition of its actions.
-        features: the features of its contexts.
-
-    Attributes:
-        size: the number of indices, without the intercept.
-        most_entries: an upper bound on the entries of one vector.
-    """
+    """Encodes the candidates of one model as vectors of `size` indices, without the intercept."""
 
     def __init__(self, actions: ActionsDefinition, features: BaseFeatures) -> None:
         own, sides = actions.features, (features, actions.features)
@@ -55,11 +46,7 @@ class ActionVectors:
         self.contexts, self.actions = readers
 
     def check_new(self) -> None:
-        """Refuse vectors of a new model that are too large.
-
-        Raises:
-            FeaturesError: if they are.
-        """
+        """Refuse vectors of a new model that are too large. Raises FeaturesError."""
         if self.size > MOST_INDEX:
             detail = f"got {self.size:,} products of features of context and action; must be at most {MOST_INDEX:,}"
             raise FeaturesError(f"{detail}, or set actions.interactions to []", "actions.features.size")
@@ -79,13 +66,7 @@ class ActionVectors:
         return len(action.values) * (1 + len(context.values) * self.crosses)
 
     def join(self, contexts: Sequence[Factors], actions: Sequence[Factors], starts: IntArray) -> Contexts:
-        """Return the vectors of m candidates.
-
-        Args:
-            contexts: the features of n contexts.
-            actions: the features of m actions.
-            starts: (n + 1,), the first action of each context, and m.
-        """
+        """Return the vectors of m candidates. `starts` (n + 1,) has the first action of each of n contexts, and m."""
         given = contexts if self.crosses else [_NOTHING] * len(contexts)
         return joined_vectors(_sets(given), _sets(actions), starts, self._crossed, self.size, self._plain)
 
@@ -103,13 +84,11 @@ class ActionVectors:
         return [part for part in found if part.value]
 
     def _product_hashes(self, context: Hashes, action: np.uint64) -> Hashes:
-        """Return the hashes of products, or their indices if vectors are not hashed."""
         if self._plain:
             return (context + np.uint64(1)) * np.uint64(self._plain) + action
         return combined(context, np.full(len(context), action))
 
     def _places(self, hashes: Hashes) -> tuple[IntArray, FloatArray]:
-        """Return the index and the sign of each hash, as `joined_vectors` has them."""
         if self._plain:
             return hashes.astype(np.int64), np.ones(len(hashes))
         return indices_of(hashes, self.size), signs_of(hashes)
@@ -131,5 +110,4 @@ def _joined(arrays: Sequence[Any], dtype: type[Any]) -> npt.NDArray[Any]:
 
 
 def _groups(namespaces: Sequence[str]) -> dict[str, int]:
-    """Return a number from 1 for each namespace."""
     return {namespace: number for number, namespace in enumerate(dict.fromkeys(namespaces), 1)}

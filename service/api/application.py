@@ -77,14 +77,7 @@ class UseCases(NamedTuple):
 def build_application(
     environment: Environment, use_cases: UseCases, policy: RequestPolicy, lifespan: Lifespan[FastAPI]
 ) -> FastAPI:
-    """Build the application of one worker.
-
-    Args:
-        environment: threads, store and clocks.
-        use_cases: what the routes call.
-        policy: what requests must comply with.
-        lifespan: Starlette's lifespan context, active while the application runs.
-    """
+    """Build the application of one worker."""
     app = _bare_application(lifespan, policy.telemetry.tracing, pipeline(policy, environment.monotonic))
     app.state.compute = environment.compute
     _include(app, _hot_routers(environment, use_cases, policy), _routers(environment, use_cases, policy))
@@ -98,7 +91,6 @@ def build_application(
 
 
 def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool, middleware: Sequence[Middleware]) -> FastAPI:
-    """Return an application that has no routes yet, and reports errors as problems."""
     app = FastAPI(
         title="Wager",
         version=__version__,
@@ -118,13 +110,11 @@ def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool, middleware: Se
 
 
 def _hot_routers(environment: Environment, use_cases: UseCases, policy: RequestPolicy) -> list[APIRouter]:
-    """Return the versioned routes of predictions and feedback."""
     compute, most = environment.compute, policy.limits.batch_items
     return [predictions.router(use_cases.rounds, compute, most), feedback.router(use_cases.rounds, compute, most)]
 
 
 def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolicy) -> list[APIRouter]:
-    """Return the other versioned routes."""
     compute, most = environment.compute, policy.limits.batch_items
     return [
         models.router(use_cases.catalogue),

@@ -32,7 +32,6 @@ _CONDITIONAL = ("change_model", "reset", "roll_back", "promote")
 
 
 def _to(operation: str, parameters: dict[str, str] | None = None, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return one link; a body may have further members."""
     link: dict[str, Any] = {"operationId": operation}
     return link | ({"parameters": parameters} if parameters else {}) | ({"requestBody": body} if body else {})
 

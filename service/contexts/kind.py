@@ -108,22 +108,16 @@ GivenT = TypeVar("GivenT")
 class ContextKind(ABC, Generic[GivenT]):
     """One kind of context, for one model.
 
-    Args:
-        features: the model's features.
-
     Attributes:
-        name: the name of the kind, the value of `kind` in the features.
-        features: the schema of a model's features.
-        given: the schema of a context in a request.
+        name: the value of `kind` in the features.
+        given: the schema of a context in a request; `plain` is the same for msgspec, None if only pydantic reads it.
         shown: the schema of a context in the log.
         type: the Python type of a parsed context.
-        plain: `given` as msgspec reads it; None if only pydantic does.
         form: what clients send for this kind, such as "a list of numbers for dense features".
         wanted: what clients send to this model, such as "a list of 3 numbers".
         example: a valid context of this model in JSON.
         smaller: how to make the features of a model smaller; empty if there is no choice.
         codec: encodes and decodes the stored bytes.
-        has_features: whether contexts of this kind have any features.
         has_names: whether features have names and namespaces, so that they are hashed.
         is_open: whether any features are allowed, and none interact; False without names.
     """
@@ -157,11 +151,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return context
 
     def reading_cost(self, given: object) -> int:
-        """Return the cost of `check`, or of reading an action's features, in multiply-adds.
-
-        Args:
-            given: a parsed context, of this kind or another.
-        """
+        """Return the cost of `check`, or of reading an action's features, in multiply-adds."""
         return self.cost_of(values_in(given))
 
     def cost_of(self, count: int) -> int:
@@ -169,12 +159,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return _NUMBER_COST * count
 
     def check(self, context: object) -> GivenT:
-        """Return a context that fits the model, in the form that the other methods take.
-
-        Raises:
-            ContextMissingError: if it is None.
-            InvalidInputError: if it is of another kind, or does not fit the model's features.
-        """
+        """Return a context that fits the model, as the other methods take it. Raises InvalidInputError."""
         return self.checked(self.typed(context))
 
     def typed(self, context: object) -> Any:
@@ -192,7 +177,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
 
     def fit_together(self, contexts: Sequence[Any]) -> bool:
-        """Return whether parsed contexts fit the model and `check` leaves them as they are, if that is fast to find."""
+        """Check, if that is fast, whether parsed contexts fit the model and `check` leaves them as they are."""
         return False
 
     @abstractmethod
@@ -221,13 +206,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
     @abstractmethod
     def show(self, contexts: Contexts, i: int, sent: bytes) -> Any:
-        """Return the i-th context of the log as the client sent it.
-
-        Args:
-            contexts: contexts of the log.
-            i: the position.
-            sent: what `sent` returned for it.
-        """
+        """Return the i-th context of the log as the client sent it, which the bytes of `sent` may say."""
 
     @abstractmethod
     def parts(self, context: GivenT) -> list[Part]:
@@ -242,11 +221,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return [part.name for part in self.parts(self.check(context))]
 
     def check_namespace(self, namespace: str, where: str) -> None:
-        """Check that a context may have a namespace; `where` is the place of the features in the definition.
-
-        Raises:
-            NamespaceError: if it cannot have it.
-        """
+        """Raise NamespaceError if contexts cannot have a namespace; `where` is the features' place."""
         detail = f"got {quoted(namespace)}; {where} are {self.name}, and only features with names have namespaces"
         raise NamespaceError(detail)
 
@@ -255,11 +230,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return b""
 
     def check_new(self) -> None:
-        """Refuse features of a new model that contradict each other.
-
-        Raises:
-            InvalidInputError: if they do; names the field.
-        """
+        """Refuse features of a new model that contradict each other. Raises InvalidInputError with the field."""
 
 
 def values_in(given: object) -> int:
@@ -278,7 +249,6 @@ def values_in(given: object) -> int:
 
 
 def _as_written(context: Any) -> Any:
-    """Return a context as clients write it: whole numbers without a fraction."""
     if isinstance(context, dict):
         return context
     return [int(x) if abs(x) < _LARGEST_EXACT and x == int(x) else x for x in context]
@@ -299,11 +269,7 @@ _LARGEST = 3.4e38  # of float32, approximately
 
 
 def rounded(kind: ContextKind[Any], context: Any) -> list[float]:
-    """Return the numbers of a checked context in single precision.
-
-    Raises:
-        NotFiniteError: if one is too large for it; names the entry.
-    """
+    """Return the numbers of a checked context in single precision. Raises NotFiniteError if one is too large."""
     given = kind.numbers(context)
     numbers = array("f", given).tolist()
     if isfinite(sum(numbers)):  # faster than each number

@@ -84,7 +84,6 @@ class NamedKind(ContextKind[NamedContext]):
         self.codec = SparseCodec(features.size)
 
     def check_new(self) -> None:
-        """See `ContextKind.check_new`."""
         fields, closed = self._features.fields or {}, self._features.closed
         if closed and not fields:
             raise FeaturesError("got true; must be false, or list the features in features.fields", "features.closed")
@@ -98,16 +97,15 @@ class NamedKind(ContextKind[NamedContext]):
 
     @staticmethod
     def claims(given: object) -> bool:
-        """See `ContextKind.claims`."""
         return type(given) is dict and bool(given)
 
     def cost_of(self, count: int) -> int:
-        """See `ContextKind.cost_of`. Products are as many as two namespaces of half the features have."""
+        """Products are as many as two namespaces of half the features have."""
         products = min(MOST_FEATURES, count * count // 4) if self._interactions else 0
         return count * _FEATURE_COST + products * _PRODUCT_COST
 
     def checked(self, context: dict[str, Any]) -> NamedContext:
-        """See `ContextKind.checked`. Hash the features."""
+        """Hash the features."""
         spaces = self._reader.read(context)
         count = self._check_number(spaces)
         vector = self._vector(spaces)
@@ -117,7 +115,6 @@ class NamedKind(ContextKind[NamedContext]):
         return NamedContext(context, indices, [vector[index] for index in indices])
 
     def _vector(self, spaces: Mapping[str, Features]) -> dict[int, float]:
-        """Return the vector of features: the sums of their signed values, by index."""
         vector, size = dict[int, float](), self._size
         for features in spaces.values():
             for name, value in features.items():
@@ -130,19 +127,16 @@ class NamedKind(ContextKind[NamedContext]):
         return vector
 
     def _in_order(self, context: object) -> dict[str, Features]:
-        """Return the features of a parsed context, sorted."""
         spaces = self._reader.read(self.typed(context))
         self._check_number(spaces)
         return {space: dict(sorted(spaces[space].items())) for space in sorted(spaces)}
 
     def factor_names(self, context: object) -> list[str]:
-        """See `ContextKind.factor_names`."""
         spaces = self._in_order(context)
         products = chain.from_iterable(_product_names(*factors) for factors in self._factors(spaces))
         return [*chain.from_iterable(spaces.values()), *products]
 
     def factors(self, context: object) -> tuple[dict[str, Features], Products]:
-        """See `ContextKind.factors`."""
         spaces = self._in_order(context)
         found = [_product(*factors) for factors in self._factors(spaces)]
         if not found:
@@ -151,13 +145,11 @@ class NamedKind(ContextKind[NamedContext]):
         return spaces, Products(np.concatenate(hashes), np.concatenate(values))
 
     def check_namespace(self, namespace: str, where: str) -> None:
-        """See `ContextKind.check_namespace`."""
         fields = self._features.fields or {}
         known = {path.partition(".")[0] for path in fields} if self._features.closed else None
         _check_namespace(namespace, known, where)
 
     def _check_number(self, spaces: Mapping[str, Features]) -> int:
-        """Return the number of features, interactions included, after checking it."""
         pairs = [
             (len(spaces.get(one, ())), len(spaces.get(other, ())), one == other) for one, other in self._interactions
         ]
@@ -182,45 +174,36 @@ class NamedKind(ContextKind[NamedContext]):
     def _products(
         self, first: Sequence[_Feature], second: Sequence[_Feature]
     ) -> tuple[list[int], list[float], list[int]]:
-        """Return the index, the signed value and the sign of the product of each two factors."""
         hashes, values = _product(first, second)
         signs = signs_of(hashes)
         return indices_of(hashes, self._size).tolist(), (signs * values).tolist(), signs.astype(int).tolist()
 
     def numbers(self, context: NamedContext) -> Sequence[float]:
-        """See `ContextKind.numbers`."""
         return context.values
 
     def entry(self, context: NamedContext, position: int) -> Entry:
-        """See `ContextKind.entry`."""
         return Entry(context.indices[position], "context")
 
     def size(self, context: NamedContext) -> int:
-        """See `ContextKind.size`."""
         return len(context.values)
 
     def gather(self, contexts: Sequence[NamedContext]) -> Contexts:
-        """See `ContextKind.gather`."""
         lengths = [len(context.indices) for context in contexts]
         indices = np.fromiter(chain.from_iterable([context.indices for context in contexts]), np.int64, sum(lengths))
         values = np.fromiter(chain.from_iterable([context.values for context in contexts]), np.float64, sum(lengths))
         return Contexts.sparse(lengths, indices, values)
 
     def fingerprinted(self, context: NamedContext) -> bytes:
-        """See `ContextKind.fingerprinted`."""
         return canonical(context.sent)
 
     def sent(self, context: NamedContext) -> bytes:
-        """See `ContextKind.sent`."""
         return json.dumps(context.sent, ensure_ascii=False, separators=(",", ":")).encode()
 
     def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
-        """See `ContextKind.show`."""
         shown: dict[str, Any] = json.loads(sent)
         return shown
 
     def parts(self, context: NamedContext) -> list[Part]:
-        """See `ContextKind.parts`."""
         spaces = self._reader.read(context.sent)
         found = [(name, value, hash_of(name)) for features in spaces.values() for name, value in features.items()]
         signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]
@@ -235,7 +218,6 @@ def _product_names(first: Sequence[_Feature], second: Sequence[_Feature]) -> lis
 
 
 def _product(first: Sequence[_Feature], second: Sequence[_Feature]) -> Products:
-    """Return the hash and the unsigned value of the product of each two factors."""
     (names, numbers), (others, factors) = zip(*first, strict=True), zip(*second, strict=True)
     return Products(combined(hashes_of(names), hashes_of(others)), np.array(numbers) * np.array(factors))
 

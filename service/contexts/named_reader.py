@@ -108,12 +108,7 @@ Features: TypeAlias = dict[str, float]
 
 
 class NamedReader:
-    """Reads contexts of one model.
-
-    Args:
-        fields: the declared features, by path.
-        closed: whether others are refused.
-    """
+    """Reads contexts of one model with these declared features, by path; `closed` refuses others."""
 
     def __init__(self, fields: Mapping[str, FieldSchema], closed: bool) -> None:
         self._fields = fields
@@ -122,11 +117,7 @@ class NamedReader:
         self._namespaces = {".".join(steps[:n]) for steps in map(_steps, fields) for n in range(1, len(steps))}
 
     def read(self, context: Mapping[str, Any]) -> dict[str, Features]:
-        """Return the features of each namespace.
-
-        Raises:
-            InvalidInputError: if a name or a value is not allowed; names the field.
-        """
+        """Return the features of each namespace. Raises InvalidInputError with the field."""
         spaces: dict[str, Features] = {}
         for name, value in context.items():
             features: Features = spaces.setdefault(name.partition(".")[0], {})
@@ -161,7 +152,6 @@ class NamedReader:
             self._read(f"{path}.{name}", value, features, depth + 1)
 
     def _check(self, path: str, value: Any) -> None:
-        """Check a value against the declaration of its feature, or that it needs none."""
         field = self._fields.get(path)
         if field is None:
             if self._closed and not (path in self._namespaces and (value is None or type(value) is dict)):
@@ -201,7 +191,6 @@ def _add(features: Features, name: str, value: float, path: str) -> None:
 
 
 def _number(path: str, value: float) -> float:
-    """Return a finite number, clipped so that sums of products stay finite."""
     if not -_LARGEST <= value <= _LARGEST:
         _check_finite(path, value)
         return _LARGEST if value > 0 else -_LARGEST
@@ -209,7 +198,6 @@ def _number(path: str, value: float) -> float:
 
 
 def _check_finite(path: str, value: float) -> None:
-    """Check that a number is finite as a double."""
     try:
         finite = math.isfinite(value)
     except OverflowError:  # an integer
@@ -230,7 +218,6 @@ def _text(path: str, text: Any, position: int | None = None) -> str:
 
 
 def _is_text(text: str) -> bool:
-    """Check that a string has no surrogates, which UTF-8 cannot encode."""
     if text.isascii():
         return True
     try:
@@ -246,7 +233,6 @@ def _check_present(context: Mapping[str, Any], path: str) -> None:
 
 
 def _values_at(value: Any, path: str) -> Iterable[Any]:
-    """Return the values at a path, whichever of its dots are in names."""
     if not isinstance(value, Mapping):
         return
     if path in value:

@@ -46,7 +46,6 @@ def _name_of(given: object) -> str | None:
 
 
 def _forms(kinds: Iterable[type[ContextKind[Any]]]) -> str:
-    """Return what clients send for each kind."""
     *others, last = (kind.form for kind in kinds)
     return f"{', '.join(others)}, or {last}"
 
@@ -56,7 +55,6 @@ def _union(types: Iterable[Any]) -> Any:
 
 
 def _given(kinds: Sequence[type[ContextKind[Any]]]) -> Any:
-    """Return the type of a context of any of these kinds."""
     forms = _forms(kinds)
     return Annotated[
         _union(Annotated[kind.given, Tag(kind.name)] for kind in kinds),

@@ -72,18 +72,16 @@ class SparseKind(ContextKind[SparseContext]):
 
     @staticmethod
     def claims(given: object) -> bool:
-        """See `ContextKind.claims`. Objects with other members besides one of the two are for named features."""
+        """Objects with other members besides one of the two are for named features."""
         if type(given) is dict:  # faster than isinstance
             return ("indices" in given and "values" in given) or (len(given) == 1 and not _OWN.isdisjoint(given))
         return type(given) is SparseContext
 
     @staticmethod
     def of_plain(context: _Plain) -> SparseContext:
-        """See `ContextKind.of_plain`."""
         return SparseContext.model_construct(indices=context.indices, values=context.values)
 
     def checked(self, context: SparseContext) -> SparseContext:
-        """See `ContextKind.checked`."""
         indices, values = context.indices, context.values
         if len(indices) != len(values):
             both = f"{counted(len(indices), 'indices', 'index')} and {counted(len(values), 'values')}"
@@ -99,19 +97,15 @@ class SparseKind(ContextKind[SparseContext]):
         return context
 
     def numbers(self, context: SparseContext) -> Sequence[float]:
-        """See `ContextKind.numbers`."""
         return context.values
 
     def entry(self, context: SparseContext, position: int) -> Entry:
-        """See `ContextKind.entry`."""
         return Entry(context.indices[position], f"context.values.{position}")
 
     def size(self, context: SparseContext) -> int:
-        """See `ContextKind.size`."""
         return len(context.values)
 
     def gather(self, contexts: Sequence[SparseContext]) -> Contexts:
-        """See `ContextKind.gather`."""
         rows, numbers = [context.indices for context in contexts], [context.values for context in contexts]
         lengths = list(map(len, rows))
         indices = np.fromiter(chain.from_iterable(rows), np.int64, sum(lengths))
@@ -119,20 +113,16 @@ class SparseKind(ContextKind[SparseContext]):
         return Contexts.sparse(lengths, indices, values)
 
     def fingerprinted(self, context: SparseContext) -> bytes:
-        """See `ContextKind.fingerprinted`."""
         pairs = sorted(zip(context.indices, context.values, strict=True))
         return b"".join(struct.pack("<qd", *pair) for pair in pairs)
 
     def show(self, contexts: Contexts, i: int, sent: bytes) -> SparseContext:
-        """See `ContextKind.show`."""
         row = slice(contexts.starts[i], contexts.starts[i + 1])
         return SparseContext(indices=contexts.indices[row].tolist(), values=contexts.values[row].tolist())
 
     def parts(self, context: SparseContext) -> list[Part]:
-        """See `ContextKind.parts`."""
         return [Part(str(i), i, value) for i, value in zip(context.indices, context.values, strict=True)]
 
 
 def _repeated(indices: Sequence[int]) -> int:
-    """Return an index that occurs more than once."""
     return next(one for one, other in pairwise(sorted(indices)) if one == other)

@@ -121,7 +121,6 @@ class Root(NamedTuple):
 
 
 def _bounded(member: Schema, union: Schema) -> Schema:
-    """Return an integer member with the bounds that pydantic writes next to the union, as for sizes in bytes."""
     if member.get("type") != "integer":
         return member
     bounds = {"minimum": union.get("ge"), "maximum": union.get("le")}
@@ -187,10 +186,8 @@ def _size(least: int | None, most: int | None) -> str:
 
 
 def _after(size: str, noun: str) -> str:
-    """Return a plural noun, or its singular after a size of one."""
     return noun[:-1] if size in ("1 ", "at most 1 ") else noun
 
 
 def _written(bound: float) -> str:
-    """Return a bound as JSON, without a zero fraction or a small exponent."""
     return str(int(bound)) if bound == int(bound) and abs(bound) < 1e15 else json.dumps(bound)

@@ -26,24 +26,14 @@ _MOST_NAME = 200
 
 
 class Wrong(NamedTuple):
-    """One invalid field.
-
-    Attributes:
-        type: pydantic's type of the error, or one of ours.
-        field: the path of the field; None if the whole value is invalid.
-        reason: the value given and the values allowed, without the field.
-    """
+    """One invalid field: pydantic's or our type of the error, its path (None for the whole value), and the reason."""
 
     type: str
     field: str | None
     reason: str
 
     def sentence(self, whole: str) -> str:
-        """Return the field and the reason.
-
-        Args:
-            whole: name of the whole value, such as "the body", for errors without a field.
-        """
+        """Return the field and the reason; `whole` names the whole value, such as "the body"."""
         return f"{whole if self.field is None else shown_field(self.field)}: {self.reason}"
 
 
@@ -54,13 +44,7 @@ def shown_field(field: str) -> str:
 
 
 def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
-    """Return one of pydantic's errors in our words.
-
-    Args:
-        found: the error.
-        root: the schema of the value that was validated.
-        skip: the first steps of the path to leave out.
-    """
+    """Return one of pydantic's errors in our words, without the first `skip` steps of its path."""
     steps = found["loc"][skip:]
     if steps[-1:] == (_OF_KEYS,) and found["type"].startswith("string_"):
         place = root.find(steps[:-2])
@@ -78,7 +62,6 @@ def _joined(path: tuple[str, ...]) -> str | None:
 
 
 def _shortened(name: str) -> str:
-    """Return the name of a member, shortened if a client sent a very long one."""
     return name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…"
 
 
@@ -88,12 +71,10 @@ def _wrong_value(found: Found, place: Place, root: Root) -> str:
 
 
 def _our_words(found: Found, *_: object) -> str:
-    """Return the message of an error of ours."""
     return str(found["msg"])
 
 
 def _given_too(found: Found, *_: object) -> str:
-    """Return the message of an error of ours that cannot contain the value, after the value."""
     return f"got {shown(found.get('input'))}; {found['msg']}"
 
 
@@ -120,7 +101,6 @@ def _wrong_kind(found: Found, place: Place, root: Root) -> str:
 
 
 def _discriminator(found: Found) -> str:
-    """Return the field that names a member of a tagged union."""
     name: str = found["ctx"]["discriminator"]
     return name.strip("'")
 
@@ -146,7 +126,6 @@ def _wrong_number(found: Found, place: Place, root: Root) -> str:
 
 
 def _own_words(found: Found, *_: object) -> str:
-    """Return the message of an exception that a validator of ours raised."""
     return str(found["ctx"]["error"])
 
 

@@ -67,13 +67,7 @@ def _object(value: dict[object, object]) -> str:
 
 
 def counted(count: int, nouns: str, noun: str = "") -> str:
-    """Return a number and a noun, such as `1 label` or `2,000 labels`.
-
-    Args:
-        count: the number.
-        nouns: the plural.
-        noun: the singular, unless it is the plural without its last letter.
-    """
+    """Return a number and a noun, such as `1 label` or `2,000 labels`."""
     return f"{count:,} {(noun or nouns[:-1]) if count == 1 else nouns}"
 
 
@@ -85,13 +79,7 @@ def joined(parts: Iterable[str], word: str) -> str:
 
 @lru_cache(maxsize=256)
 def choices(given: str, known: tuple[str, ...], what: str) -> str:
-    """Return the known texts, after a suggestion if the given text resembles one of them.
-
-    Args:
-        given: a text that is not known.
-        known: at least one.
-        what: names the known texts, such as "known fields".
-    """
+    """Return the known texts, after a suggestion if the given text resembles one of them."""
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(given.lower(), by_lower, 1) if len(given) <= MOST_CHARACTERS else []
     listed = f"{what}: {', '.join(known)}"

@@ -33,15 +33,9 @@ Check = Callable[[str], Awaitable[None]]
 
 
 class ModelMetrics:
-    """Reads the figures of selected models.
+    """Reads the figures of the named models; without names, of the first ones, whatever the traffic.
 
-    Args:
-        store: store of the models.
-        now: returns seconds since the epoch.
-        names: models to include. Empty means the first ones by name, so that the set of series does not depend on
-            traffic.
-        most: maximum number of models.
-        check: raises `StoreCorruptError` if a model cannot be read.
+    `now` returns seconds since the epoch; `check` raises `StoreCorruptError` if a model cannot be read.
     """
 
     def __init__(self, store: Store, now: Callable[[], float], names: Sequence[str], most: int, check: Check) -> None:
@@ -220,7 +214,6 @@ def _accuracy(models: Sequence[ModelStats], counted: Sequence[CountedModel]) -> 
 
 
 def _has_uniform(model: CountedModel) -> bool:
-    """Check whether the model can draw uniformly, and has a round to estimate that policy from."""
     return model.statistics.labels is not None and model.statistics.weighed > 0
 
 
@@ -244,6 +237,5 @@ def _distributions(counted: Sequence[CountedModel]) -> Iterator[Metric]:
 
 
 def _cumulated(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
-    """Return cumulative buckets, as Prometheus requires."""
     totals = itertools.accumulate(buckets)
     return list(zip([*(repr(bound) for bound in bounds), "+Inf"], totals, strict=True))

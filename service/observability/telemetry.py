@@ -15,11 +15,8 @@ _log = logging.getLogger("wager.requests")
 class RequestLog:
     """Logs requests, without bodies, headers, queries and raw paths.
 
-    Successful responses (below 400) and refusals (400 to 499) have separate quotas, so that neither hides the other.
-    Failures (500 and above) are always logged.
-
-    Args:
-        per_second: lines of each quota from one `tick` to the next.
+    Answers (below 400) and refusals (400 to 499) have separate quotas of lines between two `tick`s. Failures are always
+    logged.
     """
 
     def __init__(self, per_second: int) -> None:
@@ -83,12 +80,7 @@ class Telemetry(NamedTuple):
 
 
 def telemetry(log_requests_per_second: int, noise: bytes) -> Telemetry:
-    """Build the telemetry of one worker.
-
-    Args:
-        log_requests_per_second: quota of log lines; failures are always logged.
-        noise: prefix of request ids, different in each process.
-    """
+    """Build the telemetry of one worker. `noise` differs in each process: request ids begin with it."""
     if tracing.is_on():
         tracing.name_service()
     span_trace_id = tracing.span_trace_id if tracing.is_on() else None

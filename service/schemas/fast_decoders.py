@@ -146,11 +146,7 @@ def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
     Contexts are lists of numbers, or sparse contexts in single predictions, or any with actions. Feedback has no truth.
     The function for single predictions remembers actions, so keep it.
 
-    Args:
-        kind: the type of the bodies.
-
-    Returns:
-        The function, or None if there is none for this type.
+    The function, or None if there is none for this type.
     """
     if kind is PredictRequest:
         return _PredictionReader()
@@ -164,7 +160,6 @@ class _PredictionReader:
         self._actions = SourceReader()
 
     def __call__(self, body: bytes) -> PredictRequest | None:
-        """Return a request; None if pydantic must read it."""
         if b'"actions"' in body:
             return self._read_choice(body)
         for decode, of_plain in _PREDICTION:
@@ -239,7 +234,6 @@ def _feedback(given: Sequence[_Item]) -> list[PlainFeedback] | None:
 
 
 def _parsed(texts: Sequence[str]) -> list[PredictionId] | None:
-    """Parse wire forms of ids, all with one search; return None if one is invalid."""
     lines = "\n".join(texts)
     found = _IDS.findall(lines)
     if len(found) != len(texts) or lines.count("\n") != len(texts) - 1:

@@ -32,11 +32,7 @@ MOST_LABELS = 100_000
 
 
 def several(labels: list[str]) -> list[str]:
-    """Check that there are two labels or more, and that they differ; return them.
-
-    Raises:
-        PydanticCustomError: of type `too_few_labels` or `duplicate_labels`.
-    """
+    """Check that there are two labels or more, and that they differ; return them."""
     if len(labels) < 2:
         message = "got {given}; a model needs at least 2 labels"
         raise PydanticCustomError("too_few_labels", message, {"given": shown(labels)})
@@ -44,11 +40,7 @@ def several(labels: list[str]) -> list[str]:
 
 
 def unique(labels: list[str]) -> list[str]:
-    """Check that labels differ; return them.
-
-    Raises:
-        PydanticCustomError: of type `duplicate_labels`.
-    """
+    """Check that labels differ; return them."""
     seen: set[str] = set()
     for label in labels:
         if label in seen:
@@ -391,7 +383,6 @@ class _PatchFields(Body):
 
 
 def _optional(name: str) -> Any:
-    """Return the type and the field of a policy that a request may leave out."""
     field = copy(Policies.model_fields[name])
     field.default, field.default_factory = PydanticUndefined, lambda: None
     return Policies.model_fields[name].annotation, field

@@ -75,22 +75,14 @@ def need_of(method: str, path: str) -> Need | None:
 
 
 def check_model(name: str, field: str) -> None:
-    """Check that the request's key allows the model.
-
-    Raises:
-        ModelNotFoundError: if it does not, whether or not the model exists.
-    """
+    """Check that the request's key allows the model. Raises ModelNotFoundError, whether or not the model exists."""
     caller = _caller.get()
     if caller is not None:
         caller.check_model(name, field)
 
 
 def check_new_model(name: str) -> None:
-    """Check that the request's key allows a new model of that name.
-
-    Raises:
-        ForbiddenError: if it does not.
-    """
+    """Check that the request's key allows a new model of that name. Raises ForbiddenError."""
     caller = _caller.get()
     if caller is not None:
         caller.check_new_model(name)
@@ -113,26 +105,15 @@ class Access:
 
     A service without API keys refuses malformed ones only: a client that sends them is misconfigured, and its requests
     would fail wherever keys are required. It accepts a well-formed key without reading the store.
-
-    Args:
-        control: checks the keys and counts their requests; None if no keys are required.
     """
 
     def __init__(self, control: AccessControl | None) -> None:
         self._control = control
 
     async def admit(self, scope: Scope, need: Need, limit: list[Header]) -> None:
-        """Check the key of a request, and note it for the functions above.
+        """Check the key of a request and note it; append the headers about its limit to `limit`.
 
-        Args:
-            scope: the request.
-            need: what it needs.
-            limit: gets the headers about the limit of the key, if it has one.
-
-        Raises:
-            AccessError: if the key is missing, wrong, insufficient, or has made too many requests.
-            ModelNotFoundError: if it does not allow the model in the path.
-            StoreError: if the key cannot be looked up or counted; never `StoreCorruptError`.
+        Raises AccessError, StoreUnavailableError, and ModelNotFoundError if the path has another key's model.
         """
         key, control = presented_key(scope), self._control
         if control is None:
@@ -168,12 +149,9 @@ async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Ca
 
 
 def presented_key(scope: Scope) -> str | None:
-    """Return the key of a request, from `Authorization: Bearer` or `X-API-Key`; None without these headers.
+    """Return the key in `Authorization: Bearer` or `X-API-Key`; None without. Other schemes belong to proxies.
 
-    `Authorization` with another scheme is not a key: a proxy may require it, and pass it on.
-
-    Raises:
-        UnauthenticatedError: if the headers have different keys, or `Authorization` has no scheme.
+    Raises UnauthenticatedError if the headers have different keys, or `Authorization` has no scheme.
     """
     keys = set()
     for name, value in scope["headers"]:
@@ -206,7 +184,6 @@ def _check_count(counted: RequestCount) -> None:
 
 
 def _limit_headers(counted: RequestCount) -> list[Header]:
-    """Return the key's limit and its remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
     return [
         (b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()),

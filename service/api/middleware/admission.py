@@ -27,15 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class Admission:
-    """Middleware that refuses requests, and answers those that fail unexpectedly or that the worker abandons.
-
-    Args:
-        app: answers the admitted requests.
-        own_pages: the pages that may call the service; None if API keys are required.
-        in_flight: the places.
-        access: checks the keys.
-        bodies: limits the bodies.
-    """
+    """Middleware that refuses requests, and answers those that fail unexpectedly or that the worker abandons."""
 
     def __init__(
         self, app: ASGIApp, own_pages: OwnPages | None, in_flight: InFlight, access: Access, bodies: BodyLimit
@@ -44,7 +36,6 @@ class Admission:
         self._own_pages, self._in_flight, self._access, self._bodies = own_pages, in_flight, access, bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `ASGIApp`."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         try:
@@ -95,8 +86,6 @@ def _has_begun() -> bool:
 
 
 def _with_headers(send: Send, more: Sequence[Header]) -> Send:
-    """Return a function that sends a response with further headers."""
-
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", ()), *more]}

@@ -48,12 +48,7 @@ _IMPORT_FACTOR = 20
 
 
 class BodyLimit:
-    """Checks a declared length immediately, and counts the bytes of every body.
-
-    Args:
-        most: maximum bytes of a body.
-        pace: the slowest body that is accepted.
-    """
+    """Checks a declared length immediately, and counts the bytes of every body."""
 
     def __init__(self, most: MostBytes, pace: Pace) -> None:
         self._most = most
@@ -62,16 +57,7 @@ class BodyLimit:
         self._import_pace = pace._replace(max_seconds=longest, min_rate=least)
 
     async def limit(self, scope: Scope, receive: Receive, place: Place | None) -> Receive:
-        """Return a function that receives a body within the limits.
-
-        Args:
-            scope: the request.
-            receive: receives its body.
-            place: its place among those in flight.
-
-        Raises:
-            HTTPException: if the declared length is too large, or a body that the operation does not read is refused.
-        """
+        """Return a function that receives a body within the limits. Raises HTTPException if it is refused already."""
         declared = _declared_length(scope)
         if declared == 0:  # without a body, a disconnect interrupts nothing
             return receive
@@ -91,7 +77,6 @@ def _too_large(most: int) -> HTTPException:
 
 
 def _declared_length(scope: Scope) -> int | None:
-    """Return the declared length of a body, 0 without a body, or None for a body in chunks."""
     length = 0
     for name, value in scope["headers"]:
         if name == b"content-length":
@@ -153,18 +138,12 @@ class _Body:
 
 
 class _Rest:
-    """What remains of an awaitable after its first step.
-
-    Args:
-        waiting: its iterator.
-        awaited: what the first step waits for.
-    """
+    """What remains of an awaitable after its first step."""
 
     def __init__(self, waiting: Generator[Any, Any, Message], awaited: Any) -> None:
         self._waiting, self._awaited = waiting, awaited
 
     def __await__(self) -> Generator[Any, Any, Message]:
-        """See `Awaitable`."""
         try:
             yield self._awaited
             return (yield from self._waiting)

@@ -20,13 +20,7 @@ _is_name = re.compile(NAME).fullmatch
 
 
 class Observer:
-    """Middleware that counts and logs requests, and completes the headers of their responses.
-
-    Args:
-        app: answers the requests.
-        telemetry: counts and logs requests, and generates an id for a request without one.
-        now: returns seconds of a monotonic clock.
-    """
+    """Middleware that counts and logs requests, and completes the headers of their responses."""
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry, now: Callable[[], float]) -> None:
         self._app = app
@@ -34,7 +28,6 @@ class Observer:
         self._now = now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `ASGIApp`."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         if scope["method"] == "HEAD":  # like GET; the server drops the body (RFC 9110, section 9.3.2)
@@ -69,7 +62,6 @@ class Observer:
         return notes
 
     def _end(self, scope: Scope, notes: RequestContext, seconds: float) -> None:
-        """Count a request, and log it if it has a line."""
         # The path template in the router: /predict and /v1/predict share one label, and the labels are bounded.
         status, route, method = notes.status or 499, getattr(scope.get("route"), "path", ""), scope["method"]
         self._metrics.count_request(method, route, status, seconds)

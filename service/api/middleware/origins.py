@@ -26,10 +26,6 @@ class Cors(CORSMiddleware):
 
     It precedes the checks of keys, because a preflight request has none. It says nothing secret. Requests of other
     origins, and without an origin, pass unchanged: to them, the service has no CORS.
-
-    Args:
-        app: answers the requests.
-        origins: the exact origins, as browsers send them.
     """
 
     def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
@@ -43,7 +39,6 @@ class Cors(CORSMiddleware):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `ASGIApp`."""
         if scope["type"] == "http" and Headers(scope=scope).get("origin") in self.allow_origins:
             await super().__call__(scope, receive, send)
         else:
@@ -72,10 +67,6 @@ class OwnPages:
     """The hosts and the origins of the pages that may use the service without a key.
 
     Every IP address is an own host: a page of another site has a name.
-
-    Args:
-        hosts: names of the service, in addition to `localhost`.
-        origins: the origins that CORS allows.
     """
 
     def __init__(self, hosts: Collection[str], origins: Collection[str]) -> None:
@@ -83,11 +74,9 @@ class OwnPages:
         self._origins = frozenset(origin.encode("ascii") for origin in origins)
 
     def check(self, method: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Check the headers of a request. A request without them is not from a browser.
+        """Check the headers of a request; one that is not from a browser lacks them.
 
-        Raises:
-            UnknownHostError: if `Host` is not the service's.
-            ForeignOriginError: if the request writes, and `Origin` has neither that host nor a listed origin.
+        Raises UnknownHostError for another `Host`, ForeignOriginError for a writing request with another `Origin`.
         """
         host, origins = None, []
         for name, value in headers:

@@ -44,12 +44,7 @@ class RequestPolicy(NamedTuple):
 
 
 def pipeline(policy: RequestPolicy, now: Callable[[], float]) -> list[Middleware]:
-    """Return the middleware of the service, outermost first.
-
-    Args:
-        policy: the checks.
-        now: returns seconds of a monotonic clock.
-    """
+    """Return the middleware of the service, outermost first. `now` is monotonic, in seconds."""
     limits, origins = policy.limits, policy.origins
     return [
         Middleware(Observer, policy.telemetry, now),

@@ -24,11 +24,7 @@ _Body = TypeVar("_Body", bound=Body)
 
 
 def check_size(items: int, most: int, field: str) -> None:
-    """Check the size of a batch.
-
-    Raises:
-        BatchTooLargeError: if it has more than `most` items.
-    """
+    """Check the size of a batch. Raises BatchTooLargeError if it has more than `most` items."""
     if items > most:
         raise BatchTooLargeError(f"got {items} items; a request may have at most {most}", field)
 
@@ -62,11 +58,7 @@ def _reader(bodies: type[_Body]) -> pydantic.TypeAdapter[list[_Body]]:
 
 
 def answers_or_problems(results: Sequence[_Answer | Exception]) -> list[_Answer | Problem]:
-    """Return the results in order, with a problem for each error. The fields of a problem are relative to its item.
-
-    Raises:
-        Exception: the first exception among the results that is not a `WagerError`.
-    """
+    """Replace each WagerError among the results by its problem, relative to its item; raise other exceptions."""
     return [_problem(result) if isinstance(result, Exception) else result for result in results]
 
 

@@ -35,12 +35,7 @@ _HEADERS = {"Cache-Control": "no-cache"}
 
 
 def conditional(request: Request, body: bytes) -> Response:
-    """Return a JSON body with its ETag; 304 if a tag in `If-None-Match` is the same.
-
-    Args:
-        request: the request.
-        body: the content.
-    """
+    """Return a JSON body with its ETag; 304 if a tag in `If-None-Match` is the same."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, **_HEADERS}
     given = ",".join(request.headers.getlist("if-none-match"))

@@ -101,12 +101,7 @@ def install(app: FastAPI) -> None:
 
 
 def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses=` of a route.
-
-    Args:
-        raised: the errors that the route raises, except `StoreUnavailableError`, which all routes raise.
-        body: whether the route reads a body or parameters, which may be invalid.
-    """
+    """Return the `responses=` of a route: these errors, `StoreUnavailableError`, and invalid requests."""
     possible = [problem_types.OF_ERROR[error] for error in (*raised, errors.StoreUnavailableError)]
     possible += [problem_types.INVALID_REQUEST] if body else []
     return {status: _documented(status, possible) for status in sorted({kind.status for kind in possible})}
@@ -137,7 +132,6 @@ def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSO
 
 
 def _headers(error: errors.WagerError) -> dict[str, str] | None:
-    """Return the headers that HTTP requires for some errors."""
     match error:
         case errors.UnauthenticatedError():
             return {"WWW-Authenticate": 'Bearer realm="wager"'}

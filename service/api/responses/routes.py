@@ -38,7 +38,6 @@ class _Request(Request):
     """A request whose JSON is UTF-8."""
 
     async def json(self) -> Any:
-        """See `Request.json`. Raises HTTPException with status 400 for other text."""
         check_text(await self.body())
         return await super().json()
 
@@ -53,7 +52,6 @@ class StrictRoute(APIRoute):
         super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
 
     def get_route_handler(self) -> Handler:
-        """See `APIRoute.get_route_handler`."""
         answer, body = super().get_route_handler(), self.body_field
         names = [field.alias for field in self.dependant.query_params]
 
@@ -66,15 +64,7 @@ class StrictRoute(APIRoute):
 
 
 def check_query(request: Request, names: Sequence[str]) -> None:
-    """Refuse unknown and repeated query parameters.
-
-    Args:
-        request: the request.
-        names: parameters of its operation.
-
-    Raises:
-        RequestValidationError: if there is any. The error lists at most `MOST_FIELDS` of them.
-    """
+    """Refuse unknown and repeated query parameters. Raises RequestValidationError."""
     if errors := list(islice(_errors(request, names), MOST_FIELDS)):
         raise RequestValidationError(errors)
 
@@ -109,7 +99,6 @@ class JsonRoute(StrictRoute):
         self._reader, self._read_plain = TypeAdapter[Any](model), plain_reader(model)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `Route.handle`."""
         if scope["method"] != "POST":
             return await super().handle(scope, receive, send)  # refuses it
         content, headers = self.represent(await self.endpoint(**await self._read(scope, receive)))
@@ -124,13 +113,7 @@ class JsonRoute(StrictRoute):
         return answer, {}
 
     async def _read(self, scope: Scope, receive: Receive) -> dict[str, Any]:
-        """Return the arguments of the function.
-
-        Raises:
-            RequestValidationError: if the query, a path parameter or the body is not valid, or the body is not JSON.
-            HTTPException: if the body has another type, cannot be decoded, or does not arrive.
-            InvalidInputError: if the body has too many parts.
-        """
+        """Return the arguments of the function."""
         if scope["query_string"]:
             check_query(Request(scope), ())
         content_type = _content_type(scope["headers"])
@@ -151,11 +134,9 @@ class JsonRoute(StrictRoute):
         return given
 
     def _plain(self, body: bytes) -> Any:
-        """Return a body that msgspec can read, or None."""
         return None if self._read_plain is None or len(body) >= MOST_PLAIN else self._read_plain(body)
 
     def _read_path(self, scope: Scope) -> tuple[dict[str, Any], list[Any]]:
-        """Return the parameters in the path, and their errors."""
         given: dict[str, Any] = {}
         wrong: list[Any] = []
         for each in self._paths:
@@ -165,7 +146,6 @@ class JsonRoute(StrictRoute):
 
 
 def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the first Content-Type of a request; empty if it has none."""
     for name, value in headers:
         if name == b"content-type":
             return value

@@ -25,12 +25,7 @@ def change_openapi(app: FastAPI, change: Callable[[dict[str, Any]], None]) -> No
 
 
 def schema_of(route: APIRoute, part: str) -> Root:
-    """Return the schema of one part of a route's requests.
-
-    Args:
-        route: the route.
-        part: "body", "path" or "query".
-    """
+    """Return the schema of the "body", the "path" or the "query" of a route's requests."""
     if part == "body" and route.body_field is not None:
         body: Any = route.body_field.field_info.annotation
         return root_of(body)

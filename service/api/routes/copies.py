@@ -38,12 +38,7 @@ class _File:
 
 
 class ArrivingFiles:
-    """The files of one worker.
-
-    Args:
-        most_bytes: maximum bytes of all files together.
-        now: returns seconds of a monotonic clock.
-    """
+    """The files of one worker, at most `most_bytes` together. `now` is monotonic, in seconds."""
 
     def __init__(self, most_bytes: int, now: Callable[[], float]) -> None:
         self._most_bytes = most_bytes
@@ -54,14 +49,9 @@ class ArrivingFiles:
 
     @contextlib.asynccontextmanager
     async def whole(self, owner: str | None, parts: AsyncIterator[bytes]) -> AsyncIterator[memoryview]:
-        """Yield a file when it has arrived and no other file of its owner is imported.
+        """Yield a file when it has arrived and no other one of its owner, an API key, is imported.
 
-        Args:
-            owner: the id of the API key; None for all clients without one.
-            parts: the parts of the file.
-
-        Raises:
-            OverloadedError: if the file has to give way to others.
+        Raises OverloadedError if it gives way to others.
         """
         file = _File(owner, self._now())
         self._waiting[file] = None
@@ -89,7 +79,6 @@ class ArrivingFiles:
         self._check(file)
 
     def _slowest(self) -> _File:
-        """Return the slowest file of the owners with at least half of their share: of several files of one, if any."""
         now, least = self._now(), self._most_bytes / (2 * len(self._bytes))
         heavy = [file for file in self._waiting if self._bytes[file.owner] >= least] or list(self._waiting)
         by_pace = sorted(heavy, key=lambda file: file.pace(now))
@@ -120,13 +109,7 @@ _UNREADABLE = (errors.NewerVersionError, errors.StoreCorruptError)
 
 
 def router(copying: Copying, most_bytes: int, now: Callable[[], float]) -> APIRouter:
-    """Return the routes of copies.
-
-    Args:
-        copying: the use cases.
-        most_bytes: maximum bytes of a file to import.
-        now: returns seconds of a monotonic clock.
-    """
+    """Return the routes of copies."""
     routes = APIRouter()
     routes.include_router(_clones(copying))
     routes.include_router(_export(copying))
@@ -218,7 +201,6 @@ def _import(copying: Copying, files: ArrivingFiles) -> APIRouter:
 
 
 def _check_type(request: Request) -> None:
-    """Refuse other media types: a page of another site could send them without a preflight request."""
     given = request.headers.get("content-type")
     if given is None or given.partition(";")[0].strip().lower() != _BYTES:
         raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")

@@ -59,13 +59,7 @@ _ACTIVATION_ERRORS = responses(
 
 
 def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
-    """Return the routes of feedback.
-
-    Args:
-        rounds: records the feedback.
-        compute: reads batches with invalid items.
-        max_items: maximum items in a batch.
-    """
+    """Return the routes of feedback."""
     routes = APIRouter(tags=["rounds"], route_class=JsonRoute)
 
     @routes.post("/feedback", responses=_ERRORS)
@@ -147,13 +141,7 @@ _WEBHOOK_ERRORS = responses(
 
 
 def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -> APIRouter:
-    """Return the route of webhooks.
-
-    Args:
-        rounds: records the feedback.
-        verifier: checks the signatures.
-        compute: reads large webhooks.
-    """
+    """Return the route of webhooks."""
     routes = APIRouter(tags=["rounds"], route_class=StrictRoute)
 
     @routes.post(

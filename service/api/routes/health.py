@@ -19,12 +19,7 @@ _MOST_NAMES = 10
 
 
 def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
-    """Return the routes of health.
-
-    Args:
-        store: checked for readiness.
-        stops: returns whether this worker is stopping.
-    """
+    """Return the routes of health."""
     routes = APIRouter(tags=["operations"])
     check = _OneAtATime(store.check)
 

@@ -41,7 +41,6 @@ class CreatedRoute(JsonRoute):
     """A route that creates a model. Its function returns `Described`."""
 
     def represent(self, answer: Described) -> tuple[ModelAnswer, dict[str, str]]:
-        """See `JsonRoute.represent`."""
         return answer.answer, created_headers(answer)
 
 
@@ -183,11 +182,9 @@ def _change(catalogue: Catalogue) -> APIRouter:
 
 
 def versions_in(if_match: str | None) -> list[str]:
-    """Return the versions in a header If-Match. A weak tag matches nothing (RFC 9110, section 13.1.1).
+    """Return the versions in If-Match; a weak tag matches none (RFC 9110, section 13.1.1).
 
-    Raises:
-        PreconditionRequiredError: without the header.
-        PreconditionFailedError: if it has no ETag, such as one without its quotes.
+    Raises PreconditionRequiredError without the header, PreconditionFailedError without an ETag in it.
     """
     if if_match is None:
         detail = "missing; send the ETag that GET /models/{name} returned, so that no other change is overwritten"

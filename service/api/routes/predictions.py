@@ -56,13 +56,7 @@ _BATCH_ERRORS = responses(errors.BatchTooLargeError, errors.IdentifierError, err
 
 
 def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
-    """Return the routes of predictions.
-
-    Args:
-        rounds: makes the predictions.
-        compute: reads large batches.
-        max_items: maximum predictions in a batch.
-    """
+    """Return the routes of predictions."""
     routes = APIRouter(tags=["rounds"], route_class=JsonRoute)
 
     @routes.post("/predict", responses=_ERRORS)
@@ -94,12 +88,6 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
 
 def _given(batch: PredictBatchRequest) -> list[Any]:
-    """Return the contexts or the items of a batch.
-
-    Raises:
-        MissingFieldError: if it has neither.
-        InvalidInputError: if it has both, or ids beside the items.
-    """
     if batch.items is None:
         if batch.contexts is None:
             raise errors.MissingFieldError("missing; send contexts or items", "contexts")
@@ -112,11 +100,6 @@ def _given(batch: PredictBatchRequest) -> list[Any]:
 
 
 def _check_slots(batch: PredictBatchRequest, most: int) -> None:
-    """Refuse a batch with more slots than a batch may have predictions.
-
-    Raises:
-        BatchTooLargeError: if it does.
-    """
     asked = [0 if batch.top is None else batch.top] * len(_given(batch))
     items: list[Any] = batch.items or []
     for i, each in enumerate(items):
@@ -134,7 +117,6 @@ def _lists_distributions(batch: PredictBatchRequest) -> bool:
 
 
 def _reading_cost(batch: PredictBatchRequest) -> int:
-    """Return the cost of `_read_together`, in multiply-adds."""
     given = _given(batch)
     numbers = [each.get("context") if isinstance(each, dict) and batch.items is not None else each for each in given]
     return sum([_NUMBER_COST * (10 + len(each)) for each in numbers if isinstance(each, list)]) + _ITEM_COST * len(
@@ -152,7 +134,6 @@ async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[Predic
 
 
 def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception] | None:
-    """Return the prediction requests of a batch; None if a context or an id is invalid."""
     if batch.contexts is not None and batch.prediction_ids is None:
         contexts = read_contexts(batch.contexts)
         if contexts is None:
@@ -170,7 +151,6 @@ def _read_each(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Excep
 
 
 def _items(batch: PredictBatchRequest) -> list[Any]:
-    """Return a batch as the bodies of single predictions, without the model."""
     common: dict[str, Any] = {"include_distribution": True} if batch.include_distribution else {}
     if not batch.activated:
         common["activated"] = False

@@ -53,13 +53,7 @@ _IMPORT_ERRORS = responses(
 
 
 def router(catalogue: Catalogue, imports: RoundImporter, compute: Compute) -> APIRouter:
-    """Return the routes that read logs and the progress of imports.
-
-    Args:
-        catalogue: reads the logs.
-        imports: knows the progress.
-        compute: encodes many lines.
-    """
+    """Return the routes that read logs and the progress of imports."""
     routes = APIRouter(tags=["models"], route_class=StrictRoute)
 
     @routes.get("/models/{name}/rounds", response_class=StreamingResponse, responses=_RESPONSES)
@@ -84,12 +78,7 @@ def router(catalogue: Catalogue, imports: RoundImporter, compute: Compute) -> AP
 
 
 def import_router(imports: RoundImporter, max_items: int) -> APIRouter:
-    """Return the route that imports rounds.
-
-    Args:
-        imports: imports the rounds.
-        max_items: maximum rounds in a request.
-    """
+    """Return the route that imports rounds."""
     routes = APIRouter(tags=["models"], route_class=JsonRoute)
 
     @routes.post("/models/{name}/rounds", responses=_IMPORT_ERRORS)
