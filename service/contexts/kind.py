@@ -13,7 +13,7 @@ from pydantic import Field
 from learners.base import Contexts, FloatArray
 from service.contexts.hashing import Hashes
 from service.error_messages.values import quoted, shown
-from service.errors import ContextLengthError, ContextMissingError, NamespaceError, NotFiniteError
+from service.errors import ContextLengthError, MissingFieldError, NamespaceError, NotFiniteError
 from service.store.records.codecs import ContextCodec
 from service.strict_body import Body
 
@@ -165,7 +165,7 @@ class ContextKind(ABC, Generic[GivenT]):
     def typed(self, context: object) -> Any:
         """Return a parsed context if it is of this kind. See `check`."""
         if context is None:
-            raise ContextMissingError(f"missing; {self.hint}", "context")
+            raise MissingFieldError(f"missing; {self.hint}", "context")
         if not isinstance(context, self.type):
             given = shown(_as_written(context) if isinstance(context, (list, dict)) else vars(context))
             raise ContextLengthError(f"got {given}; {self.hint}", "context")

@@ -132,18 +132,11 @@ def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSO
 
 
 def _headers(error: errors.WagerError) -> dict[str, str] | None:
-    match error:
-        case errors.UnauthenticatedError():
-            return {"WWW-Authenticate": 'Bearer realm="wager"'}
-        case errors.ForbiddenError():
-            return {"WWW-Authenticate": 'Bearer realm="wager", error="insufficient_scope"'}
-        case errors.RateLimitedError() | errors.WrongKeysError() | errors.OpenPredictionsFullError():
-            return {"Retry-After": str(error.retry_after)}
-        case errors.StoreUnavailableError() | errors.StoreFullError() | errors.OverloadedError():
-            return {"Retry-After": "1"}
-        case errors.NewerVersionError():  # a worker of the newer version may answer the retry
-            return {"Retry-After": "1"}
-    return None
+    if isinstance(error, errors.UnauthenticatedError):
+        return {"WWW-Authenticate": 'Bearer realm="wager"'}
+    if isinstance(error, errors.ForbiddenError):
+        return {"WWW-Authenticate": 'Bearer realm="wager", error="insufficient_scope"'}
+    return None if error.retry_after is None else {"Retry-After": str(error.retry_after)}
 
 
 async def _on_wager_error(_: Request, error: Exception) -> JSONResponse:

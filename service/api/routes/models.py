@@ -6,7 +6,6 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from service import errors
-from service import errors as actions
 from service.api.middleware.access import caller_id, check_new_model, own_names
 from service.api.responses.bodies import answer_with
 from service.api.responses.problems import problem_of, responses
@@ -68,7 +67,8 @@ def _creation(catalogue: Catalogue) -> APIRouter:
         response_model=ModelAnswer,
         responses=responses(
             errors.ModelExistsError,
-            *actions.CREATION_ERRORS,
+            errors.LabelsOrActionsError,
+            errors.ActionLearnerError,
             errors.UnknownLabelError,
             errors.UnknownAlgorithmError,
             errors.FeaturesError,

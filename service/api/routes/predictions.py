@@ -8,8 +8,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from service import errors
-from service import errors as actions
-from service import errors as slots
 from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
 from service.api.responses.problems import responses
@@ -37,10 +35,11 @@ _ERRORS = responses(
     errors.EligibleError,
     errors.ModeError,
     errors.BaselineNeededError,
-    *actions.REQUEST_ERRORS,
-    slots.TopUnsupportedError,
-    slots.TooFewChoicesError,
-    slots.TopTooLargeError,
+    *errors.ACTIONS_ERRORS,
+    errors.UnknownActionError,
+    errors.TopUnsupportedError,
+    errors.TooFewChoicesError,
+    errors.TopTooLargeError,
     errors.IdentifierError,
     errors.PredictionConflictError,
     errors.HistoryLostError,
@@ -172,7 +171,7 @@ def explanation_router(rounds: RoundService) -> APIRouter:
         responses=responses(
             errors.ModelNotFoundError,
             *errors.CONTEXT_ERRORS,
-            *actions.READING_ERRORS,
+            *errors.ACTIONS_ERRORS,
             errors.BatchTooLargeError,
             errors.NewerVersionError,
             errors.StoreCorruptError,

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 
 from service import errors
-from service import errors as actions
 from service.api.responses.batches import check_size
 from service.api.responses.problems import responses
 from service.api.responses.routes import JsonRoute, StrictRoute
@@ -33,7 +32,8 @@ _RESPONSES = responses(errors.ModelNotFoundError, errors.NewerVersionError, erro
 _IMPORT_ERRORS = responses(
     errors.ModelNotFoundError,
     *errors.CONTEXT_ERRORS,
-    *actions.REQUEST_ERRORS,
+    *errors.ACTIONS_ERRORS,
+    errors.UnknownActionError,
     errors.UnknownLabelError,
     errors.RetiredLabelError,
     errors.EligibleError,

@@ -16,29 +16,6 @@ ERRORS = [cls for _, cls in sorted(_CLASSES.items()) if issubclass(cls, errors.W
 LEAVES = [cls for cls in ERRORS if not cls.__subclasses__()]
 
 
-def ancestors_in_docstring() -> dict[str, str]:
-    """Return each error's parent, as drawn in the docstrings of `service.errors` and `service.errors`."""
-    return _drawn(errors.__doc__ or "") | _drawn(errors.__doc__ or "")
-
-
-def _drawn(docstring: str) -> dict[str, str]:
-    lines = [line for line in docstring.splitlines() if re.search(r"\wError\b", line)]
-    parents, path = {}, [lines[0]]
-    for line in lines[1:]:
-        match = re.match(r"([│├└─ ]+)(\w+Error)", line)
-        assert match is not None
-        depth = len(match[1]) // 4
-        parents[match[2]] = path[depth - 1]
-        path = [*path[:depth], match[2]]
-    return parents
-
-
-def test_the_docstring_shows_the_tree_of_errors() -> None:
-    """The docstrings of the modules of errors show every error under its parent."""
-    actual = {cls.__name__: cls.__bases__[0].__name__ for cls in ERRORS if cls is not errors.WagerError}
-    assert ancestors_in_docstring() == actual
-
-
 @pytest.mark.parametrize("error", LEAVES, ids=lambda cls: str(cls.__name__))
 def test_every_error_has_its_problem_type(error: type[errors.WagerError]) -> None:
     """Each error class becomes a problem of a distinct type, with its detail and field."""
