@@ -301,3 +301,24 @@ CONTEXT_ERRORS = (
 
 ACTIONS_ERRORS = (MissingFieldError, ActionsNotAllowedError, NoActionsError, DuplicateActionError, TooManyActionsError)
 """Errors of the actions of a request."""
+
+LEARNER_ERRORS = (UnknownAlgorithmError, HyperparameterError, FeaturesError, InterceptError)
+"""Errors of the choice of a learner."""
+
+POLICY_ERRORS = (ClosingPolicyError, RewardNotAcceptedError)
+"""Errors of the policies of a model."""
+
+SIZE_ERRORS = (ModelTooLargeError, ModelTooCostlyError)
+"""Errors of a learner that needs too much."""
+
+OUTCOME_ERRORS = (InconsistentFeedbackError, LabelNeededError, RewardNotAloneError, RewardNotAcceptedError)
+"""Errors of the outcome of a round."""
+
+READING_ERRORS = (ModelNotFoundError, NewerVersionError, StoreCorruptError)
+"""Errors of reading a model."""
+
+WRITING_ERRORS = (*READING_ERRORS, StoreFullError)
+"""Errors of reading and changing a model."""
+
+CHANGE_ERRORS = (*WRITING_ERRORS, PreconditionRequiredError, PreconditionFailedError, TooManyChangesError)
+"""Errors of a change of a model."""

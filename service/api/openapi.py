@@ -132,9 +132,9 @@ def _describe(api: dict[str, Any]) -> None:
 
 def _add(answers: dict[str, Any], more: dict[str, Any]) -> None:
     for status, added in more.items():
-        there = answers.setdefault(status, dict(added))
-        names = [*there["description"].split(", "), *added["description"].split(", ")]
-        there["description"] = ", ".join(dict.fromkeys(names))
+        existing = answers.setdefault(status, dict(added))
+        names = {*existing["description"].split(", "), *added["description"].split(", ")}
+        existing["description"] = ", ".join(sorted(names))
     ordered = sorted(answers.items())
     answers.clear()
     answers.update(ordered)

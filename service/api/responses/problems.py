@@ -114,7 +114,7 @@ def documented(*possible: Kind) -> dict[str, dict[str, Any]]:
 
 
 def _documented(status: int, possible: Sequence[Kind]) -> dict[str, Any]:
-    names = dict.fromkeys(f"`{kind.slug}`" for kind in possible if kind.status == status)
+    names = sorted({f"`{kind.slug}`" for kind in possible if kind.status == status})
     schema = {"$ref": "#/components/schemas/Problem"}
     return {"model": Problem, "description": ", ".join(names), "content": {MEDIA_TYPE: {"schema": schema}}}
 

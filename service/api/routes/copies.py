@@ -105,7 +105,6 @@ _LARGEST_FILES = 2
 
 _BYTES = "application/octet-stream"
 _FILE = {"schema": {"type": "string", "format": "binary"}}
-_UNREADABLE = (errors.NewerVersionError, errors.StoreCorruptError)
 
 
 def router(copying: Copying, most_bytes: int, now: Callable[[], float]) -> APIRouter:
@@ -124,13 +123,7 @@ def _clones(copying: Copying) -> APIRouter:
         "/clone",
         status_code=201,
         response_model=ModelAnswer,
-        responses=responses(
-            errors.ModelNotFoundError,
-            errors.ModelExistsError,
-            errors.TooManyChangesError,
-            *_UNREADABLE,
-            errors.StoreFullError,
-        ),
+        responses=responses(errors.ModelExistsError, errors.TooManyChangesError, *errors.WRITING_ERRORS),
     )
     async def clone_model(name: Name, request: CloneRequest) -> Described:
         """Create a model with the definition, the changes, the counts and the state of this one.
@@ -149,8 +142,7 @@ def _export(copying: Copying) -> APIRouter:
     @routes.get(
         "/export",
         response_class=StreamingResponse,
-        responses=responses(errors.ModelNotFoundError, *_UNREADABLE)
-        | {200: {"description": "The file.", "content": {_BYTES: _FILE}}},
+        responses=responses(*errors.READING_ERRORS) | {200: {"description": "The file.", "content": {_BYTES: _FILE}}},
     )
     async def export_model(name: Name) -> StreamingResponse:
         """Return the model as a file: definition, changes, statistics and state, but no rounds.
@@ -176,12 +168,8 @@ def _import(copying: Copying, files: ArrivingFiles) -> APIRouter:
         response_model=ModelAnswer,
         responses=responses(
             errors.ModelNotFoundError,  # if the key does not allow the name, as for every path with a name
-            errors.ModelExistsError,
-            errors.ModelFileError,
-            errors.NewerFileError,
-            errors.TooManyChangesError,
-            errors.ModelTooLargeError,
-            errors.ModelTooCostlyError,
+            *(errors.ModelExistsError, errors.ModelFileError, errors.NewerFileError, errors.TooManyChangesError),
+            *errors.SIZE_ERRORS,
             errors.StoreFullError,
         ),
         openapi_extra={"requestBody": {"required": True, "content": {_BYTES: _FILE}}},

@@ -28,34 +28,12 @@ from service.schemas.rounds import (
     WebhookAnswer,
 )
 
-_ERRORS = responses(
-    errors.ModelNotFoundError,
-    errors.PredictionNotFoundError,
-    errors.PredictionExpiredError,
-    errors.FeedbackConflictError,
-    errors.UnknownLabelError,
-    errors.WrongTruthError,
-    errors.InconsistentFeedbackError,
-    errors.LabelNeededError,
-    errors.RewardNotAloneError,
-    errors.RewardNotAcceptedError,
-    errors.NotActivatedError,
-    errors.HistoryLostError,
-    errors.BrokenPredictionError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
+_OUTCOME_ERRORS = (
+    *(errors.FeedbackConflictError, errors.NotActivatedError, errors.UnknownLabelError, errors.WrongTruthError),
+    *errors.OUTCOME_ERRORS,
 )
-
-_ACTIVATION_ERRORS = responses(
-    errors.ModelNotFoundError,
-    errors.PredictionNotFoundError,
-    errors.PredictionExpiredError,
-    errors.BrokenPredictionError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
-)
+_ACTIVATION_ERRORS = (errors.PredictionNotFoundError, errors.PredictionExpiredError, *errors.WRITING_ERRORS)
+_ERRORS = responses(*_ACTIVATION_ERRORS, errors.HistoryLostError, *_OUTCOME_ERRORS)
 
 
 def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
@@ -78,7 +56,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         )
         return FeedbackBatchAnswer(results=answers_or_problems(answers))
 
-    @routes.post("/activate", responses=_ACTIVATION_ERRORS)
+    @routes.post("/activate", responses=responses(*_ACTIVATION_ERRORS))
     async def activate(request: ActivateRequest) -> ActivateAnswer:
         """Let a prediction that was made with `"activated": false` take feedback. A repeat changes nothing."""
         check_model(request.prediction_id.model, "prediction_id")
@@ -125,18 +103,8 @@ _DOCUMENTED: dict[str, Any] = {
     ],
 }
 _WEBHOOK_ERRORS = responses(
-    errors.SignatureError,
-    errors.FeedbackConflictError,
-    errors.NotActivatedError,
-    errors.UnknownLabelError,
-    errors.WrongTruthError,
-    errors.InconsistentFeedbackError,
-    errors.LabelNeededError,
-    errors.RewardNotAloneError,
-    errors.RewardNotAcceptedError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
+    *(errors.SignatureError, errors.NewerVersionError, errors.StoreFullError, errors.StoreCorruptError),
+    *_OUTCOME_ERRORS,
 )
 
 

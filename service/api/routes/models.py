@@ -66,21 +66,16 @@ def _creation(catalogue: Catalogue) -> APIRouter:
         status_code=201,
         response_model=ModelAnswer,
         responses=responses(
-            errors.ModelExistsError,
-            errors.LabelsOrActionsError,
-            errors.ActionLearnerError,
-            errors.UnknownLabelError,
-            errors.UnknownAlgorithmError,
-            errors.FeaturesError,
-            errors.NamespaceError,
-            errors.InterceptError,
-            errors.HyperparameterError,
-            errors.ModelTooLargeError,
-            errors.ModelTooCostlyError,
-            errors.MissingFieldError,
-            errors.ClosingPolicyError,
-            errors.RewardNotAcceptedError,
-            errors.StoreFullError,
+            *(
+                errors.ModelExistsError,
+                errors.LabelsOrActionsError,
+                errors.ActionLearnerError,
+                errors.MissingFieldError,
+            ),
+            *(errors.UnknownLabelError, errors.NamespaceError, errors.StoreFullError),
+            *errors.LEARNER_ERRORS,
+            *errors.POLICY_ERRORS,
+            *errors.SIZE_ERRORS,
         ),
     )
     async def create_model(definition: ModelDefinition) -> Described:
@@ -106,7 +101,7 @@ def _reading(catalogue: Catalogue) -> APIRouter:
     @routes.get(
         "/{name}",
         response_model=ModelAnswer,
-        responses=responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
+        responses=responses(*errors.READING_ERRORS),
     )
     async def get_model(name: Name, request: Request) -> Response:
         """Return a model: its definition, its counts, and its guarantee.
@@ -130,7 +125,7 @@ def _history(catalogue: Catalogue) -> APIRouter:
     @routes.get(
         "/{name}/changes",
         response_model=ChangeList,
-        responses=responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
+        responses=responses(*errors.READING_ERRORS),
     )
     async def list_changes(
         name: Name,
@@ -151,23 +146,16 @@ def _change(catalogue: Catalogue) -> APIRouter:
         "/{name}",
         response_model=ModelAnswer,
         responses=responses(
-            errors.ModelNotFoundError,
-            errors.PreconditionRequiredError,
-            errors.PreconditionFailedError,
-            errors.UnknownLabelError,
-            errors.RetiredLabelError,
-            errors.DuplicateLabelsError,
-            errors.TooFewLabelsError,
-            errors.MissingFieldError,
-            errors.ClosingPolicyError,
-            errors.RewardNotAcceptedError,
-            errors.LabelsFixedError,
-            errors.TooManyChangesError,
-            errors.ModelTooLargeError,
-            errors.ModelTooCostlyError,
-            errors.NewerVersionError,
-            errors.StoreCorruptError,
-            errors.StoreFullError,
+            *(
+                errors.UnknownLabelError,
+                errors.RetiredLabelError,
+                errors.DuplicateLabelsError,
+                errors.TooFewLabelsError,
+            ),
+            *(errors.LabelsFixedError, errors.MissingFieldError),
+            *errors.CHANGE_ERRORS,
+            *errors.POLICY_ERRORS,
+            *errors.SIZE_ERRORS,
         ),
     )
     async def change_model(name: Name, patch: ModelPatch, request: Request, if_match: IfMatch = None) -> Response:

@@ -27,30 +27,14 @@ _NUMBER_COST = 50
 _ITEM_COST = 2_000
 
 _ERRORS = responses(
-    errors.ModelNotFoundError,
+    *errors.WRITING_ERRORS,
     *errors.CONTEXT_ERRORS,
-    errors.NoDistributionError,
-    errors.UnknownLabelError,
-    errors.RetiredLabelError,
-    errors.EligibleError,
-    errors.ModeError,
-    errors.BaselineNeededError,
     *errors.ACTIONS_ERRORS,
-    errors.UnknownActionError,
-    errors.TopUnsupportedError,
-    errors.TooFewChoicesError,
-    errors.TopTooLargeError,
-    errors.IdentifierError,
-    errors.PredictionConflictError,
-    errors.HistoryLostError,
-    errors.OpenPredictionsFullError,
-    errors.LearnerFailedError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
+    *(errors.UnknownActionError, errors.UnknownLabelError, errors.RetiredLabelError, errors.EligibleError),
+    *(errors.ModeError, errors.BaselineNeededError, errors.NoDistributionError, errors.IdentifierError),
+    *(errors.TopUnsupportedError, errors.TooFewChoicesError, errors.TopTooLargeError, errors.LearnerFailedError),
+    *(errors.PredictionConflictError, errors.HistoryLostError, errors.OpenPredictionsFullError),
 )
-
-
 _BATCH_ERRORS = responses(errors.BatchTooLargeError, errors.IdentifierError, errors.StoreCorruptError)
 
 
@@ -169,12 +153,7 @@ def explanation_router(rounds: RoundService) -> APIRouter:
     @routes.post(
         "/models/{name}/explain",
         responses=responses(
-            errors.ModelNotFoundError,
-            *errors.CONTEXT_ERRORS,
-            *errors.ACTIONS_ERRORS,
-            errors.BatchTooLargeError,
-            errors.NewerVersionError,
-            errors.StoreCorruptError,
+            *errors.READING_ERRORS, *errors.CONTEXT_ERRORS, *errors.ACTIONS_ERRORS, errors.BatchTooLargeError
         ),
     )
     async def explain(name: Name, request: ExplainRequest) -> ExplainAnswer:

@@ -22,7 +22,7 @@ _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
 _DEFINED = _SCHEMA.pop("$defs")  # openapi.json lists them among its components, except the following one
 _SCHEMA["properties"]["actions"]["anyOf"][0]["items"] = _DEFINED["LoggedAction"]
-_RESPONSES = responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError) | {
+_RESPONSES = responses(*errors.READING_ERRORS) | {
     200: {
         "description": "One `RoundLine` in JSON per line.",
         "content": {_NDJSON: {"schema": _SCHEMA}},
@@ -30,25 +30,12 @@ _RESPONSES = responses(errors.ModelNotFoundError, errors.NewerVersionError, erro
 }
 
 _IMPORT_ERRORS = responses(
-    errors.ModelNotFoundError,
+    *errors.WRITING_ERRORS,
     *errors.CONTEXT_ERRORS,
     *errors.ACTIONS_ERRORS,
-    errors.UnknownActionError,
-    errors.UnknownLabelError,
-    errors.RetiredLabelError,
-    errors.EligibleError,
-    errors.BaselineNeededError,
-    errors.MissingFieldError,
-    errors.InconsistentFeedbackError,
-    errors.LabelNeededError,
-    errors.RewardNotAloneError,
-    errors.RewardNotAcceptedError,
-    errors.BatchTooLargeError,
-    errors.ImportPositionError,
-    errors.LearnerFailedError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
+    *errors.OUTCOME_ERRORS,
+    *(errors.UnknownActionError, errors.UnknownLabelError, errors.RetiredLabelError, errors.EligibleError),
+    *(errors.BaselineNeededError, errors.BatchTooLargeError, errors.ImportPositionError, errors.LearnerFailedError),
 )
 
 

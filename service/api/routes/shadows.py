@@ -18,8 +18,6 @@ from service.shadows.use_cases import Shadows
 
 ShadowName = Annotated[str, Path(pattern=NAME, description="The shadow's name, as that of a model.")]
 
-_READING = (errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError)
-
 
 def router(shadows: Shadows, promoting: Promoting) -> APIRouter:
     """Return the routes of shadows."""
@@ -36,18 +34,10 @@ def _promotion(promoting: Promoting) -> APIRouter:
         "/promote",
         response_model=ModelAnswer,
         responses=responses(
-            *_READING,
-            errors.ShadowNotFoundError,
-            errors.PreconditionRequiredError,
-            errors.PreconditionFailedError,
-            errors.TooManySnapshotsError,
-            errors.ShadowLagsError,
-            errors.TooManyChangesError,
-            errors.RewardNotAcceptedError,
-            errors.ClosingPolicyError,
-            errors.ModelTooLargeError,
-            errors.ModelTooCostlyError,
-            errors.StoreFullError,
+            *(errors.ShadowNotFoundError, errors.TooManySnapshotsError, errors.ShadowLagsError),
+            *errors.CHANGE_ERRORS,
+            *errors.POLICY_ERRORS,
+            *errors.SIZE_ERRORS,
         ),
     )
     async def promote(name: Name, body: PromoteRequest, request: Request, if_match: IfMatch = None) -> Response:
@@ -67,12 +57,12 @@ def _promotion(promoting: Promoting) -> APIRouter:
 def _of_shadows(shadows: Shadows) -> APIRouter:
     routes = APIRouter(prefix="/models/{name}/shadows", tags=["shadows"], route_class=StrictRoute)
 
-    @routes.get("", responses=responses(*_READING))
+    @routes.get("", responses=responses(*errors.READING_ERRORS))
     async def list_shadows(name: Name) -> ShadowList:
         """List the shadows of a model, each with its comparison with what the model answered."""
         return ShadowList(shadows=await shadows.all(name))
 
-    @routes.get("/{shadow}", responses=responses(*_READING, errors.ShadowNotFoundError))
+    @routes.get("/{shadow}", responses=responses(*errors.READING_ERRORS, errors.ShadowNotFoundError))
     async def get_shadow(name: Name, shadow: ShadowName) -> ShadowAnswer:
         """Return a shadow and its comparison with what the model answered."""
         return await shadows.get(name, shadow)
@@ -85,18 +75,11 @@ def _add_changes(routes: APIRouter, shadows: Shadows) -> None:
     @routes.put(
         "/{shadow}",
         responses=responses(
-            *_READING,
-            errors.ShadowLearnerError,
-            errors.TooManyShadowsError,
-            errors.UnknownAlgorithmError,
-            errors.HyperparameterError,
-            errors.FeaturesError,
-            errors.InterceptError,
-            errors.RewardNotAcceptedError,
-            errors.ClosingPolicyError,
-            errors.ModelTooLargeError,
-            errors.ModelTooCostlyError,
-            errors.StoreFullError,
+            *(errors.ShadowLearnerError, errors.TooManyShadowsError),
+            *errors.WRITING_ERRORS,
+            *errors.LEARNER_ERRORS,
+            *errors.POLICY_ERRORS,
+            *errors.SIZE_ERRORS,
         ),
     )
     async def put_shadow(name: Name, shadow: ShadowName, body: ShadowRequest) -> ShadowAnswer:
@@ -106,7 +89,9 @@ def _add_changes(routes: APIRouter, shadows: Shadows) -> None:
         """
         return await shadows.put(name, shadow, body.learner, caller_id())
 
-    @routes.delete("/{shadow}", status_code=204, responses=responses(*_READING, errors.ShadowNotFoundError))
+    @routes.delete(
+        "/{shadow}", status_code=204, responses=responses(*errors.READING_ERRORS, errors.ShadowNotFoundError)
+    )
     async def delete_shadow(name: Name, shadow: ShadowName) -> None:
         """Remove a shadow and what it has learned."""
         await shadows.drop(name, shadow)

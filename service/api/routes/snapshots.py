@@ -20,16 +20,6 @@ from service.schemas.models import ModelAnswer
 
 SnapshotName = Annotated[str, Path(pattern=NAME, description="The id of a kept snapshot.")]
 
-_UNREADABLE = (errors.NewerVersionError, errors.StoreCorruptError)
-_REPLACING = (
-    errors.ModelNotFoundError,
-    errors.PreconditionRequiredError,
-    errors.PreconditionFailedError,
-    errors.TooManyChangesError,
-    *_UNREADABLE,
-    errors.StoreFullError,
-)
-
 
 def router(lifecycle: Lifecycle) -> APIRouter:
     """Return the routes of kept snapshots, rollback and reset."""
@@ -40,7 +30,7 @@ def router(lifecycle: Lifecycle) -> APIRouter:
 
 
 def _add_snapshots(routes: APIRouter, snapshots: Snapshots) -> None:
-    @routes.get("/snapshots", responses=responses(errors.ModelNotFoundError, *_UNREADABLE))
+    @routes.get("/snapshots", responses=responses(*errors.READING_ERRORS))
     async def list_snapshots(name: Name) -> SnapshotList:
         """List the kept snapshots of a model, the oldest first."""
         return await snapshots.list(name)
@@ -48,13 +38,7 @@ def _add_snapshots(routes: APIRouter, snapshots: Snapshots) -> None:
     @routes.post(
         "/snapshots",
         status_code=201,
-        responses=responses(
-            errors.ModelNotFoundError,
-            errors.SnapshotExistsError,
-            errors.TooManySnapshotsError,
-            *_UNREADABLE,
-            errors.StoreFullError,
-        ),
+        responses=responses(errors.SnapshotExistsError, errors.TooManySnapshotsError, *errors.WRITING_ERRORS),
     )
     async def take_snapshot(name: Name, request: SnapshotRequest) -> SnapshotAnswer:
         """Keep the model's state after every acknowledged round, to return to it later.
@@ -66,9 +50,7 @@ def _add_snapshots(routes: APIRouter, snapshots: Snapshots) -> None:
     @routes.delete(
         "/snapshots/{snapshot}",
         status_code=204,
-        responses=responses(
-            errors.ModelNotFoundError, errors.SnapshotNotFoundError, errors.SnapshotNeededError, *_UNREADABLE
-        ),
+        responses=responses(errors.SnapshotNotFoundError, errors.SnapshotNeededError, *errors.READING_ERRORS),
     )
     async def delete_snapshot(name: Name, snapshot: SnapshotName) -> None:
         """Delete a kept snapshot, unless the log has a rollback to it, which each fold of the log repeats."""
@@ -79,7 +61,7 @@ def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
     @routes.post(
         "/rollback",
         response_model=ModelAnswer,
-        responses=responses(errors.SnapshotNotFoundError, errors.ModelTooLargeError, *_REPLACING),
+        responses=responses(errors.SnapshotNotFoundError, errors.ModelTooLargeError, *errors.CHANGE_ERRORS),
     )
     async def roll_back(name: Name, body: RollbackRequest, request: Request, if_match: IfMatch = None) -> Response:
         """Continue from the state of a kept snapshot: forget what the model has learned since.
@@ -90,7 +72,7 @@ def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
         versions = versions_in(if_match)
         return await _answer(request, await replacing.roll_back(name, body.snapshot, versions, caller_id()))
 
-    @routes.post("/reset", response_model=ModelAnswer, responses=responses(*_REPLACING))
+    @routes.post("/reset", response_model=ModelAnswer, responses=responses(*errors.CHANGE_ERRORS))
     async def reset(name: Name, body: ResetRequest, request: Request, if_match: IfMatch = None) -> Response:  # noqa: ARG001
         """Continue from the learner's initial state: forget everything that the model has learned.
 

@@ -32,7 +32,7 @@ def router(insights: Insights) -> APIRouter:
     @routes.get(
         "/models/{name}/statistics",
         response_model=StatisticsAnswer,
-        responses=_UNCHANGED | responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
+        responses=_UNCHANGED | responses(*errors.READING_ERRORS),
     )
     async def read_statistics(name: Name, request: Request, if_none_match: IfNoneMatch = None) -> Response:  # noqa: ARG001
         """Return the rewards, labels, exploration and verdict of a model.
