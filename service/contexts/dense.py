@@ -20,6 +20,7 @@ from service.contexts.kind import (
     Precision,
     rounded,
 )
+from service.error_messages.values import counted
 from service.errors import ContextLengthError
 from service.store.records.codecs import DenseCodec
 from service.strict_body import FirstError
@@ -47,7 +48,7 @@ class DenseKind(ContextKind[list[float]]):
 
     def __init__(self, features: DenseFeatures) -> None:
         self._size = features.size
-        self.wanted = f"a list of {_numbers(self._size)}"
+        self.wanted = f"a list of {counted(self._size, 'numbers')}"
         self.example = _example(self._size)
         self.codec = DenseCodec(self._size, NUMBERS[features.precision])
         self._rounds = features.precision != "float64"
@@ -68,7 +69,7 @@ class DenseKind(ContextKind[list[float]]):
 
     def checked(self, context: list[float]) -> list[float]:
         if len(context) != self._size:
-            raise ContextLengthError(f"got a list of {_numbers(len(context))}; {self.hint}", "context")
+            raise ContextLengthError(f"got a list of {counted(len(context), 'numbers')}; {self.hint}", "context")
         return rounded(self, context) if self._rounds else context
 
     def fit_together(self, contexts: Sequence[Any]) -> bool:
@@ -80,9 +81,6 @@ class DenseKind(ContextKind[list[float]]):
 
     def entry(self, context: list[float], position: int) -> Entry:
         return Entry(position, f"context.{position}")
-
-    def size(self, context: list[float]) -> int:
-        return len(context)
 
     def gather(self, contexts: Sequence[list[float]]) -> Contexts:
         packed = bytearray().join([self._pack(*context) for context in contexts])  # faster than an array of lists
@@ -97,15 +95,10 @@ class DenseKind(ContextKind[list[float]]):
         return struct.pack(f"<{len(context)}d", *context)
 
     def show(self, contexts: Contexts, i: int, sent: bytes) -> list[float]:
-        shown: list[float] = contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist()
-        return shown
+        return list(contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist())
 
     def parts(self, context: list[float]) -> list[Part]:
         return [Part(str(i), i, value) for i, value in enumerate(context)]
-
-
-def _numbers(count: int) -> str:
-    return f"{count} number{'s' * (count > 1)}"
 
 
 def _example(size: int) -> str:

@@ -44,7 +44,6 @@ class FeaturelessKind(ContextKind[dict[str, Any]]):
         return type(given) is dict and not given
 
     def check(self, context: object) -> dict[str, Any]:
-        """Accept None."""
         return super().check({} if context is None else context)
 
     def checked(self, context: dict[str, Any]) -> dict[str, Any]:
@@ -58,12 +57,8 @@ class FeaturelessKind(ContextKind[dict[str, Any]]):
     def entry(self, _: dict[str, Any], position: int) -> Entry:
         raise IndexError(f"there is no number {position}")
 
-    def size(self, _: dict[str, Any]) -> int:
-        return 0
-
     def gather(self, contexts: Sequence[dict[str, Any]]) -> Contexts:
-        nothing: list[int] = []
-        return Contexts.sparse([0] * len(contexts), nothing, nothing)
+        return Contexts.sparse([0] * len(contexts), list[int](), list[int]())
 
     def fingerprinted(self, _: dict[str, Any]) -> bytes:
         return b""

@@ -97,11 +97,6 @@ MOST_COUNTED = 4096
 
 _NESTED = frozenset({dict, list})
 
-_NUMBER_COST = 100
-"""Cost of checking one number, in multiply-adds."""
-
-_LARGEST_EXACT = 2**53
-
 GivenT = TypeVar("GivenT")
 
 
@@ -156,7 +151,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
     def cost_of(self, count: int) -> int:
         """Return the cost of reading `count` values, in multiply-adds."""
-        return _NUMBER_COST * count
+        return 100 * count
 
     def check(self, context: object) -> GivenT:
         """Return a context that fits the model, as the other methods take it. Raises InvalidInputError."""
@@ -192,9 +187,9 @@ class ContextKind(ABC, Generic[GivenT]):
     def entry(self, context: GivenT, position: int) -> Entry:
         """Return the origin of a number of a checked context."""
 
-    @abstractmethod
     def size(self, context: GivenT) -> int:
         """Return the number of numbers in a checked context."""
+        return len(self.numbers(context))
 
     @abstractmethod
     def gather(self, contexts: Sequence[GivenT]) -> Contexts:
@@ -251,7 +246,7 @@ def values_in(given: object) -> int:
 def _as_written(context: Any) -> Any:
     if isinstance(context, dict):
         return context
-    return [int(x) if abs(x) < _LARGEST_EXACT and x == int(x) else x for x in context]
+    return [int(x) if abs(x) < 2**53 and x == int(x) else x for x in context]
 
 
 Precision = Annotated[

@@ -184,9 +184,6 @@ class NamedKind(ContextKind[NamedContext]):
     def entry(self, context: NamedContext, position: int) -> Entry:
         return Entry(context.indices[position], "context")
 
-    def size(self, context: NamedContext) -> int:
-        return len(context.values)
-
     def gather(self, contexts: Sequence[NamedContext]) -> Contexts:
         lengths = [len(context.indices) for context in contexts]
         indices = np.fromiter(chain.from_iterable([context.indices for context in contexts]), np.int64, sum(lengths))
@@ -200,8 +197,7 @@ class NamedKind(ContextKind[NamedContext]):
         return json.dumps(context.sent, ensure_ascii=False, separators=(",", ":")).encode()
 
     def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
-        shown: dict[str, Any] = json.loads(sent)
-        return shown
+        return dict(json.loads(sent))
 
     def parts(self, context: NamedContext) -> list[Part]:
         spaces = self._reader.read(context.sent)

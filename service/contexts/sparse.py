@@ -102,9 +102,6 @@ class SparseKind(ContextKind[SparseContext]):
     def entry(self, context: SparseContext, position: int) -> Entry:
         return Entry(context.indices[position], f"context.values.{position}")
 
-    def size(self, context: SparseContext) -> int:
-        return len(context.values)
-
     def gather(self, contexts: Sequence[SparseContext]) -> Contexts:
         rows, numbers = [context.indices for context in contexts], [context.values for context in contexts]
         lengths = list(map(len, rows))

@@ -1,7 +1,7 @@
 """Reads JSON Schemas: finds the place that a path leads to, and describes the values allowed there."""
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
@@ -12,14 +12,7 @@ from service.error_messages.values import joined, quoted, shown
 
 Schema = Mapping[str, Any]
 
-_PLURALS = {
-    "number": "numbers",
-    "integer": "integers",
-    "string": "strings",
-    "boolean": "booleans",
-    "array": "lists",
-    "object": "objects",
-}
+_PLURALS = {kind: f"{kind}s" for kind in ("number", "integer", "string", "boolean", "object")} | {"array": "lists"}
 
 
 class Place(NamedTuple):
@@ -110,8 +103,16 @@ class Root(NamedTuple):
             yield self._text(schema)
 
     def _text(self, schema: Schema) -> str:
-        kind = schema.get("type", "")
-        return self._list(schema) if kind == "array" else _TEXTS.get(kind, _anything)(schema)
+        match schema.get("type"):
+            case "array":
+                return self._list(schema)
+            case "number" | "integer":
+                return _number(schema)
+            case "string":
+                return _string(schema)
+            case "object":
+                return _object(schema)
+        return "null" if schema.get("type") == "null" else "a valid value"
 
     def _list(self, schema: Schema) -> str:
         size = _size(schema.get("minItems"), schema.get("maxItems"))
@@ -137,17 +138,12 @@ def root_of(model: Hashable) -> Root:
 
 def _number(schema: Schema) -> str:
     noun = "an integer" if schema["type"] == "integer" else "a number"
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if noun == "an integer" and high is None and "exclusiveMaximum" in schema:
-        high = schema["exclusiveMaximum"] - 1
+    low, high, below = schema.get("minimum"), schema.get("maximum"), schema.get("exclusiveMaximum")
+    if noun == "an integer" and high is None and below is not None:
+        high = below - 1
     if low is not None and high is not None:
         return f"{noun} between {_written(low)} and {_written(high)}"
-    bounds = {
-        "of at least": low,
-        "greater than": schema.get("exclusiveMinimum"),
-        "at most": high,
-        "less than": schema.get("exclusiveMaximum"),
-    }
+    bounds = {"of at least": low, "greater than": schema.get("exclusiveMinimum"), "at most": high, "less than": below}
     texts = [f"{word} {_written(bound)}" for word, bound in bounds.items() if bound is not None]
     return f"{noun} {' and '.join(texts)}" if texts else noun
 
@@ -162,19 +158,6 @@ def _string(schema: Schema) -> str:
 def _object(schema: Schema) -> str:
     required = schema.get("required")
     return f"an object with {joined(map(quoted, required), 'and')}" if required else "an object"
-
-
-def _anything(_: Schema) -> str:
-    return "a valid value"
-
-
-_TEXTS: dict[str, Callable[[Schema], str]] = {
-    "number": _number,
-    "integer": _number,
-    "string": _string,
-    "object": _object,
-    "null": lambda _: "null",
-}
 
 
 def _size(least: int | None, most: int | None) -> str:

@@ -14,7 +14,6 @@ Found = Mapping[str, Any]
 _THEIRS = frozenset({*get_args(ErrorType), "byte_size", "byte_size_unit"})
 """The types of pydantic's errors: those of its core, and of the special types in settings. All others are ours."""
 
-_BEYOND = "less_than_equal"
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _UNICODE = "Unicode without half a surrogate pair"
 
@@ -50,49 +49,40 @@ def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
         place = root.find(steps[:-2])
         return Wrong(found["type"], _joined(place.path), _wrong_name(found, place, root))
     place = root.find(steps)
-    if found["type"] not in _THEIRS:
-        return Wrong(found["type"], _joined(place.path), _REASONS.get(found["type"], _our_words)(found, place, root))
-    reason = _REASONS.get(found["type"], _wrong_value)(found, place, root)
     path = (*place.path, _discriminator(found)) if found["type"].startswith("union_tag") else place.path
-    return Wrong(_BEYOND if _is_beyond(found) else found["type"], _joined(path), reason)
+    kind = "less_than_equal" if _is_beyond(found) else found["type"]
+    return Wrong(kind, _joined(path), _reason(found, place, root))
 
 
 def _joined(path: tuple[str, ...]) -> str | None:
-    return ".".join(map(_shortened, path)) if path else None
+    names = [name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…" for name in path]
+    return ".".join(names) if path else None
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…"
+def _reason(found: Found, place: Place, root: Root) -> str:
+    """Return the value given and the values allowed, or what this type of error says instead."""
+    special = _SPECIAL.get(found["type"])
+    if special is not None:
+        return special(found, place, root)
+    if found["type"] not in _THEIRS:
+        return str(found["msg"])
+    if _is_beyond(found) and not any(_BOUNDS & schema.keys() for schema in place.schemas):
+        return f"{_given(found)}must be a number between -1.8e308 and 1.8e308"
+    return f"{_given(found)}must be {root.allowed(place.schemas)}"
 
 
-def _wrong_value(found: Found, place: Place, root: Root) -> str:
-    given = f"got {shown(found['input'])}; " if "input" in found else ""
-    return f"{given}must be {root.allowed(place.schemas)}"
+def _given(found: Found) -> str:
+    return f"got {shown(found['input'])}; " if "input" in found else ""
 
 
-def _our_words(found: Found, *_: object) -> str:
-    return str(found["msg"])
-
-
-def _given_too(found: Found, *_: object) -> str:
-    return f"got {shown(found.get('input'))}; {found['msg']}"
+def _is_beyond(found: Found) -> bool:
+    """Check whether the error is an integer that is too large for a float. Pydantic calls this a wrong type."""
+    return found["type"] == "float_type" and type(found.get("input")) is int
 
 
 def _wrong_name(found: Found, place: Place, root: Root) -> str:
     rule = _UNICODE if found["type"] == "string_unicode" else root.names(place.schemas)
     return f"got the name {shown(found['input'])}; a name must be {rule}"
-
-
-def _not_unicode(found: Found, *_: object) -> str:
-    return f"got {shown(found['input'])}; must be {_UNICODE}"
-
-
-def _missing(_: Found, place: Place, root: Root) -> str:
-    return f"missing; must be {root.allowed(place.schemas)}"
-
-
-def _missing_kind(_: Found, place: Place, root: Root) -> str:
-    return f"missing; must be {root.kinds(place.schemas)}"
 
 
 def _wrong_kind(found: Found, place: Place, root: Root) -> str:
@@ -101,8 +91,7 @@ def _wrong_kind(found: Found, place: Place, root: Root) -> str:
 
 
 def _discriminator(found: Found) -> str:
-    name: str = found["ctx"]["discriminator"]
-    return name.strip("'")
+    return str(found["ctx"]["discriminator"]).strip("'")
 
 
 def _unknown(_: Found, place: Place, root: Root) -> str:
@@ -110,35 +99,14 @@ def _unknown(_: Found, place: Place, root: Root) -> str:
     return f"unknown field; {choices(place.path[-1], known, 'known fields')}" if known else "unknown field"
 
 
-def _not_finite(found: Found, *_: object) -> str:
-    return f"got {shown(found['input'])}; must be a finite number" if "input" in found else "must be a finite number"
-
-
-def _is_beyond(found: Found) -> bool:
-    """Check whether the error is an integer that is too large for a float. Pydantic calls this a wrong type."""
-    return found["type"] == "float_type" and type(found.get("input")) is int
-
-
-def _wrong_number(found: Found, place: Place, root: Root) -> str:
-    if _is_beyond(found) and not any(_BOUNDS & schema.keys() for schema in place.schemas):
-        return f"got {shown(found['input'])}; must be a number between -1.8e308 and 1.8e308"
-    return _wrong_value(found, place, root)
-
-
-def _own_words(found: Found, *_: object) -> str:
-    return str(found["ctx"]["error"])
-
-
-_REASONS: dict[str, Callable[[Found, Place, Root], str]] = {
-    "missing": _missing,
-    "union_tag_not_found": _missing_kind,
+_SPECIAL: dict[str, Callable[[Found, Place, Root], str]] = {
+    "missing": lambda _, place, root: f"missing; must be {root.allowed(place.schemas)}",
+    "union_tag_not_found": lambda _, place, root: f"missing; must be {root.kinds(place.schemas)}",
     "union_tag_invalid": _wrong_kind,
     "extra_forbidden": _unknown,
-    "finite_number": _not_finite,
-    "float_type": _wrong_number,
-    "string_unicode": _not_unicode,
-    "context_type": _given_too,
-    "value_error": _own_words,
-    "assertion_error": _own_words,
+    "finite_number": lambda found, *_: f"{_given(found)}must be a finite number",
+    "string_unicode": lambda found, *_: f"{_given(found)}must be {_UNICODE}",
+    "context_type": lambda found, *_: f"{_given(found)}{found['msg']}",  # pydantic's message cannot have the value
+    "value_error": lambda found, *_: str(found["ctx"]["error"]),  # raised by a validator of ours
+    "assertion_error": lambda found, *_: str(found["ctx"]["error"]),
 }
-"""Error types with a special reason. All others report the value given and the values allowed."""

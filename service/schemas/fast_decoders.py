@@ -6,7 +6,7 @@ an error to report, is left to the models: the functions then return None, in a 
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 from pydantic import TypeAdapter, ValidationError
@@ -35,30 +35,6 @@ _T = TypeVar("_T")
 _ContextT = TypeVar("_ContextT")
 
 
-class GivenFeedback(Protocol):
-    """Feedback for one prediction, as `service.schemas.rounds.FeedbackRequest`."""
-
-    @property
-    def prediction_id(self) -> PredictionId:
-        """The id of the prediction."""
-
-    @property
-    def correct(self) -> bool | None:
-        """Whether the answer was right."""
-
-    @property
-    def reward(self) -> float | None:
-        """How good the answer was, from 0 to 1."""
-
-    @property
-    def true_label(self) -> str | None:
-        """The label that is right."""
-
-    @property
-    def true_labels(self) -> list[str] | None:
-        """The labels that are right, of a model that answers several."""
-
-
 class PlainFeedback(NamedTuple):
     """Feedback without a truth."""
 
@@ -67,6 +43,10 @@ class PlainFeedback(NamedTuple):
     reward: float | None
     true_label: None = None
     true_labels: None = None
+
+
+GivenFeedback: TypeAlias = FeedbackRequest
+"""A `FeedbackRequest`, or a `PlainFeedback` with the same attributes."""
 
 
 class _Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -132,12 +112,12 @@ _IDS, _NAME = re.compile(f"^{QUALIFIED_PARTS}$", re.MULTILINE), re.compile(NAME)
 _ID = re.compile(QUALIFIED_PARTS)
 
 
-def read_plain_feedback(items: Sequence[Any]) -> list[PlainFeedback] | None:
+def read_plain_feedback(items: Sequence[Any]) -> Sequence[GivenFeedback] | None:
     """Return feedback from JSON values; None if any has a truth or is invalid."""
     if set(map(type, items)) == {PlainFeedback}:  # by `read_plain_body`
-        return list(items)
+        return items
     given = _attempt(msgspec.convert, items, list[_Item])
-    return None if given is None else _feedback(given)
+    return None if given is None else cast(list[GivenFeedback] | None, _feedback(given))
 
 
 def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:

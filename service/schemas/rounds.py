@@ -4,13 +4,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
 from pydantic import (
     AfterValidator,
     AwareDatetime,
     BeforeValidator,
-    ConfigDict,
     Field,
     GetPydanticSchema,
     SkipValidation,
@@ -26,6 +25,17 @@ from service.prediction_id import PredictionId
 from service.schemas.models import _DESCRIBED, MOST_LABELS, Answer, Label, ModelName, unique
 from service.schemas.problems import Problem
 from service.strict_body import Body, FirstError
+
+_AnswerT = TypeVar("_AnswerT")
+
+
+@dataclass_transform()
+def answer(kind: type[_AnswerT]) -> type[_AnswerT]:
+    """Make a dataclass of a response that is built often. The docstrings of its fields are in openapi.json."""
+    new = dataclass(kind)
+    new.__pydantic_config__ = _DESCRIBED  # type: ignore[attr-defined]
+    return new
+
 
 _OURS = re.compile(r"(^|:)~[^:]*\Z")
 
@@ -46,22 +56,14 @@ def _parsed(parse: Callable[[str], PredictionId], pattern: str) -> CoreSchema:
     return core_schema.no_info_after_validator_function(parse, text, serialization=written)
 
 
-def _qualified(*_: Any) -> CoreSchema:
-    return _parsed(PredictionId.parse, QUALIFIED_ID)
-
-
-def _given(*_: Any) -> CoreSchema:
-    return _parsed(_parse_given, GIVEN_ID)
-
-
 QualifiedId = Annotated[
     PredictionId,
-    GetPydanticSchema(_qualified),
+    GetPydanticSchema(lambda *_: _parsed(PredictionId.parse, QUALIFIED_ID)),
     Field(description="`<model>:<id>`, as `/predict` returns it."),
 ]
 GivenId = Annotated[
     PredictionId,
-    GetPydanticSchema(_given),
+    GetPydanticSchema(lambda *_: _parsed(_parse_given, GIVEN_ID)),
     BeforeValidator(_not_ours),
     Field(
         description="Your own id, unique within the model, optionally after `<model>:`. It must not begin with `~`, "
@@ -121,22 +123,18 @@ class ActivateRequest(Body):
     prediction_id: QualifiedId
 
 
-@dataclass
+@answer
 class ActivateAnswer:
     """An active prediction, which takes feedback."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     status: Literal["activated", "duplicate"]
     """`duplicate` if the prediction was active before."""
 
 
-@dataclass
+@answer
 class Slot:
     """One of the answers to a request with `top`. It is a prediction: send feedback for it to its own id."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     """The id of the request, a colon, and the number of the slot, from 0."""
@@ -145,11 +143,9 @@ class Slot:
     """The probability of this label given the labels of the slots before, in (0, 1]."""
 
 
-@dataclass
+@answer
 class PredictAnswer:
     """An answer drawn from a known distribution, with its probability."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     model: str
@@ -206,11 +202,9 @@ class FeedbackRequest(Body):
     `correct`."""
 
 
-@dataclass
+@answer
 class FeedbackAnswer:
     """The recorded feedback of a prediction."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     correct: bool | None
@@ -228,20 +222,16 @@ class FeedbackBatchRequest(Body):
     """One for each prediction."""
 
 
-@dataclass
+@answer
 class PredictBatchAnswer:
     """A prediction or a problem for each context, in order."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     predictions: list[PredictAnswer | Problem]
 
 
-@dataclass
+@answer
 class FeedbackBatchAnswer:
     """A result or a problem for each feedback item, in order."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     results: list[FeedbackAnswer | Problem]
 
@@ -368,11 +358,9 @@ class ImportRequest(Body):
     """All of them are checked before the first is imported."""
 
 
-@dataclass
+@answer
 class ImportAnswer:
     """The progress of an import."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     source: str
     status: Literal["recorded", "duplicate"]
