@@ -33,12 +33,7 @@ class KeyAdmin:
         self._noise = noise
 
     async def create(
-        self,
-        name: str,
-        scopes: list[str],
-        models: str = "*",
-        limit: str | None = None,
-        expires_in: float | None = None,
+        self, name: str, scopes: list[str], models: str = "*", limit: str | None = None, expires_in: float | None = None
     ) -> IssuedKey:
         """Create a key that expires in `expires_in` seconds. Raises InvalidInputError if a field is invalid."""
         now = self._now()

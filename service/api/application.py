@@ -6,15 +6,14 @@ from typing import NamedTuple
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware import Middleware
 from fastapi.telemetry import TelemetryConfig
-from starlette.types import Lifespan, Scope
+from starlette.types import Lifespan
 
 from service import __version__
 from service.analytics.evaluation import LatestRounds
 from service.analytics.statistics import Insights
 from service.api.middleware.pipeline import RequestPolicy, pipeline
-from service.api.openapi import add_links, describe_access
+from service.api.openapi import complete_openapi
 from service.api.responses import problems
-from service.api.responses.schemas import share_schemas
 from service.api.routes import (
     copies,
     dashboard,
@@ -48,12 +47,8 @@ def tracing_configuration(on: bool) -> TelemetryConfig:
         "metrics": False,
         "logs": False,  # exception messages may contain client data
         "operation_spans": False,
-        "exclude": _is_untraced,
+        "exclude": lambda scope: str(scope["path"]).endswith(_UNTRACED),
     }
-
-
-def _is_untraced(scope: Scope) -> bool:
-    return str(scope["path"]).endswith(_UNTRACED)
 
 
 _DESCRIPTION = """Predicts one of K labels for a context, with a known probability, and learns from one bit:
@@ -80,13 +75,13 @@ def build_application(
     """Build the application of one worker."""
     app = _bare_application(lifespan, policy.telemetry.tracing, pipeline(policy, environment.monotonic))
     app.state.compute = environment.compute
-    _include(app, _hot_routers(environment, use_cases, policy), _routers(environment, use_cases, policy))
+    compute, most = environment.compute, policy.limits.batch_items
+    hot = [predictions.router(use_cases.rounds, compute, most), feedback.router(use_cases.rounds, compute, most)]
+    _include(app, hot, _routers(environment, use_cases, policy))
     app.include_router(docs.router())
     docs.describe(app, environment.compute)
     app.include_router(dashboard.router())
-    share_schemas(app)
-    add_links(app)
-    describe_access(app)
+    complete_openapi(app)
     return app
 
 
@@ -107,11 +102,6 @@ def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool, middleware: Se
     )
     problems.install(app)
     return app
-
-
-def _hot_routers(environment: Environment, use_cases: UseCases, policy: RequestPolicy) -> list[APIRouter]:
-    compute, most = environment.compute, policy.limits.batch_items
-    return [predictions.router(use_cases.rounds, compute, most), feedback.router(use_cases.rounds, compute, most)]
 
 
 def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolicy) -> list[APIRouter]:

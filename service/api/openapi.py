@@ -8,7 +8,6 @@ from service import errors
 from service.api.middleware.access import need_of
 from service.api.responses import problem_types
 from service.api.responses.problems import documented
-from service.api.responses.schemas import change_openapi
 
 _NAME = {"path.name": "$response.body#/name"}
 _SAME_NAME = {"path.name": "$request.path.name"}
@@ -66,9 +65,21 @@ _LINKS: dict[tuple[str, str], tuple[dict[str, Any], ...]] = {
 """The links of an answer, by its operation and status."""
 
 
-def add_links(app: FastAPI) -> None:
-    """Add the links to the application's openapi.json."""
-    change_openapi(app, _link)
+def complete_openapi(app: FastAPI) -> None:
+    """Let the application's openapi.json have shared schemas, links, keys and the problems of refused requests."""
+    plain = app.openapi
+
+    def complete() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            api = plain()
+            items = api["components"]["schemas"]["PredictBatchRequest"]["properties"]["items"]
+            items["anyOf"][0]["items"] = {"$ref": "#/components/schemas/PredictItem"}
+            _link(api)
+            _describe_access(api)
+            app.openapi_schema = api
+        return app.openapi_schema
+
+    app.openapi = complete  # type: ignore[method-assign]
 
 
 def _link(api: dict[str, Any]) -> None:
@@ -113,12 +124,7 @@ _OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.Overloade
 """The signature of a webhook is checked first. A webhook that is not JSON is refused with `invalid-request`."""
 
 
-def describe_access(app: FastAPI) -> None:
-    """Add the keys and the problems of refused requests to the application's openapi.json."""
-    change_openapi(app, _describe)
-
-
-def _describe(api: dict[str, Any]) -> None:
+def _describe_access(api: dict[str, Any]) -> None:
     api["components"]["securitySchemes"] = _SCHEMES
     for path, item in api["paths"].items():
         for method, operation in item.items():

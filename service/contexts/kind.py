@@ -253,7 +253,7 @@ Precision = Annotated[
     Literal["float64", "float32"],
     Field(
         description="With `float32`, each number of a context is rounded to single precision when it is read, and "
-        "stored in half the bytes. The log shows the rounded numbers. Models with actions need `float64`.",
+        "stored in half the bytes. The log shows the rounded numbers. Models with actions need `float64`."
     ),
 ]
 

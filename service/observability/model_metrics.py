@@ -141,10 +141,7 @@ _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
     "wager_correct": ("Rounds with a correct answer.", lambda stats: stats.correct),
     "wager_reward": ("Sum of the rewards of the rounds.", lambda stats: stats.correct + stats.partial),
     "wager_expired_rounds": ("Rounds that no feedback made, but the end of the window.", lambda stats: stats.expired),
-    "wager_folded_rounds": (
-        "Rounds that a worker has folded and published.",
-        lambda stats: stats.statistics_rounds,
-    ),
+    "wager_folded_rounds": ("Rounds that a worker has folded and published.", lambda stats: stats.statistics_rounds),
 }
 
 _SUMS: dict[str, tuple[str, Callable[[CountedModel], float]]] = {
@@ -155,14 +152,8 @@ _SUMS: dict[str, tuple[str, Callable[[CountedModel], float]]] = {
 }
 
 _GAUGES: dict[str, tuple[str, Callable[[ModelStats], float | None]]] = {
-    "wager_fold_lag_rounds": (
-        "Rounds in the log that no worker has published as folded.",
-        fold_lag,
-    ),
-    "wager_snapshot_lag_rounds": (
-        "Rounds in the log after the latest snapshot.",
-        snapshot_lag,
-    ),
+    "wager_fold_lag_rounds": ("Rounds in the log that no worker has published as folded.", fold_lag),
+    "wager_snapshot_lag_rounds": ("Rounds in the log after the latest snapshot.", snapshot_lag),
     "wager_snapshot_timestamp_seconds": ("Time of the latest snapshot.", lambda stats: stats.snapshot_at),
     "wager_open_predictions_bytes": (
         "Bytes of open predictions in the store, until they have feedback or are no longer kept.",

@@ -6,14 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BeforeValidator,
-    Field,
-    GetPydanticSchema,
-    SkipValidation,
-)
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, GetPydanticSchema, SkipValidation
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from service.actions.definition import ActionId, GivenActions

@@ -2,19 +2,20 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from service import errors, request_context
 from service.api.responses import problem_types
 from service.api.responses.problem_types import Kind
-from service.api.responses.schemas import schema_of
-from service.error_messages.json_schemas import Root
+from service.error_messages.json_schemas import Root, root_of
 from service.error_messages.json_text import syntax_error, unreadable
 from service.error_messages.validation import explain, shown_field
 from service.error_messages.values import quoted
@@ -139,6 +140,19 @@ def _headers(error: errors.WagerError) -> dict[str, str] | None:
     return None if error.retry_after is None else {"Retry-After": str(error.retry_after)}
 
 
+def _schema_of(route: APIRoute, part: str) -> Root:
+    """Return the schema of the "body", the "path" or the "query" of a route's requests."""
+    if part == "body" and route.body_field is not None:
+        body: Any = route.body_field.field_info.annotation
+        return root_of(body)
+    parameters = {"path": route.dependant.path_params, "query": route.dependant.query_params}.get(part, [])
+    return Root({"type": "object", "properties": {each.alias: _schema(each.field_info) for each in parameters}}, {})
+
+
+def _schema(field: Any) -> dict[str, Any]:
+    return TypeAdapter(Annotated[field.annotation, field]).json_schema()
+
+
 async def _on_wager_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, errors.WagerError)
     if isinstance(error, errors.StoreCorruptError):
@@ -155,7 +169,7 @@ async def _on_validation_error(request: Request, error: Exception) -> JSONRespon
         return _response(_problem(problem_types.INVALID_JSON, detail))
     if isinstance(error.body, bytes):
         return answer_to_http(wrong_media_type(request, "JSON with Content-Type application/json"))
-    return _response(problem_of_validation(found, schema_of(request.scope["route"], part), skip=1))
+    return _response(problem_of_validation(found, _schema_of(request.scope["route"], part), skip=1))
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:

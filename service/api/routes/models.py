@@ -98,11 +98,7 @@ def _reading(catalogue: Catalogue) -> APIRouter:
         page = await catalogue.page(cursor, limit, own_names())
         return ModelList(models=[_listed(item) for item in page.models], next_cursor=page.next_cursor)
 
-    @routes.get(
-        "/{name}",
-        response_model=ModelAnswer,
-        responses=responses(*errors.READING_ERRORS),
-    )
+    @routes.get("/{name}", response_model=ModelAnswer, responses=responses(*errors.READING_ERRORS))
     async def get_model(name: Name, request: Request) -> Response:
         """Return a model: its definition, its counts, and its guarantee.
 
@@ -122,11 +118,7 @@ def _reading(catalogue: Catalogue) -> APIRouter:
 def _history(catalogue: Catalogue) -> APIRouter:
     routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
 
-    @routes.get(
-        "/{name}/changes",
-        response_model=ChangeList,
-        responses=responses(*errors.READING_ERRORS),
-    )
+    @routes.get("/{name}/changes", response_model=ChangeList, responses=responses(*errors.READING_ERRORS))
     async def list_changes(
         name: Name,
         request: Request,

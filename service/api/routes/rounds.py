@@ -23,10 +23,7 @@ _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}
 _DEFINED = _SCHEMA.pop("$defs")  # openapi.json lists them among its components, except the following one
 _SCHEMA["properties"]["actions"]["anyOf"][0]["items"] = _DEFINED["LoggedAction"]
 _RESPONSES = responses(*errors.READING_ERRORS) | {
-    200: {
-        "description": "One `RoundLine` in JSON per line.",
-        "content": {_NDJSON: {"schema": _SCHEMA}},
-    }
+    200: {"description": "One `RoundLine` in JSON per line.", "content": {_NDJSON: {"schema": _SCHEMA}}}
 }
 
 _IMPORT_ERRORS = responses(
@@ -53,10 +50,7 @@ def router(catalogue: Catalogue, imports: RoundImporter, compute: Compute) -> AP
         parts = await catalogue.rounds(name, after, limit)
         return StreamingResponse(_written(parts, compute), media_type=_NDJSON)
 
-    @routes.get(
-        "/models/{name}/imports",
-        responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError),
-    )
+    @routes.get("/models/{name}/imports", responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError))
     async def list_imports(name: Name) -> ImportList:
         """Read how much of each source has been imported, for the last 100 sources."""
         return await imports.sources(name)
