@@ -12,15 +12,14 @@ from service import __version__
 from service.analytics.evaluation import LatestRounds
 from service.analytics.statistics import Insights
 from service.api.middleware.pipeline import RequestPolicy, pipeline
-from service.api.openapi import complete_openapi
+from service.api.openapi import complete_openapi, serve_openapi
 from service.api.responses import problems
 from service.api.routes import (
     copies,
-    dashboard,
-    docs,
     feedback,
     health,
     models,
+    pages,
     predictions,
     rounds,
     shadows,
@@ -78,10 +77,9 @@ def build_application(
     compute, most = environment.compute, policy.limits.batch_items
     hot = [predictions.router(use_cases.rounds, compute, most), feedback.router(use_cases.rounds, compute, most)]
     _include(app, hot, _routers(environment, use_cases, policy))
-    app.include_router(docs.router())
-    docs.describe(app, environment.compute)
-    app.include_router(dashboard.router())
+    app.include_router(pages.router())
     complete_openapi(app)
+    serve_openapi(app, environment.compute)
     return app
 
 

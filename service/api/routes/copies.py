@@ -108,17 +108,19 @@ _FILE = {"schema": {"type": "string", "format": "binary"}}
 
 
 def router(copying: Copying, most_bytes: int, now: Callable[[], float]) -> APIRouter:
-    """Return the routes of copies."""
+    """Return the routes of copies; a file to import has at most `most_bytes`."""
+    clones = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=CreatedRoute)
+    files = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
+    _add_clone(clones, copying)
+    _add_export(files, copying)
+    _add_import(files, copying, ArrivingFiles(_LARGEST_FILES * most_bytes, now))
     routes = APIRouter()
-    routes.include_router(_clones(copying))
-    routes.include_router(_export(copying))
-    routes.include_router(_import(copying, ArrivingFiles(_LARGEST_FILES * most_bytes, now)))
+    routes.include_router(clones)
+    routes.include_router(files)
     return routes
 
 
-def _clones(copying: Copying) -> APIRouter:
-    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=CreatedRoute)
-
+def _add_clone(routes: APIRouter, copying: Copying) -> None:
     @routes.post(
         "/clone",
         status_code=201,
@@ -133,12 +135,8 @@ def _clones(copying: Copying) -> APIRouter:
         check_new_model(request.name)
         return await copying.clone(name, request.name, caller_id())
 
-    return routes
 
-
-def _export(copying: Copying) -> APIRouter:
-    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
-
+def _add_export(routes: APIRouter, copying: Copying) -> None:
     @routes.get(
         "/export",
         response_class=StreamingResponse,
@@ -154,14 +152,10 @@ def _export(copying: Copying) -> APIRouter:
             "Content-Disposition": f'attachment; filename="{name}.safetensors"',
             "Content-Length": str(len(exported.header) + len(exported.body)),
         }
-        return StreamingResponse(_parts(exported), media_type=_BYTES, headers=headers)
-
-    return routes
+        return StreamingResponse(_chunks(exported), media_type=_BYTES, headers=headers)
 
 
-def _import(copying: Copying, files: ArrivingFiles) -> APIRouter:
-    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
-
+def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> None:
     @routes.post(
         "/import",
         status_code=201,
@@ -180,21 +174,15 @@ def _import(copying: Copying, files: ArrivingFiles) -> APIRouter:
         The body may have up to `WAGER_MAX_IMPORT_BYTES`.
         """
         check_new_model(name)
-        _check_type(request)
+        # A page of another site could send other media types without a preflight request.
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _BYTES:
+            raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
         async with files.whole(caller_id(), request.stream()) as file:
             created = await copying.import_(name, file, caller_id())
         return await answer_with(request, created.answer, 201, created_headers(created))
 
-    return routes
 
-
-def _check_type(request: Request) -> None:
-    given = request.headers.get("content-type")
-    if given is None or given.partition(";")[0].strip().lower() != _BYTES:
-        raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
-
-
-async def _parts(exported: Exported) -> AsyncIterator[bytes]:
+async def _chunks(exported: Exported) -> AsyncIterator[bytes]:
     for whole in (memoryview(exported.header), exported.body):
         for start in range(0, len(whole), _CHUNK):
             yield bytes(whole[start : start + _CHUNK])

@@ -33,14 +33,13 @@ _OUTCOME_ERRORS = (
     *errors.OUTCOME_ERRORS,
 )
 _ACTIVATION_ERRORS = (errors.PredictionNotFoundError, errors.PredictionExpiredError, *errors.WRITING_ERRORS)
-_ERRORS = responses(*_ACTIVATION_ERRORS, errors.HistoryLostError, *_OUTCOME_ERRORS)
 
 
 def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     """Return the routes of feedback."""
     routes = APIRouter(tags=["rounds"], route_class=JsonRoute)
 
-    @routes.post("/feedback", responses=_ERRORS)
+    @routes.post("/feedback", responses=responses(*_ACTIVATION_ERRORS, errors.HistoryLostError, *_OUTCOME_ERRORS))
     async def feedback(request: FeedbackRequest) -> FeedbackAnswer:
         """Record whether a prediction was right. A repeat returns the first outcome, with status `duplicate`."""
         return await rounds.give_feedback(_allowed(request))
@@ -49,12 +48,9 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
         """Record many feedback items together. The response has a result or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
-
         requests = await _read(request.feedback)
-        answers = await apply_to_valid(
-            rounds.give_all, requests if own_names().all else attempt_each(_allowed, requests)
-        )
-        return FeedbackBatchAnswer(results=answers_or_problems(answers))
+        allowed = requests if own_names().all else attempt_each(_allowed, requests)
+        return FeedbackBatchAnswer(results=answers_or_problems(await apply_to_valid(rounds.give_all, allowed)))
 
     @routes.post("/activate", responses=responses(*_ACTIVATION_ERRORS))
     async def activate(request: ActivateRequest) -> ActivateAnswer:
@@ -63,11 +59,8 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         return await rounds.activate(request)
 
     async def _read(items: Sequence[Any]) -> Sequence[GivenFeedback | Exception]:
-        if (plain := read_plain_feedback(items)) is not None:
-            return plain
-        together = read_together(FeedbackRequest, items)
-        if together is not None:
-            return together
+        if (found := read_plain_feedback(items) or read_together(FeedbackRequest, items)) is not None:
+            return found
         return await compute.run_costly(READING_COST * len(items), "", read_each, FeedbackRequest, items)
 
     return routes
@@ -80,23 +73,22 @@ def _allowed(request: GivenFeedback) -> GivenFeedback:
 
 # A retry would fail again. A sender that receives errors retries for days, then disables the webhook.
 _IGNORED = (
-    errors.ModelNotFoundError,
-    errors.PredictionNotFoundError,
-    errors.PredictionExpiredError,
-    errors.BrokenPredictionError,
-    errors.HistoryLostError,
+    *(errors.ModelNotFoundError, errors.PredictionNotFoundError, errors.PredictionExpiredError),
+    *(errors.BrokenPredictionError, errors.HistoryLostError),
 )
 
 _COST_PER_BYTE = 50  # cost of verifying and reading a byte, in multiply-adds
 
-_FEEDBACK_SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
 _HEADERS = {
     "webhook-id": "The id of the message, the same for every attempt.",
     "webhook-timestamp": "When the message was sent, in seconds since the epoch; at most five minutes ago.",
     "webhook-signature": "`v1,` and the base64 of an HMAC-SHA256; separate several with spaces.",
 }
 _DOCUMENTED: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": _FEEDBACK_SCHEMA}}},
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/FeedbackRequest"}}},
+    },
     "parameters": [
         {"name": name, "in": "header", "required": True, "description": about, "schema": {"type": "string"}}
         for name, about in _HEADERS.items()
@@ -128,9 +120,10 @@ def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -
         cost = len(body) * _COST_PER_BYTE
         feedback = await compute.run_costly(cost, "", _verified, verifier, request.headers, body)
         try:
-            return await _give(rounds, feedback)
+            answer = await rounds.give_feedback(feedback)
         except _IGNORED as error:
             return WebhookAnswer(status="ignored", reason=problem_of(error))
+        return WebhookAnswer(status=answer.status, feedback=answer)
 
     return routes
 
@@ -142,8 +135,3 @@ def _verified(verifier: Verifier, headers: Mapping[str, str], body: bytes) -> Fe
     except pydantic.ValidationError as error:
         first = explain(error.errors(include_url=False)[0], root_of(FeedbackRequest))
         raise errors.InvalidInputError(first.reason, first.field) from None
-
-
-async def _give(rounds: RoundService, feedback: FeedbackRequest) -> WebhookAnswer:
-    answer = await rounds.give_feedback(feedback)
-    return WebhookAnswer(status=answer.status, feedback=answer)

@@ -1,7 +1,7 @@
 """`/models`: create, list, read, change, delete; `GET /learners`."""
 
 import re
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
@@ -21,7 +21,6 @@ from service.schemas.models import (
     ModelDefinition,
     ModelList,
     ModelPatch,
-    ModelSummary,
     UnreadableModel,
 )
 from service.store.stored_models import UnreadModel
@@ -33,6 +32,7 @@ IfMatch = Annotated[
     Header(description="Required: the ETag of the model, as `GET /models/{name}` returns it, or `*` for any."),
 ]
 
+_ItemT = TypeVar("_ItemT")
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 
 
@@ -48,13 +48,19 @@ def created_headers(created: Described) -> dict[str, str]:
     return {"Location": f"/models/{created.answer.name}", "ETag": f'"{created.version}"'}
 
 
+async def answer_described(request: Request, described: Described) -> Response:
+    """Return the response with a model and the ETag of its definition."""
+    return await answer_with(request, described.answer, headers={"ETag": f'"{described.version}"'})
+
+
 def router(catalogue: Catalogue) -> APIRouter:
     """Return the routes of models."""
+    others = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
+    _add_reading(others, catalogue)
+    _add_changes(others, catalogue)
     routes = APIRouter()
     routes.include_router(_creation(catalogue))
-    routes.include_router(_reading(catalogue))
-    routes.include_router(_history(catalogue))
-    routes.include_router(_change(catalogue))
+    routes.include_router(others)
     return routes
 
 
@@ -86,9 +92,7 @@ def _creation(catalogue: Catalogue) -> APIRouter:
     return routes
 
 
-def _reading(catalogue: Catalogue) -> APIRouter:
-    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
-
+def _add_reading(routes: APIRouter, catalogue: Catalogue) -> None:
     @routes.get("", responses=responses())
     async def list_models(
         cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page.")] = "",
@@ -96,7 +100,7 @@ def _reading(catalogue: Catalogue) -> APIRouter:
     ) -> ModelList:
         """List the models that the API key allows, a page at a time, ordered by name."""
         page = await catalogue.page(cursor, limit, own_names())
-        return ModelList(models=[_listed(item) for item in page.models], next_cursor=page.next_cursor)
+        return ModelList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
 
     @routes.get("/{name}", response_model=ModelAnswer, responses=responses(*errors.READING_ERRORS))
     async def get_model(name: Name, request: Request) -> Response:
@@ -104,20 +108,15 @@ def _reading(catalogue: Catalogue) -> APIRouter:
 
         The ETag identifies the definition. `PATCH` needs it; counts change without it.
         """
-        answer, version = await catalogue.get(name)
-        return await answer_with(request, answer, headers={"ETag": f'"{version}"'})
+        return await answer_described(request, await catalogue.get(name))
 
     @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
     async def delete_model(name: Name) -> None:
         """Delete a model and its log. Its open predictions no longer accept feedback."""
         await catalogue.delete(name)
 
-    return routes
 
-
-def _history(catalogue: Catalogue) -> APIRouter:
-    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
-
+def _add_changes(routes: APIRouter, catalogue: Catalogue) -> None:
     @routes.get("/{name}/changes", response_model=ChangeList, responses=responses(*errors.READING_ERRORS))
     async def list_changes(
         name: Name,
@@ -127,12 +126,6 @@ def _history(catalogue: Catalogue) -> APIRouter:
     ) -> Response:
         """Read the changes of a model, oldest first. Use `next_after` as `after` for the next page."""
         return await answer_with(request, await catalogue.changes(name, after, limit))
-
-    return routes
-
-
-def _change(catalogue: Catalogue) -> APIRouter:
-    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
 
     @routes.patch(
         "/{name}",
@@ -155,10 +148,7 @@ def _change(catalogue: Catalogue) -> APIRouter:
 
         Repeating the last change with the same `If-Match`, as after a lost answer, returns its result.
         """
-        answer, version = await catalogue.change(name, patch, versions_in(if_match), caller_id())
-        return await answer_with(request, answer, headers={"ETag": f'"{version}"'})
-
-    return routes
+        return await answer_described(request, await catalogue.change(name, patch, versions_in(if_match), caller_id()))
 
 
 def versions_in(if_match: str | None) -> list[str]:
@@ -180,7 +170,8 @@ def versions_in(if_match: str | None) -> list[str]:
     return [tag for weak, tag in tags if not weak and tag != "*"]
 
 
-def _listed(item: ModelSummary | UnreadModel) -> ModelSummary | UnreadableModel:
+def readable(item: _ItemT | UnreadModel) -> _ItemT | UnreadableModel:
+    """Return an item of a list of models; the problem in the place of a model that cannot be read."""
     return UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item
 
 

@@ -35,7 +35,6 @@ _ERRORS = responses(
     *(errors.TopUnsupportedError, errors.TooFewChoicesError, errors.TopTooLargeError, errors.LearnerFailedError),
     *(errors.PredictionConflictError, errors.HistoryLostError, errors.OpenPredictionsFullError),
 )
-_BATCH_ERRORS = responses(errors.BatchTooLargeError, errors.IdentifierError, errors.StoreCorruptError)
 
 
 def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
@@ -48,7 +47,10 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         check_model(request.model, "model")
         return await rounds.predict(request.model, prediction_request(request))
 
-    @routes.post("/predict/batch", responses=_BATCH_ERRORS)
+    @routes.post(
+        "/predict/batch",
+        responses=responses(errors.BatchTooLargeError, errors.IdentifierError, errors.StoreCorruptError),
+    )
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
         """Predict for many contexts together. The response has a prediction or a problem for each, in order."""
         given = _given(batch)
@@ -95,25 +97,25 @@ def _check_slots(batch: PredictBatchRequest, most: int) -> None:
 
 def _lists_distributions(batch: PredictBatchRequest) -> bool:
     items: list[Any] = batch.items or []
-    asked = [isinstance(item, dict) and item.get("include_distribution") is True for item in items]
-    return batch.include_distribution or any(asked)
-
-
-def _reading_cost(batch: PredictBatchRequest) -> int:
-    given = _given(batch)
-    numbers = [each.get("context") if isinstance(each, dict) and batch.items is not None else each for each in given]
-    return sum([_NUMBER_COST * (10 + len(each)) for each in numbers if isinstance(each, list)]) + _ITEM_COST * len(
-        given
+    return batch.include_distribution or any(
+        isinstance(item, dict) and item.get("include_distribution") is True for item in items
     )
+
+
+def _reading_cost(given: Sequence[Any], are_items: bool) -> int:
+    contexts = [each.get("context") if are_items and isinstance(each, dict) else each for each in given]
+    numbers = sum([10 + len(each) for each in contexts if isinstance(each, list)])
+    return _NUMBER_COST * numbers + _ITEM_COST * len(given)
 
 
 async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
     """Return the prediction requests of a batch. This is much faster if all of them are valid."""
-    cost = _reading_cost(batch)
+    given = _given(batch)
+    cost = _reading_cost(given, batch.items is not None)
     together = await compute.run_costly(cost, "", _read_together, batch)
     if together is not None:
         return together
-    return await compute.run_costly(cost + READING_COST * len(_given(batch)), "", _read_each, batch)
+    return await compute.run_costly(cost + READING_COST * len(given), "", _read_each, batch)
 
 
 def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception] | None:

@@ -76,7 +76,7 @@ async def _written(parts: AsyncIterator[Sequence[RoundLine]], compute: Compute) 
         yield await compute.run_costly(_COST_PER_LINE * len(lines), "", _dumped, lines)
 
 
-def _dumped(lines: Sequence[RoundLine]) -> bytes:
+def _dumped(lines: Sequence[RoundLine] | Sequence[PredictionLine]) -> bytes:
     return "".join([line.model_dump_json() + "\n" for line in lines]).encode()
 
 
@@ -108,9 +108,8 @@ def open_predictions_router(catalogue: Catalogue) -> APIRouter:
         the listing; one that is made or closed during it may be missing, or occur twice. A page may be empty.
         """
         page = await catalogue.predictions(name, cursor, limit)
-        body = "".join([line.model_dump_json() + "\n" for line in page.lines])
         following = f"/models/{name}/predictions?cursor={page.next_cursor}&limit={limit}"
         link = {} if page.next_cursor is None else {"Link": f'<{following}>; rel="next"'}
-        return Response(body, media_type=_NDJSON, headers=link)
+        return Response(_dumped(page.lines), media_type=_NDJSON, headers=link)
 
     return routes

@@ -6,10 +6,9 @@ from fastapi import APIRouter, Path, Request, Response
 
 from service import errors
 from service.api.middleware.access import caller_id
-from service.api.responses.bodies import answer_with
 from service.api.responses.problems import responses
 from service.api.responses.routes import StrictRoute
-from service.api.routes.models import IfMatch, Name, versions_in
+from service.api.routes.models import IfMatch, Name, answer_described, versions_in
 from service.error_messages.patterns import NAME
 from service.lifecycle.promoting import Promoting
 from service.schemas.lifecycle import PromoteRequest, ShadowAnswer, ShadowList, ShadowRequest
@@ -21,15 +20,14 @@ ShadowName = Annotated[str, Path(pattern=NAME, description="The shadow's name, a
 
 def router(shadows: Shadows, promoting: Promoting) -> APIRouter:
     """Return the routes of shadows."""
-    routes = APIRouter()
-    routes.include_router(_of_shadows(shadows))
-    routes.include_router(_promotion(promoting))
+    routes = APIRouter(prefix="/models/{name}", tags=["shadows"], route_class=StrictRoute)
+    _add_reading(routes, shadows)
+    _add_changes(routes, shadows)
+    _add_promotion(routes, promoting)
     return routes
 
 
-def _promotion(promoting: Promoting) -> APIRouter:
-    routes = APIRouter(prefix="/models/{name}", tags=["shadows"], route_class=StrictRoute)
-
+def _add_promotion(routes: APIRouter, promoting: Promoting) -> None:
     @routes.post(
         "/promote",
         response_model=ModelAnswer,
@@ -49,31 +47,24 @@ def _promotion(promoting: Promoting) -> APIRouter:
         A shadow that lags too much is refused with 409 `shadow-lags`: repeat the request when its `lag` is small.
         """
         described = await promoting.promote(name, body.shadow, versions_in(if_match), caller_id())
-        return await answer_with(request, described.answer, headers={"ETag": f'"{described.version}"'})
-
-    return routes
+        return await answer_described(request, described)
 
 
-def _of_shadows(shadows: Shadows) -> APIRouter:
-    routes = APIRouter(prefix="/models/{name}/shadows", tags=["shadows"], route_class=StrictRoute)
-
-    @routes.get("", responses=responses(*errors.READING_ERRORS))
+def _add_reading(routes: APIRouter, shadows: Shadows) -> None:
+    @routes.get("/shadows", responses=responses(*errors.READING_ERRORS))
     async def list_shadows(name: Name) -> ShadowList:
         """List the shadows of a model, each with its comparison with what the model answered."""
         return ShadowList(shadows=await shadows.all(name))
 
-    @routes.get("/{shadow}", responses=responses(*errors.READING_ERRORS, errors.ShadowNotFoundError))
+    @routes.get("/shadows/{shadow}", responses=responses(*errors.READING_ERRORS, errors.ShadowNotFoundError))
     async def get_shadow(name: Name, shadow: ShadowName) -> ShadowAnswer:
         """Return a shadow and its comparison with what the model answered."""
         return await shadows.get(name, shadow)
 
-    _add_changes(routes, shadows)
-    return routes
-
 
 def _add_changes(routes: APIRouter, shadows: Shadows) -> None:
     @routes.put(
-        "/{shadow}",
+        "/shadows/{shadow}",
         responses=responses(
             *(errors.ShadowLearnerError, errors.TooManyShadowsError),
             *errors.WRITING_ERRORS,
@@ -90,7 +81,7 @@ def _add_changes(routes: APIRouter, shadows: Shadows) -> None:
         return await shadows.put(name, shadow, body.learner, caller_id())
 
     @routes.delete(
-        "/{shadow}", status_code=204, responses=responses(*errors.READING_ERRORS, errors.ShadowNotFoundError)
+        "/shadows/{shadow}", status_code=204, responses=responses(*errors.READING_ERRORS, errors.ShadowNotFoundError)
     )
     async def delete_shadow(name: Name, shadow: ShadowName) -> None:
         """Remove a shadow and what it has learned."""

@@ -6,15 +6,13 @@ from fastapi import APIRouter, Path, Request, Response
 
 from service import errors
 from service.api.middleware.access import caller_id
-from service.api.responses.bodies import answer_with
 from service.api.responses.problems import responses
 from service.api.responses.routes import StrictRoute
-from service.api.routes.models import IfMatch, Name, versions_in
+from service.api.routes.models import IfMatch, Name, answer_described, versions_in
 from service.error_messages.patterns import NAME
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
-from service.registry.descriptions import Described
 from service.schemas.lifecycle import ResetRequest, RollbackRequest, SnapshotAnswer, SnapshotList, SnapshotRequest
 from service.schemas.models import ModelAnswer
 
@@ -70,7 +68,7 @@ def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
         change with the same `If-Match`, as after a lost answer, returns its result.
         """
         versions = versions_in(if_match)
-        return await _answer(request, await replacing.roll_back(name, body.snapshot, versions, caller_id()))
+        return await answer_described(request, await replacing.roll_back(name, body.snapshot, versions, caller_id()))
 
     @routes.post("/reset", response_model=ModelAnswer, responses=responses(*errors.CHANGE_ERRORS))
     async def reset(name: Name, body: ResetRequest, request: Request, if_match: IfMatch = None) -> Response:  # noqa: ARG001
@@ -79,8 +77,4 @@ def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
         Labels, policies, the log and the statistics stay. Repeating the last change with the same `If-Match`, as after
         a lost answer, returns its result.
         """
-        return await _answer(request, await replacing.reset(name, versions_in(if_match), caller_id()))
-
-
-async def _answer(request: Request, described: Described) -> Response:
-    return await answer_with(request, described.answer, headers={"ETag": f'"{described.version}"'})
+        return await answer_described(request, await replacing.reset(name, versions_in(if_match), caller_id()))

@@ -9,14 +9,12 @@ from service.analytics.evaluation import MOST_ROUNDS, LatestRounds
 from service.analytics.statistics import Insights
 from service.api.middleware.access import own_names
 from service.api.responses.headers import conditional
-from service.api.responses.problems import problem_of, responses
+from service.api.responses.problems import responses
 from service.api.responses.routes import StrictRoute
-from service.api.routes.models import Name
+from service.api.routes.models import Name, readable
 from service.error_messages.patterns import CURSOR
-from service.schemas.models import UnreadableModel
 from service.schemas.reports import EvaluationAnswer
 from service.schemas.statistics import StatisticsAnswer, StatisticsList
-from service.store.stored_models import UnreadModel
 
 IfNoneMatch = Annotated[
     str | None, Header(description="The ETag of the last answer: an equal one is answered with 304, without a body.")
@@ -51,29 +49,23 @@ def router(insights: Insights) -> APIRouter:
     ) -> Response:
         """List the models that the API key allows, with the essence of their statistics, ordered by name."""
         page = await insights.page(cursor, limit, own_names())
-        models = [
-            UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item
-            for item in page.models
-        ]
-        answer = StatisticsList(models=models, next_cursor=page.next_cursor)
+        answer = StatisticsList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
         return conditional(request, answer.model_dump_json().encode())
 
     return routes
-
-
-_EVALUATION_RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError, errors.NotEvaluableError)
 
 
 def evaluation_router(latest: LatestRounds) -> APIRouter:
     """Return the route of evaluations."""
     routes = APIRouter(tags=["models"], route_class=StrictRoute)
 
-    @routes.get("/models/{name}/evaluation", responses=_EVALUATION_RESPONSES)
+    @routes.get(
+        "/models/{name}/evaluation",
+        responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError, errors.NotEvaluableError),
+    )
     async def evaluate_model(
         name: Name,
-        rounds: Annotated[
-            int, Query(ge=1, le=MOST_ROUNDS, description="The number of latest rounds to read.")
-        ] = 10_000,
+        rounds: Annotated[int, Query(ge=1, le=MOST_ROUNDS, description="The number of latest rounds to read.")] = 10**4,
     ) -> EvaluationAnswer:
         """Compare the served policy with the uniform one and the best constant label, by importance weights.
 

@@ -11,11 +11,11 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.responses import problems
-from service.api.routes import docs
+from service.api.routes import pages
 from service.app import create_app
 from service.settings import Settings
 
-_VENDORED = docs.STATIC / "swagger-ui"
+_VENDORED = pages.STATIC / "swagger-ui"
 _LOADED = re.compile(r'(?:src|href)="([^"]*)"')
 
 
@@ -50,7 +50,7 @@ def test_the_page_names_no_foreign_host(app: FastAPI) -> None:
 def test_everything_the_page_loads_is_served(app: FastAPI) -> None:
     """Every address in the page, and the description its script names, has an answer of the right type."""
     loaded = _LOADED.findall(get(app, "/docs").text)
-    assert {address.removeprefix("docs/") for address in loaded} == {*docs.FILES, "openapi.json"}
+    assert {address.removeprefix("docs/") for address in loaded} == {*pages.DOCS_FILES, "openapi.json"}
     types = {address: get(app, f"/{address}").headers["content-type"].partition(";")[0] for address in loaded}
     assert types == {
         "docs/swagger-ui.css": "text/css",
