@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from service.error_messages.patterns import DIGEST, KEY_GLOB, KEY_LIMIT
 from service.error_messages.values import quoted
-from service.errors import ForbiddenError, ModelNotFoundError, UnauthenticatedError
+from service.errors import UnauthenticatedError
 from service.store.access_tables import KeyTable
 
 MOST_WRONG_KEYS = 20
@@ -120,29 +120,7 @@ class Caller:
         self.names = Names(record.models)
         self.digest = bytes.fromhex(record.digest)
         self.limit = record.limit
-        self._scopes = frozenset(SCOPES if "admin" in record.scopes else record.scopes)
-
-    def check_scope(self, scope: Scope) -> None:
-        """Require a scope. Raises ForbiddenError."""
-        if scope not in self._scopes:
-            raise ForbiddenError(f"the request needs the scope {quoted(scope)}, which the API key does not have")
-
-    def check_model(self, name: str, field: str) -> None:
-        """Require that the key allows a model. Raises the same ModelNotFoundError as for a missing model."""
-        if name not in self.names:
-            raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
-
-    def check_new_model(self, name: str) -> None:
-        """Require that the key allows models of this name. Raises ForbiddenError."""
-        if name not in self.names:
-            raise ForbiddenError(
-                f"got {quoted(name)}; the API key allows only names that match {quoted(self.names.glob)}", "name"
-            )
-
-    def check_everything(self) -> None:
-        """Require that the key allows all models. Raises ForbiddenError."""
-        if not self.names.all:
-            raise ForbiddenError("the request needs an API key for all models; this key is for some models")
+        self.scopes = frozenset(SCOPES if "admin" in record.scopes else record.scopes)
 
 
 class Gatekeeper:

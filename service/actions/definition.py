@@ -5,11 +5,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
-from service.contexts.kind import BaseFeatures, ContextKind
+from service.contexts.kind import BaseFeatures
+from service.contexts.named import Pair
 from service.contexts.registry import ActionFeatures, GivenFeatures, context_kind
-from service.error_messages.patterns import MOST_NAME
 from service.error_messages.values import shown
-from service.errors import FeaturesError, InvalidInputError, NamespaceError
+from service.errors import FeaturesError, InvalidInputError
 from service.strict_body import Body
 
 MOST_ACTIONS = 10_000
@@ -23,9 +23,6 @@ MOST_ID = 256
 
 ActionId = Annotated[str, Field(min_length=1, max_length=MOST_ID)]
 
-_Namespace = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
-_Pair = Annotated[list[_Namespace], Field(min_length=2, max_length=2)]
-
 
 class ActionsDefinition(Body):
     """The actions of a model, in the place of labels: each request brings its own, with features."""
@@ -33,7 +30,7 @@ class ActionsDefinition(Body):
     features: ActionFeatures
     """The features of each action. The model's own `features` are those of the context. `norm`, `norm_bound` and
     `intercept` concern the vector of context and action together."""
-    interactions: Annotated[list[_Pair], Field(max_length=64)] | None = None
+    interactions: Annotated[list[Pair], Field(max_length=64)] | None = None
     """Pairs of a namespace of the context and one of the action. The product of each feature of one and each of the
     other is a feature too. By default all features of the context are multiplied with all of the action; an empty list
     is for none."""
@@ -80,31 +77,16 @@ def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
         if (precision := getattr(side, "precision", "float64")) != "float64":
             detail = f"got {shown(precision)}; must be float64, as products of features are stored"
             raise FeaturesError(detail, f"{where}.precision")
-    _check_kind(context_kind(actions.features))
-    _check_interactions(actions, features)
-
-
-def _check_kind(kind: ContextKind[Any]) -> None:
     try:
-        kind.check_new()
+        context_kind(actions.features).check_new()
     except InvalidInputError as error:
         raise type(error)(error.detail, f"actions.{error.field}") from error
-
-
-def _check_interactions(actions: ActionsDefinition, features: BaseFeatures) -> None:
     for number, pair in enumerate(actions.interactions or ()):
         field = f"actions.interactions.{number}"
-        for place, (namespace, side) in enumerate(zip(pair, (features, actions.features), strict=True)):
-            _check_namespace(namespace, side, ("features", "actions.features")[place], f"{field}.{place}")
+        context_kind(features).check_namespace(pair[0], "features", f"{field}.0")
+        context_kind(actions.features).check_namespace(pair[1], "actions.features", f"{field}.1")
         if pair in (actions.interactions or ())[:number]:
             raise FeaturesError(f"got {shown(pair)} twice", field)
-
-
-def _check_namespace(namespace: str, features: BaseFeatures, where: str, field: str) -> None:
-    try:
-        context_kind(features).check_namespace(namespace, where)
-    except NamespaceError as error:
-        raise NamespaceError(error.detail, field) from None
 
 
 def complete(actions: ActionsDefinition, defaults: Mapping[str, Any]) -> ActionsDefinition:

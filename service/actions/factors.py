@@ -108,7 +108,12 @@ class FactorReader:
 
     def _new(self, given: Any) -> Factors:
         if not self._kind.has_names:
-            return self._read_numbers(self._kind.check(given))
+            parts = self._kind.parts(self._kind.check(given))
+            hashes = hashes_of([part.name for part in parts]) if self._hashed else None
+            indices = np.array([part.at for part in parts], np.uint64) if hashes is None else hashes
+            return Factors(
+                indices, np.array([part.value for part in parts], np.float64), np.zeros(len(parts), np.int64)
+            )
         flat = _flat(given) if self._kind.is_open else None
         if flat is not None:
             spaces, names, values = zip(*flat, strict=True)
@@ -128,13 +133,6 @@ class FactorReader:
                 [np.repeat(groups, [len(each) for each in found.values()]), np.zeros(len(products.values), np.int64)]
             ),
         )
-
-    def _read_numbers(self, context: Any) -> Factors:
-        parts = self._kind.parts(context)
-        values = np.array([part.value for part in parts], np.float64)
-        names, indices = [part.name for part in parts], [part.at for part in parts]
-        hashes = hashes_of(names) if self._hashed else np.array(indices, np.uint64)
-        return Factors(hashes, values, np.zeros(len(values), np.int64))
 
 
 def _renamed(error: InvalidInputError, path: str) -> InvalidInputError:

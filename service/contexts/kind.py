@@ -4,10 +4,12 @@ import sys
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
+from itertools import chain
 from math import isfinite
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
 from pydantic import Field
 
 from learners.base import Contexts, FloatArray
@@ -162,7 +164,7 @@ class ContextKind(ABC, Generic[GivenT]):
         if context is None:
             raise MissingFieldError(f"missing; {self.hint}", "context")
         if not isinstance(context, self.type):
-            given = shown(_as_written(context) if isinstance(context, (list, dict)) else vars(context))
+            given = shown(context if isinstance(context, dict) else _as_written(context))
             raise ContextLengthError(f"got {given}; {self.hint}", "context")
         return context
 
@@ -215,10 +217,10 @@ class ContextKind(ABC, Generic[GivenT]):
         """Return the names of the features of a parsed context: those of namespaces in order, then interactions."""
         return [part.name for part in self.parts(self.check(context))]
 
-    def check_namespace(self, namespace: str, where: str) -> None:
+    def check_namespace(self, namespace: str, where: str, field: str) -> None:
         """Raise NamespaceError if contexts cannot have a namespace; `where` is the features' place."""
         detail = f"got {quoted(namespace)}; {where} are {self.name}, and only features with names have namespaces"
-        raise NamespaceError(detail)
+        raise NamespaceError(detail, field)
 
     def sent(self, context: GivenT) -> bytes:
         """Return the JSON of a checked context, if its numbers do not determine it; else nothing."""
@@ -244,9 +246,17 @@ def values_in(given: object) -> int:
 
 
 def _as_written(context: Any) -> Any:
-    if isinstance(context, dict):
-        return context
+    if not isinstance(context, list):
+        return vars(context)
     return [int(x) if abs(x) < 2**53 and x == int(x) else x for x in context]
+
+
+def gather_sparse(contexts: Sequence[Any]) -> Contexts:
+    """Convert contexts with `indices` and `values` to the arrays of the learners."""
+    lengths = [len(context.indices) for context in contexts]
+    indices = np.fromiter(chain.from_iterable([context.indices for context in contexts]), np.int64, sum(lengths))
+    values = np.fromiter(chain.from_iterable([context.values for context in contexts]), np.float64, sum(lengths))
+    return Contexts.sparse(lengths, indices, values)
 
 
 Precision = Annotated[

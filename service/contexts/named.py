@@ -11,7 +11,7 @@ from pydantic import Field, WithJsonSchema
 from learners.base import Contexts
 from service.contexts.canonical import canonical
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products, gather_sparse
 from service.contexts.named_reader import Features, FieldSchema, NamedReader, NumberField
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME
 from service.error_messages.values import joined, quoted, shown
@@ -31,10 +31,9 @@ _SCHEMA = {
     "additionalProperties": True,
 }
 
-_Path = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
-_Namespace = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
-_Pair = Annotated[list[_Namespace], Field(min_length=2, max_length=2)]
-
+_Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
+Pair = Annotated[list[_Name], Field(min_length=2, max_length=2)]
+"""Two namespaces that interact."""
 
 _Feature: TypeAlias = tuple[str, float]
 
@@ -45,12 +44,12 @@ class NamedFeatures(BaseFeatures):
     kind: Literal["named"]
     size: Annotated[int, Field(ge=1, le=2**31 - 1)] = 2**18
     """The number of indices that names are hashed to. A larger one has fewer collisions."""
-    fields: Annotated[dict[_Path, FieldSchema], Field(max_length=1000)] | None = None
+    fields: Annotated[dict[_Name, FieldSchema], Field(max_length=1000)] | None = None
     """The type of each feature, by path, such as `user.age`, and its allowed values. Others are allowed too, unless
     `closed` is true."""
     closed: bool = False
     """Whether to refuse features that `fields` does not list."""
-    interactions: Annotated[list[_Pair], Field(max_length=64)] | None = None
+    interactions: Annotated[list[Pair], Field(max_length=64)] | None = None
     """Pairs of namespaces. The product of each feature of one and each of the other is a feature too."""
 
 
@@ -79,6 +78,7 @@ class NamedKind(ContextKind[NamedContext]):
         self._features = features
         self._size = features.size
         self._interactions = features.interactions or []
+        self._namespaces = {path.partition(".")[0] for path in features.fields or ()} if features.closed else None
         self.is_open = not (features.fields or features.closed or features.interactions)
         self._reader = NamedReader(features.fields or {}, features.closed)
         self.codec = SparseCodec(features.size)
@@ -89,9 +89,9 @@ class NamedKind(ContextKind[NamedContext]):
             raise FeaturesError("got true; must be false, or list the features in features.fields", "features.closed")
         for path, field in fields.items():
             _check_field(path, field)
-        known = {path.partition(".")[0] for path in fields} if closed else None
         for number, pair in enumerate(self._interactions):
-            _check_pair(pair, known, f"features.interactions.{number}")
+            for position, namespace in enumerate(pair):
+                self.check_namespace(namespace, "features", f"features.interactions.{number}.{position}")
             if pair in self._interactions[:number]:
                 raise FeaturesError(f"got {shown(pair)} twice", f"features.interactions.{number}")
 
@@ -100,12 +100,11 @@ class NamedKind(ContextKind[NamedContext]):
         return type(given) is dict and bool(given)
 
     def cost_of(self, count: int) -> int:
-        """Products are as many as two namespaces of half the features have."""
+        # As many products as two namespaces of half the features have.
         products = min(MOST_FEATURES, count * count // 4) if self._interactions else 0
         return count * _FEATURE_COST + products * _PRODUCT_COST
 
     def checked(self, context: dict[str, Any]) -> NamedContext:
-        """Hash the features."""
         spaces = self._reader.read(context)
         count = self._check_number(spaces)
         vector = self._vector(spaces)
@@ -144,10 +143,14 @@ class NamedKind(ContextKind[NamedContext]):
         hashes, values = zip(*found, strict=True)
         return spaces, Products(np.concatenate(hashes), np.concatenate(values))
 
-    def check_namespace(self, namespace: str, where: str) -> None:
-        fields = self._features.fields or {}
-        known = {path.partition(".")[0] for path in fields} if self._features.closed else None
-        _check_namespace(namespace, known, where)
+    def check_namespace(self, namespace: str, where: str, field: str) -> None:
+        if "." in namespace:
+            detail = f"got {quoted(namespace)}; must be a name at the top of a context, without a dot"
+            raise NamespaceError(detail, field)
+        if self._namespaces is not None and namespace not in self._namespaces:
+            names = joined(map(quoted, sorted(self._namespaces)), "or")
+            detail = f"got {quoted(namespace)}; {where}.fields has only {names}, and {where}.closed is true"
+            raise NamespaceError(detail, field)
 
     def _check_number(self, spaces: Mapping[str, Features]) -> int:
         pairs = [
@@ -185,10 +188,7 @@ class NamedKind(ContextKind[NamedContext]):
         return Entry(context.indices[position], "context")
 
     def gather(self, contexts: Sequence[NamedContext]) -> Contexts:
-        lengths = [len(context.indices) for context in contexts]
-        indices = np.fromiter(chain.from_iterable([context.indices for context in contexts]), np.int64, sum(lengths))
-        values = np.fromiter(chain.from_iterable([context.values for context in contexts]), np.float64, sum(lengths))
-        return Contexts.sparse(lengths, indices, values)
+        return gather_sparse(contexts)
 
     def fingerprinted(self, context: NamedContext) -> bytes:
         return canonical(context.sent)
@@ -228,20 +228,3 @@ def _check_field(path: str, field: FieldSchema) -> None:
         if low > high:
             detail = f"got {shown(low)}; must be at most the maximum, {shown(high)}"
             raise FeaturesError(detail, f"features.fields.{path}.minimum")
-
-
-def _check_pair(pair: Sequence[str], known: set[str] | None, field: str) -> None:
-    for position, namespace in enumerate(pair):
-        try:
-            _check_namespace(namespace, known, "features")
-        except NamespaceError as error:
-            raise NamespaceError(error.detail, f"{field}.{position}") from None
-
-
-def _check_namespace(namespace: str, known: set[str] | None, where: str) -> None:
-    if "." in namespace:
-        detail = f"got {quoted(namespace)}; must be a name at the top of a context, without a dot"
-        raise NamespaceError(detail)
-    if known is not None and namespace not in known:
-        names = joined(map(quoted, sorted(known)), "or")
-        raise NamespaceError(f"got {quoted(namespace)}; {where}.fields has only {names}, and {where}.closed is true")

@@ -1,7 +1,8 @@
 """Declarations of named features, and the reader of a context of them: a name and a number for each."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
@@ -102,6 +103,7 @@ def _not_among(values: list[str] | None, value: str) -> str | None:
 
 
 _LARGEST = 1e100
+_SURROGATE = re.compile("[\ud800-\udfff]")  # which UTF-8 cannot encode
 
 Features: TypeAlias = dict[str, float]
 """The features of a context: numbers by name."""
@@ -114,7 +116,7 @@ class NamedReader:
         self._fields = fields
         self._closed = closed
         self._required = [path for path, field in fields.items() if field.required]
-        self._namespaces = {".".join(steps[:n]) for steps in map(_steps, fields) for n in range(1, len(steps))}
+        self._namespaces = {path[:i] for path in fields for i, letter in enumerate(path) if letter == "."}
 
     def read(self, context: Mapping[str, Any]) -> dict[str, Features]:
         """Return the features of each namespace. Raises InvalidInputError with the field."""
@@ -123,7 +125,8 @@ class NamedReader:
             features: Features = spaces.setdefault(name.partition(".")[0], {})
             self._read(name, value, features, 1)
         for path in self._required:
-            _check_present(context, path)
+            if all(value is None for value in _values_at(context, path)):
+                raise MissingFeatureError("missing; the model's features require it", _field(path))
         return spaces
 
     def _read(self, path: str, value: Any, features: Features, depth: int) -> None:
@@ -166,10 +169,6 @@ class NamedReader:
             wrong = field.wrong_value(value)
             if wrong is not None:
                 raise FeatureValueError(wrong, _field(path))
-
-
-def _steps(path: str) -> Sequence[str]:
-    return path.split(".")
 
 
 def _field(path: str) -> str:
@@ -218,18 +217,7 @@ def _text(path: str, text: Any, position: int | None = None) -> str:
 
 
 def _is_text(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _check_present(context: Mapping[str, Any], path: str) -> None:
-    if not any(value is not None for value in _values_at(context, path)):
-        raise MissingFeatureError("missing; the model's features require it", _field(path))
+    return text.isascii() or not _SURROGATE.search(text)
 
 
 def _values_at(value: Any, path: str) -> Iterable[Any]:

@@ -2,11 +2,10 @@
 
 import struct
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import msgspec
-import numpy as np
 from pydantic import FailFast, Field
 
 from learners.base import Contexts
@@ -19,14 +18,13 @@ from service.contexts.kind import (
     Part,
     PlainNumbers,
     Precision,
+    gather_sparse,
     rounded,
 )
 from service.error_messages.values import counted
 from service.errors import ContextIndexError, ContextLengthError
 from service.store.records.codecs import SparseCodec
 from service.strict_body import Body
-
-_OWN = frozenset({"indices", "values"})
 
 
 class SparseFeatures(BaseFeatures):
@@ -74,7 +72,9 @@ class SparseKind(ContextKind[SparseContext]):
     def claims(given: object) -> bool:
         """Objects with other members besides one of the two are for named features."""
         if type(given) is dict:  # faster than isinstance
-            return ("indices" in given and "values" in given) or (len(given) == 1 and not _OWN.isdisjoint(given))
+            return ("indices" in given and "values" in given) or (
+                len(given) == 1 and next(iter(given)) in ("indices", "values")
+            )
         return type(given) is SparseContext
 
     @staticmethod
@@ -91,7 +91,8 @@ class SparseKind(ContextKind[SparseContext]):
             detail = f"got index {max(indices)}; the model's indices are integers from 0 to {self._size - 1}"
             raise ContextIndexError(detail, "context.indices")
         if len(set(indices)) < len(indices):
-            raise ContextIndexError(f"got index {_repeated(indices)} twice; indices must be unique", "context.indices")
+            repeated = next(one for one, other in pairwise(sorted(indices)) if one == other)
+            raise ContextIndexError(f"got index {repeated} twice; indices must be unique", "context.indices")
         if self._rounds:
             return SparseContext.model_construct(indices=indices, values=rounded(self, context))
         return context
@@ -103,11 +104,7 @@ class SparseKind(ContextKind[SparseContext]):
         return Entry(context.indices[position], f"context.values.{position}")
 
     def gather(self, contexts: Sequence[SparseContext]) -> Contexts:
-        rows, numbers = [context.indices for context in contexts], [context.values for context in contexts]
-        lengths = list(map(len, rows))
-        indices = np.fromiter(chain.from_iterable(rows), np.int64, sum(lengths))
-        values = np.fromiter(chain.from_iterable(numbers), np.float64, sum(lengths))
-        return Contexts.sparse(lengths, indices, values)
+        return gather_sparse(contexts)
 
     def fingerprinted(self, context: SparseContext) -> bytes:
         pairs = sorted(zip(context.indices, context.values, strict=True))
@@ -119,7 +116,3 @@ class SparseKind(ContextKind[SparseContext]):
 
     def parts(self, context: SparseContext) -> list[Part]:
         return [Part(str(i), i, value) for i, value in zip(context.indices, context.values, strict=True)]
-
-
-def _repeated(indices: Sequence[int]) -> int:
-    return next(one for one, other in pairwise(sorted(indices)) if one == other)

@@ -61,19 +61,22 @@ class _Feedback(msgspec.Struct, forbid_unknown_fields=True):
     feedback: Annotated[list[_Item], msgspec.Meta(min_length=1)]
 
 
-class _Prediction(msgspec.Struct, Generic[_ContextT], forbid_unknown_fields=True):
-    """A `PredictRequest` that names no labels, with its attributes."""
+class _Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A `PredictRequest` that names no labels or actions in its options, with its attributes."""
 
     model: str
-    context: _ContextT
     include_distribution: bool = False
     activated: bool = True
-    actions: None = None
     prediction_id: None = None
     eligible: None = None
     baseline: None = None
     policy: None = None
     top: None = None
+
+
+class _Prediction(_Options, Generic[_ContextT], kw_only=True):
+    context: _ContextT
+    actions: None = None
 
 
 class _Action(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -81,19 +84,9 @@ class _Action(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     features: msgspec.Raw
 
 
-class _Choice(msgspec.Struct, forbid_unknown_fields=True):
-    """A `PredictRequest` with actions that names none of them in its options, with its attributes."""
-
-    model: str
+class _Choice(_Options, kw_only=True):
     actions: list[_Action]
     context: msgspec.Raw = msgspec.Raw()  # empty if absent
-    include_distribution: bool = False
-    activated: bool = True
-    prediction_id: None = None
-    eligible: None = None
-    baseline: None = None
-    policy: None = None
-    top: None = None
 
 
 class _Predictions(msgspec.Struct, forbid_unknown_fields=True):
@@ -109,7 +102,6 @@ _PREDICTION = [
     for kind in PLAIN
 ]
 _IDS, _NAME = re.compile(f"^{QUALIFIED_PARTS}$", re.MULTILINE), re.compile(NAME)
-_ID = re.compile(QUALIFIED_PARTS)
 
 
 def read_plain_feedback(items: Sequence[Any]) -> Sequence[GivenFeedback] | None:
@@ -125,8 +117,6 @@ def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
 
     Contexts are lists of numbers, or sparse contexts in single predictions, or any with actions. Feedback has no truth.
     The function for single predictions remembers actions, so keep it.
-
-    The function, or None if there is none for this type.
     """
     if kind is PredictRequest:
         return _PredictionReader()
@@ -166,11 +156,8 @@ class _PredictionReader:
 
 def _read_one_feedback(body: bytes) -> PlainFeedback | None:
     given = _decoded(_ITEM.decode, body)
-    found = None if given is None else _ID.fullmatch(given.prediction_id)
-    if given is None or found is None:
-        return None
-    model, block, token = found.groups("")
-    return PlainFeedback(PredictionId(model, block, int(token) if token else SINGLE), given.correct, given.reward)
+    items = None if given is None else _feedback([given])
+    return None if items is None else items[0]
 
 
 def _read_feedback(body: bytes) -> FeedbackBatchRequest | None:

@@ -15,7 +15,10 @@ from service import request_context
 from service.access import keys
 from service.access.key_admin import AccessControl
 from service.access.keys import Caller, Names
+from service.error_messages.values import quoted
 from service.errors import (
+    ForbiddenError,
+    ModelNotFoundError,
     RateLimitedError,
     StoreCorruptError,
     StoreUnavailableError,
@@ -76,16 +79,16 @@ def need_of(method: str, path: str) -> Need | None:
 
 def check_model(name: str, field: str) -> None:
     """Check that the request's key allows the model. Raises ModelNotFoundError, whether or not the model exists."""
-    caller = _caller.get()
-    if caller is not None:
-        caller.check_model(name, field)
+    if name not in own_names():
+        raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
 
 
 def check_new_model(name: str) -> None:
     """Check that the request's key allows a new model of that name. Raises ForbiddenError."""
-    caller = _caller.get()
-    if caller is not None:
-        caller.check_new_model(name)
+    if name not in (names := own_names()):
+        raise ForbiddenError(
+            f"got {quoted(name)}; the API key allows only names that match {quoted(names.glob)}", "name"
+        )
 
 
 def caller_id() -> str | None:
@@ -130,8 +133,8 @@ class Access:
             _log.error("the API keys in the store cannot be read: %s", error.detail)
             raise StoreUnavailableError("the API keys cannot be read; the log of the service has the cause") from None
         request_context.note_key(caller.key_id)
-        _check(caller, need, scope["path"])
         _caller.set(caller)
+        _check(caller, need, scope["path"])
 
 
 async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Caller:
@@ -169,12 +172,13 @@ def presented_key(scope: Scope) -> str | None:
 
 
 def _check(caller: Caller, need: Need, path: str) -> None:
-    caller.check_scope(need.scope)
-    if need.every_model:
-        caller.check_everything()
+    if need.scope not in caller.scopes:
+        raise ForbiddenError(f"the request needs the scope {quoted(need.scope)}, which the API key does not have")
+    if need.every_model and not caller.names.all:
+        raise ForbiddenError("the request needs an API key for all models; this key is for some models")
     path = path.removeprefix("/v1")
     if path.startswith("/models/"):
-        caller.check_model(path.split("/", 3)[2], "name")
+        check_model(path.split("/", 3)[2], "name")
 
 
 def _check_count(counted: RequestCount) -> None:

@@ -15,7 +15,6 @@ LOST = HTTPException(
 )
 
 _ALWAYS = frozenset({"/livez", "/readyz", "/v1/livez", "/v1/readyz"})
-_OPEN_SHARE = 10
 
 
 class InFlight:
@@ -23,7 +22,7 @@ class InFlight:
 
     def __init__(self, most: int) -> None:
         self._keyed = Places(most)
-        self._open = Places(max(1, most // _OPEN_SHARE))
+        self._open = Places(max(1, most // 10))
 
     def take(self, path: str, *, open_path: bool) -> "Place | None":
         """Take a place for a request; None if it needs none. Raises OverloadedError if no place is free."""

@@ -18,8 +18,6 @@ ALLOWED_METHODS = ("GET", "POST", "PATCH", "DELETE")
 ALLOWED_HEADERS = ("Authorization", "Content-Type", "If-Match", "If-None-Match", "X-API-Key", "X-Request-ID")
 EXPOSED_HEADERS = ("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID")
 
-_MAX_AGE_SECONDS = 600
-
 
 class Cors(CORSMiddleware):
     """Starlette's middleware, for requests of allowed origins only.
@@ -35,7 +33,7 @@ class Cors(CORSMiddleware):
             allow_methods=ALLOWED_METHODS,
             allow_headers=ALLOWED_HEADERS,
             expose_headers=EXPOSED_HEADERS,
-            max_age=_MAX_AGE_SECONDS,
+            max_age=600,  # seconds
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,28 +82,26 @@ class OwnPages:
                 host = value if host in (None, value) else host + b", " + value  # several are no host
             elif name == b"origin":  # a proxy may add one
                 origins.append(value)
-        if host is not None and not self._is_own(_read(host)):
+        own = None if host is None else _read(host)
+        if host is not None and not (own and (own.is_address or own.name in self._hosts)):
             raise UnknownHostError(
                 f"got the Host {_shown(host)}; without API keys, the service answers to IP addresses, localhost and "
                 "the names in WAGER_ALLOWED_HOSTS"
             )
         for origin in () if method in _READS else origins:
-            if origin not in self._origins and not _is_of(host, origin):
+            if origin not in self._origins and not _is_of(own, origin):
                 shown = "no Host" if host is None else f"the Host {_shown(host)}"
                 raise ForeignOriginError(
                     f"got the Origin {_shown(origin)} and {shown}; without API keys, only pages of the service itself "
                     "and of WAGER_CORS_ORIGINS may write"
                 )
 
-    def _is_own(self, host: _Authority | None) -> bool:
-        return host is not None and (host.is_address or host.name in self._hosts)
 
-
-def _is_of(host: bytes | None, origin: bytes) -> bool:
+def _is_of(own: _Authority | None, origin: bytes) -> bool:
     """Check whether an origin has this host and port. The scheme may differ, as a proxy may terminate TLS."""
     scheme, _, authority = origin.partition(b"://")
     default = _DEFAULT_PORTS.get(scheme)  # None for `null`, and for pages that are files or extensions
-    page, own = _read(authority), None if host is None else _read(host)
+    page = _read(authority)
     if default is None or page is None or own is None:
         return False
     return (page.name, page.port or default) == (own.name, own.port or default)

@@ -16,7 +16,7 @@ from fastapi.middleware import Middleware
 from service.access.key_admin import AccessControl
 from service.api.middleware.access import Access
 from service.api.middleware.admission import Admission
-from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
+from service.api.middleware.body_limit import BodyLimit, Pace
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.observer import Observer
 from service.api.middleware.origins import Cors, OwnPages
@@ -54,6 +54,6 @@ def pipeline(policy: RequestPolicy, now: Callable[[], float]) -> list[Middleware
             OwnPages(policy.hosts, origins) if policy.access is None else None,
             InFlight(limits.in_flight),
             Access(policy.access),
-            BodyLimit(MostBytes(limits.body_bytes, limits.import_bytes), limits.pace),
+            BodyLimit(limits.body_bytes, limits.import_bytes, limits.pace),
         ),
     ]

@@ -43,7 +43,6 @@ MOST_PARTS = 250_000
 _OWNER = ""
 """The owner of all jobs on bodies in `Compute`. No model has this name."""
 
-_NESTED = frozenset({dict, list})
 _CHUNK = 2**18
 _MOST_TYPE_BYTES = 256
 
@@ -116,20 +115,16 @@ def compute_of(scope: Scope) -> Compute:
 
 def _read_large(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     if len(body) > MOST_PARTS:  # a part has at least one byte
-        _check_parts(sum(map(body.count, (b"[", b"{", b":"))))
+        parts = sum(map(body.count, (b"[", b"{", b":")))
+        if parts > MOST_PARTS:
+            detail = f"the body has about {parts:,} objects, lists and members; it may have at most {MOST_PARTS:,}"
+            raise InvalidInputError(detail)
     try:
         if body.count(b":") > MOST_MEMBERS:
             check_members(msgspec.json.decode(body))
         return model.validate_json(body)
     except (pydantic.ValidationError, msgspec.MsgspecError, RecursionError):
         return _read_as_fastapi(body, model)
-
-
-def _check_parts(parts: int) -> None:
-    if parts > MOST_PARTS:
-        raise InvalidInputError(
-            f"the body has about {parts:,} objects, lists and members; it may have at most {MOST_PARTS:,}"
-        )
 
 
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
@@ -161,20 +156,13 @@ def check_members(value: Any) -> None:
         if most > MOST_MEMBERS:
             raise InvalidInputError(f"an object of the body has {most:,} members; it may have at most {MOST_MEMBERS:,}")
         inner = [each.values() for each in objects] + [each for each in level if type(each) is list]
-        level = [each for each in chain.from_iterable(inner) if type(each) in _NESTED]
+        level = [each for each in chain.from_iterable(inner) if type(each) in (dict, list)]
 
 
-def _as_json(value: Any) -> Any:
-    return value.model_dump(mode="json")
+_NUMBERS_OF_FEATURE, _NUMBERS_OF_CHANGE = 5, 100
+"""A feature of an explanation, or a change, takes as long as this many numbers."""
 
-
-_NUMBERS_OF_FEATURE = 5
-"""A feature of an explanation takes as long as this many numbers."""
-
-_NUMBERS_OF_CHANGE = 100
-"""A change takes as long as this many numbers."""
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
+_ENCODER = msgspec.json.Encoder(enc_hook=lambda model: model.model_dump(mode="json"))
 
 
 async def answer_with(

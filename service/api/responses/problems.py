@@ -26,8 +26,6 @@ _log = logging.getLogger(__name__)
 TYPE_PREFIX = "urn:wager:problem:"
 MEDIA_TYPE = "application/problem+json"
 
-_NOT_JSON = "the body is not JSON: "
-
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 MOST_FIELDS = 20
@@ -146,7 +144,8 @@ def _schema_of(route: APIRoute, part: str) -> Root:
         body: Any = route.body_field.field_info.annotation
         return root_of(body)
     parameters = {"path": route.dependant.path_params, "query": route.dependant.query_params}.get(part, [])
-    return Root({"type": "object", "properties": {each.alias: _schema(each.field_info) for each in parameters}}, {})
+    properties = {each.alias: _schema(each.field_info) for each in parameters}
+    return Root({"type": "object", "properties": properties}, {})
 
 
 def _schema(field: Any) -> dict[str, Any]:
@@ -165,7 +164,7 @@ async def _on_validation_error(request: Request, error: Exception) -> JSONRespon
     found = error.errors()
     part, *path = found[0]["loc"]
     if found[0]["type"] == "json_invalid":
-        detail = _NOT_JSON + syntax_error(found[0]["ctx"]["error"], path[-1])
+        detail = f"the body is not JSON: {syntax_error(found[0]['ctx']['error'], path[-1])}"
         return _response(_problem(problem_types.INVALID_JSON, detail))
     if isinstance(error.body, bytes):
         return answer_to_http(wrong_media_type(request, "JSON with Content-Type application/json"))
@@ -175,7 +174,7 @@ async def _on_validation_error(request: Request, error: Exception) -> JSONRespon
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 400:
-        error = HTTPException(400, _NOT_JSON + unreadable(error.__cause__))
+        error = HTTPException(400, f"the body is not JSON: {unreadable(error.__cause__)}")
     if error.status_code == 404:
         error = HTTPException(404, f"there is nothing at the path {quoted(request.url.path)}")
     if error.status_code == 405:

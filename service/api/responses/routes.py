@@ -1,7 +1,7 @@
 """Routes: strict ones of FastAPI, and those that read and write JSON themselves."""
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from inspect import signature
 from itertools import islice
 from typing import Any
@@ -72,15 +72,10 @@ def check_query(request: Request, names: Sequence[str]) -> None:
 def _errors(request: Request, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in names:
-            yield {"type": "unknown_parameter", "loc": ("query", name), "msg": _unknown(name, names)}
+            known = choices(name, tuple(names), "known parameters") if names else "this operation has none"
+            yield {"type": "unknown_parameter", "loc": ("query", name), "msg": f"unknown query parameter; {known}"}
         elif times > 1:
             yield {"type": "repeated_parameter", "loc": ("query", name), "msg": f"given {times} times; give it once"}
-
-
-def _unknown(name: str, names: Sequence[str]) -> str:
-    if not names:
-        return "unknown query parameter; this operation has none"
-    return f"unknown query parameter; {choices(name, tuple(names), 'known parameters')}"
 
 
 class JsonRoute(StrictRoute):
@@ -116,7 +111,7 @@ class JsonRoute(StrictRoute):
         """Return the arguments of the function."""
         if scope["query_string"]:
             check_query(Request(scope), ())
-        content_type = _content_type(scope["headers"])
+        content_type: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
         if of_json := is_json(content_type):
             check_charset(content_type)
         body = await read_whole(receive)
@@ -124,7 +119,8 @@ class JsonRoute(StrictRoute):
             raise wrong_media_type(Request(scope), "JSON with Content-Type application/json")
         given, wrong = self._read_path(scope) if self._paths else ({}, [])
         try:
-            given[self._body_name] = self._plain(body) or await read_json(compute_of(scope), body, self._reader)
+            plain = self._read_plain(body) if self._read_plain is not None and len(body) < MOST_PLAIN else None
+            given[self._body_name] = plain or await read_json(compute_of(scope), body, self._reader)
         except RequestValidationError as error:
             if error.errors()[0]["type"] == "json_invalid":
                 raise
@@ -133,9 +129,6 @@ class JsonRoute(StrictRoute):
             raise RequestValidationError(wrong)
         return given
 
-    def _plain(self, body: bytes) -> Any:
-        return None if self._read_plain is None or len(body) >= MOST_PLAIN else self._read_plain(body)
-
     def _read_path(self, scope: Scope) -> tuple[dict[str, Any], list[Any]]:
         given: dict[str, Any] = {}
         wrong: list[Any] = []
@@ -143,10 +136,3 @@ class JsonRoute(StrictRoute):
             given[each.name], errors = each.validate(scope["path_params"][each.alias], loc=("path", each.alias))
             wrong += errors or []
         return given, wrong
-
-
-def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    for name, value in headers:
-        if name == b"content-type":
-            return value
-    return b""
