@@ -12,14 +12,9 @@ from service.error_messages.values import shown
 from service.errors import FeaturesError, InvalidInputError
 from service.strict_body import Body
 
-MOST_ACTIONS = 10_000
-"""Maximum actions of a request."""
-
-MOST_INDEX = 2**31 - 1
-"""Maximum size of a vector."""
-
-MOST_ID = 256
-"""Maximum characters of an action's id."""
+MOST_ACTIONS = 10_000  # maximum actions of a request
+MOST_INDEX = 2**31 - 1  # maximum size of a vector
+MOST_ID = 256  # maximum characters of an action's id
 
 ActionId = Annotated[str, Field(min_length=1, max_length=MOST_ID)]
 
@@ -104,8 +99,7 @@ def repeated(ids: Sequence[str]) -> Iterator[int]:
         seen.add(each)
 
 
-_MOST_BYTES = 2**23
-"""Maximum bytes in each of the two generations of known features."""
+_MOST_BYTES = 2**23  # maximum bytes in each of the two generations of known features
 
 _READER = TypeAdapter[Any](GivenActionFeatures, config=Body.model_config)  # as for an action in a request
 

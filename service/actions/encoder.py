@@ -17,8 +17,7 @@ from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.errors import FeaturesError
 
-MOST_ENTRIES = 2_000_000
-"""Maximum features of all candidates of a request, products included: 32 MB."""
+MOST_ENTRIES = 2_000_000  # maximum features of all candidates of a request, products included: 32 MB
 
 
 class NamedFactors(NamedTuple):

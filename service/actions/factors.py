@@ -14,12 +14,10 @@ from service.contexts.kind import ContextKind
 from service.error_messages.patterns import MOST_NAME, MOST_TEXT
 from service.errors import InvalidInputError
 
-_MOST_CACHED = 500_000
-"""Maximum features in each of the two generations of a cache, about 12 MB."""
+_MOST_CACHED = 500_000  # maximum features in each of the two generations of a cache, about 12 MB
 
 
-_LARGEST = 1e100
-"""Numbers beyond this magnitude are clipped."""
+_LARGEST = 1e100  # numbers beyond this magnitude are clipped
 
 
 class Factors(NamedTuple):

@@ -22,8 +22,7 @@ from service.strict_body import Body
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 _Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
-PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]
-"""Numbers, as msgspec reads them."""
+PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]  # numbers, as msgspec reads them
 
 
 def without_default(schema: dict[str, Any]) -> None:
@@ -94,8 +93,7 @@ class Products(NamedTuple):
     values: FloatArray  # (m,), without signs
 
 
-MOST_COUNTED = 4096
-"""A context with more values is costly to read, however many there are."""
+MOST_COUNTED = 4096  # a context with more values is costly to read, however many there are
 
 _NESTED = frozenset({dict, list})
 
@@ -267,8 +265,7 @@ Precision = Annotated[
     ),
 ]
 
-NUMBERS = {"float64": "<f8", "float32": "<f4"}
-"""The dtype of a stored number."""
+NUMBERS = {"float64": "<f8", "float32": "<f4"}  # the dtype of a stored number
 
 _LARGEST = 3.4e38  # of float32, approximately
 

@@ -18,8 +18,7 @@ from service.error_messages.values import joined, quoted, shown
 from service.errors import FeaturesError, NamespaceError, TooManyFeaturesError
 from service.store.records.codecs import SparseCodec
 
-MOST_FEATURES = 4096
-"""Maximum features of a context, interactions included."""
+MOST_FEATURES = 4096  # maximum features of a context, interactions included
 
 _FEATURE_COST, _PRODUCT_COST = 2_500, 2_000
 """Costs of reading and hashing one feature, and of one product of two, in multiply-adds."""
@@ -32,8 +31,7 @@ _SCHEMA = {
 }
 
 _Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
-Pair = Annotated[list[_Name], Field(min_length=2, max_length=2)]
-"""Two namespaces that interact."""
+Pair = Annotated[list[_Name], Field(min_length=2, max_length=2)]  # two namespaces that interact
 
 _Feature: TypeAlias = tuple[str, float]
 

@@ -105,8 +105,7 @@ def _not_among(values: list[str] | None, value: str) -> str | None:
 _LARGEST = 1e100
 _SURROGATE = re.compile("[\ud800-\udfff]")  # which UTF-8 cannot encode
 
-Features: TypeAlias = dict[str, float]
-"""The features of a context: numbers by name."""
+Features: TypeAlias = dict[str, float]  # the features of a context: numbers by name
 
 
 class NamedReader:

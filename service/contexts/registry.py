@@ -24,8 +24,7 @@ _CLAIMS = [(kind.claims, kind.name) for kind in KINDS]
 _KIND_OF_NAME = {kind.name: kind for kind in KINDS}
 NAMES = frozenset(_KIND_OF_NAME)
 
-PLAIN = tuple(kind for kind in KINDS if kind.plain is not None)
-"""The kinds whose contexts msgspec reads."""
+PLAIN = tuple(kind for kind in KINDS if kind.plain is not None)  # the kinds whose contexts msgspec reads
 
 
 def no_features() -> BaseFeatures:

@@ -8,8 +8,7 @@ from pydantic_core.core_schema import ErrorType
 from service.error_messages.json_schemas import Place, Root
 from service.error_messages.values import choices, quoted, shown
 
-Found = Mapping[str, Any]
-"""One of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`."""
+Found = Mapping[str, Any]  # one of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`
 
 _THEIRS = frozenset({*get_args(ErrorType), "byte_size", "byte_size_unit"})
 """The types of pydantic's errors: those of its core, and of the special types in settings. All others are ours."""
@@ -17,11 +16,8 @@ _THEIRS = frozenset({*get_args(ErrorType), "byte_size", "byte_size_unit"})
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _UNICODE = "Unicode without half a surrogate pair"
 
-_OF_KEYS = "[key]"
-"""The last step of pydantic's path of an error in the name of a member; the step before is the name."""
-
-_MOST_NAME = 200
-"""Maximum characters of a member's name that a path repeats."""
+_OF_KEYS = "[key]"  # the last step of pydantic's path of an error in the name of a member; the step before is the name
+_MOST_NAME = 200  # maximum characters of a member's name that a path repeats
 
 
 class Wrong(NamedTuple):

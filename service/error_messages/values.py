@@ -6,8 +6,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 
-MOST_CHARACTERS = 60
-"""Maximum characters of a text that an error shows."""
+MOST_CHARACTERS = 60  # maximum characters of a text that an error shows
 
 _MOST_DIGITS = 20
 _MOST_ITEMS = 5

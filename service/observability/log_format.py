@@ -11,8 +11,7 @@ from service import request_context
 
 LogFormat = Literal["auto", "json", "console"]
 
-_MOST_CHARACTERS = 4000
-"""Maximum length of a text in an event."""
+_MOST_CHARACTERS = 4000  # maximum length of a text in an event
 
 
 def configuration(log_format: LogFormat) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, Predic
 from service.strict_body import Body
 from service.tuples import named_tuples
 
-MOST_PLAIN = 2**18
-"""Larger bodies are left to pydantic, in a thread."""
+MOST_PLAIN = 2**18  # larger bodies are left to pydantic, in a thread
 
 _MOST_WITH_ACTIONS = 2**15
 """The same for bodies with actions: new features take longer to check than numbers. The readers of larger bodies limit
@@ -45,8 +44,7 @@ class PlainFeedback(NamedTuple):
     true_labels: None = None
 
 
-GivenFeedback: TypeAlias = FeedbackRequest
-"""A `FeedbackRequest`, or a `PlainFeedback` with the same attributes."""
+GivenFeedback: TypeAlias = FeedbackRequest  # a `FeedbackRequest`, or a `PlainFeedback` with the same attributes
 
 
 class _Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):

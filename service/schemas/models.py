@@ -27,8 +27,7 @@ from service.strict_body import Body
 
 Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
-MOST_LABELS = 100_000
-"""Maximum labels of a model, retired ones included."""
+MOST_LABELS = 100_000  # maximum labels of a model, retired ones included
 
 
 def several(labels: list[str]) -> list[str]:
@@ -98,8 +97,7 @@ class Freshness(Body):
     round that was acknowledged before the request. Changes of the model are never late."""
 
 
-SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 366 * 86_400.0
-"""Seconds."""
+SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 366 * 86_400.0  # seconds
 
 
 class Policies(Body):
@@ -134,8 +132,7 @@ class Policies(Body):
     predictions may lag."""
 
 
-POLICIES = tuple(Policies.model_fields)
-"""The names of the policies."""
+POLICIES = tuple(Policies.model_fields)  # the names of the policies
 
 
 def policies_of(model: Policies) -> dict[str, Any]:

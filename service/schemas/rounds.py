@@ -69,8 +69,7 @@ GivenId = Annotated[
 _Eligible = Annotated[list[Label], FirstError(), Field(min_length=1, max_length=MOST_LABELS), AfterValidator(unique)]
 
 
-MOST_SLOTS = 100
-"""Maximum slots of an answer. Each has its own record."""
+MOST_SLOTS = 100  # maximum slots of an answer. Each has its own record
 
 Top = Annotated[int, Field(ge=1, le=MOST_SLOTS)]
 

@@ -55,8 +55,7 @@ _READ, _ADMIN = Need("read"), Need("admin")
 _OPEN = frozenset({"/", "/livez", "/readyz", "/openapi.json", "/docs", "/webhooks/feedback"})
 """Paths that need no key: the dashboard's page, which has no data, health, the description of the API, and webhooks,
 which are signed."""
-_OPEN_FOLDERS = ("/docs/", "/dashboard/")
-"""Folders of files of pages, which need no key."""
+_OPEN_FOLDERS = ("/docs/", "/dashboard/")  # folders of files of pages, which need no key
 
 _HOW = "send an API key, as `Authorization: Bearer wk_...`"
 _EVERY_NAME = Names("*")

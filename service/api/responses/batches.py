@@ -13,11 +13,8 @@ from service.per_item import attempt_each
 from service.schemas.problems import Problem
 from service.strict_body import Body
 
-_MOST_FIELDS = 5
-"""Maximum invalid fields to list for each item."""
-
-READING_COST = 100_000
-"""Cost of `read_each` for one item, in multiply-adds."""
+_MOST_FIELDS = 5  # maximum invalid fields to list for each item
+READING_COST = 100_000  # cost of `read_each` for one item, in multiply-adds
 
 _Answer = TypeVar("_Answer")
 _Body = TypeVar("_Body", bound=Body)

@@ -28,20 +28,11 @@ from service.schemas.models import ChangeList, ModelAnswer
 from service.schemas.reports import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 
-CLIENT_GONE = 499
-"""The status in metrics and logs if the client disconnects before its body is complete."""
-
-LARGE = 2**15
-"""From this size, a thread reads a body (in bytes) or encodes a response (in labels and numbers)."""
-
-MOST_MEMBERS = 1000
-"""Maximum members of an object in a request."""
-
-MOST_PARTS = 250_000
-"""Maximum objects, lists and members of a body. Each becomes a Python object to allocate and free."""
-
-_OWNER = ""
-"""The owner of all jobs on bodies in `Compute`. No model has this name."""
+CLIENT_GONE = 499  # the status in metrics and logs if the client disconnects before its body is complete
+LARGE = 2**15  # from this size, a thread reads a body (in bytes) or encodes a response (in labels and numbers)
+MOST_MEMBERS = 1000  # maximum members of an object in a request
+MOST_PARTS = 250_000  # maximum objects, lists and members of a body. Each becomes a Python object to allocate and free
+_OWNER = ""  # the owner of all jobs on bodies in `Compute`. No model has this name
 
 _CHUNK = 2**18
 _MOST_TYPE_BYTES = 256

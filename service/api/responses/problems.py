@@ -28,8 +28,7 @@ MEDIA_TYPE = "application/problem+json"
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
-MOST_FIELDS = 20
-"""Maximum invalid fields that a problem lists."""
+MOST_FIELDS = 20  # maximum invalid fields that a problem lists
 
 
 class InvalidBodyError(errors.InvalidInputError):

@@ -100,8 +100,7 @@ class ArrivingFiles:
 
 
 _CHUNK = 2**18
-_LARGEST_FILES = 2
-"""Number of the largest files for import that a worker's memory may hold."""
+_LARGEST_FILES = 2  # number of the largest files for import that a worker's memory may hold
 
 _BYTES = "application/octet-stream"
 _FILE = {"schema": {"type": "string", "format": "binary"}}

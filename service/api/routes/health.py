@@ -14,8 +14,7 @@ from service.schemas.reports import Health, Readiness
 from service.store.base import Store
 from service.store.values import StoreReadiness
 
-_MOST_NAMES = 10
-"""Maximum model names in a warning."""
+_MOST_NAMES = 10  # maximum model names in a warning
 
 
 def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
