@@ -48,6 +48,10 @@ def _subclass(base: type[_ErrorT], name: str, slug: str, title: str) -> type[_Er
     return cast(type[_ErrorT], type(name, (base,), {"__doc__": f"{title}.", "__module__": __name__}, slug=slug))
 
 
+def _not_found(name: str, slug: str, title: str) -> type["NotFoundError"]:
+    return _subclass(NotFoundError, name, slug, title)
+
+
 def _conflict(name: str, slug: str, title: str) -> type["ConflictError"]:
     return _subclass(ConflictError, name, slug, title)
 
@@ -64,22 +68,18 @@ class ModelNotFoundError(NotFoundError, slug="model-not-found"):
     """The model does not exist."""
 
 
-class PredictionNotFoundError(NotFoundError, slug="prediction-not-found"):
-    """The prediction does not exist, or is no longer stored."""
-
-
 class ShadowNotFoundError(NotFoundError, slug="shadow-not-found"):
     """The model has no such shadow."""
 
 
-class PredictionExpiredError(NotFoundError, slug="prediction-expired"):
-    """The feedback window of the prediction has closed."""
-
-    # Not 410: senders of webhooks disable a webhook that answers 410.
-
-
-class SnapshotNotFoundError(NotFoundError, slug="snapshot-not-found"):
-    """The model has no such snapshot."""
+PredictionNotFoundError = _not_found(
+    "PredictionNotFoundError", "prediction-not-found", "The prediction does not exist, or is no longer stored"
+)
+SnapshotNotFoundError = _not_found("SnapshotNotFoundError", "snapshot-not-found", "The model has no such snapshot")
+# Not 410: senders of webhooks disable a webhook that answers 410.
+PredictionExpiredError = _not_found(
+    "PredictionExpiredError", "prediction-expired", "The feedback window of the prediction has closed"
+)
 
 
 class ConflictError(WagerError, status=409):

@@ -17,7 +17,7 @@ _SAME_NAME = {"path.name": "$request.path.name"}
 _ETAG = {"header.if-match": "$response.header.ETag"}
 _PREDICTION = {"prediction_id": "$response.body#/prediction_id"}
 
-_READING = (
+_READING = [
     "get_model",
     "read_statistics",
     "list_rounds",
@@ -28,9 +28,9 @@ _READING = (
     "list_predictions",
     "evaluate_model",
     "export_model",
-)
-_CHANGING = ("delete_model", "take_snapshot", "put_shadow", "clone_model", "import_rounds", "explain")
-_CONDITIONAL = ("change_model", "reset", "roll_back", "promote")
+]
+_CHANGING = ["delete_model", "take_snapshot", "put_shadow", "clone_model", "import_rounds", "explain"]
+_CONDITIONAL = ["change_model", "reset", "roll_back", "promote"]
 
 
 def _to(operation: str, parameters: dict[str, str] | None = None, body: dict[str, Any] | None = None) -> dict[str, Any]:

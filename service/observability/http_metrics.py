@@ -1,8 +1,7 @@
 """The content of `/metrics`: requests of all worker processes, and figures about the models.
 
-With several workers, a scrape reaches any of them. They share their counters in files (`PROMETHEUS_MULTIPROC_DIR`,
-which `wager serve` sets), so each one returns the sums. Figures of models are read from the store, so every worker
-returns the same ones.
+A scrape reaches any worker. They share counters in files (`PROMETHEUS_MULTIPROC_DIR`, which `wager serve` sets), and
+read the figures of models from the store.
 """
 
 import os
@@ -16,7 +15,6 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _NUMBERS = len(_LATENCIES) + 2  # one bucket for each bound, one without a bound, and the sum
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
@@ -55,7 +53,7 @@ class WorkerMetrics:
     def expose(self, model_metrics: Iterable[Metric]) -> bytes:
         """Return the counters of all workers and the given metrics, in Prometheus' text format."""
         self.flush()
-        if _SHARED_FOLDER in os.environ:
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         else:

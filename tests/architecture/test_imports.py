@@ -72,7 +72,7 @@ LIBRARIES = {
     "cloudevents": "service.rounds.webhooks",
     "prometheus_client": "service.observability",
     "structlog": "service.observability.log_format",
-    "opentelemetry": "service.observability.tracing service.store.redis",
+    "opentelemetry": "service.observability.telemetry service.store.redis",
     "pydantic_settings": "service.settings",
     "uvicorn": "service.commands",
     "httptools": "toolkit.load",

@@ -1,12 +1,4 @@
-"""Decides whether a request may go on to its route.
-
-1. Without API keys, the page of another site is refused.
-2. The request takes a place among those in flight.
-3. Its API key must allow it.
-4. Its body must not be too large or too slow.
-
-They are one middleware, because a layer costs each request as much as its check.
-"""
+"""Decides whether a request may go on to its route. One middleware, as a layer costs as much as its checks."""
 
 import asyncio
 import logging

@@ -2,8 +2,8 @@
 
 1. The observer gives the request an id, completes the headers of its response, and counts and logs it at the end.
 2. CORS answers a preflight request, and lets pages of listed origins read the response.
-3. Admission refuses requests: of pages of other sites, above a limit, without a sufficient key, with a body that is too
-   large or too slow.
+3. Admission refuses requests: of pages of other sites without API keys, above the limit in flight, without a sufficient
+   key, and with a body that is too large or too slow; in this order.
 
 Middleware that is added to the application surrounds all of them.
 """

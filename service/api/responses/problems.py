@@ -50,15 +50,7 @@ def problem_of(error: errors.WagerError) -> Problem:
 def problem_of_validation(
     found: Sequence[Mapping[str, Any]], root: Root, skip: int = 0, most: int = MOST_FIELDS, whole: str = "the body"
 ) -> Problem:
-    """Return the problem of pydantic's errors.
-
-    Args:
-        found: the errors, at least one.
-        root: the schema of the value that was validated.
-        skip: the first steps of each path to leave out.
-        most: maximum fields to list.
-        whole: name of the whole value, for errors without a field.
-    """
+    """Return the problem of the first `most` of pydantic's errors, without the first `skip` steps of each path."""
     wrong = [explain(item, root, skip) for item in found[:most]]
     listed = [FieldError(field=each.field, detail=each.sentence(whole)) for each in wrong]
     problem = _problem(problem_types.of_validation(wrong[0].type), listed[0].detail, wrong[0].field)

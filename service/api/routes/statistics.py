@@ -1,5 +1,7 @@
 """`GET /models/{name}/statistics`, `GET /statistics`, `GET /models/{name}/evaluation`."""
 
+import hashlib
+import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -8,7 +10,6 @@ from service import errors
 from service.analytics.evaluation import MOST_ROUNDS, LatestRounds
 from service.analytics.statistics import Insights
 from service.api.middleware.access import own_names
-from service.api.responses.headers import conditional
 from service.api.responses.problems import responses
 from service.api.responses.routes import StrictRoute
 from service.api.routes.models import Name, readable
@@ -20,6 +21,7 @@ IfNoneMatch = Annotated[
     str | None, Header(description="The ETag of the last answer: an equal one is answered with 304, without a body.")
 ]
 
+_TAG = re.compile(r'"[\x21\x23-\x7e]*"')
 _UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The answer has not changed."}}
 
 
@@ -38,7 +40,7 @@ def router(insights: Insights) -> APIRouter:
         The cost does not depend on the length of the log. Workers publish the sums every few seconds; `fold_lag` says
         how many rounds they lack.
         """
-        return conditional(request, await insights.read(name))
+        return _conditional(request, await insights.read(name))
 
     @routes.get("/statistics", response_model=StatisticsList, responses=_UNCHANGED | responses())
     async def list_statistics(
@@ -50,7 +52,7 @@ def router(insights: Insights) -> APIRouter:
         """List the models that the API key allows, with the essence of their statistics, ordered by name."""
         page = await insights.page(cursor, limit, own_names())
         answer = StatisticsList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
-        return conditional(request, answer.model_dump_json().encode())
+        return _conditional(request, answer.model_dump_json().encode())
 
     return routes
 
@@ -74,3 +76,13 @@ def evaluation_router(latest: LatestRounds) -> APIRouter:
         return await latest.evaluate(name, rounds)
 
     return routes
+
+
+def _conditional(request: Request, body: bytes) -> Response:
+    """Return a JSON body with its ETag; 304 if a tag in `If-None-Match` is the same."""
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}  # `no-store` would forbid to keep it
+    given = ",".join(request.headers.getlist("if-none-match"))
+    if given.strip() == "*" or tag in _TAG.findall(given):
+        return Response(None, 304, headers)
+    return Response(body, 200, headers, "application/json")

@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 
 from service.access.key_admin import IssuedKey, KeyAdmin
 from service.api.middleware.body_limit import Pace
+from service.api.middleware.observer import SECURITY_HEADERS
 from service.api.responses import problems
-from service.api.responses.headers import SECURITY_HEADERS
 from service.errors import StoreUnavailableError
 from service.store import keys
 from service.store.access_tables import ApiKeyTable, RateLimits

@@ -9,8 +9,7 @@ import httpx2
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.observability.telemetry import RequestLog
-from service.observability.tracing import accepted_request_id, request_ids, trace_id
+from service.observability.telemetry import RequestLog, accepted_request_id, request_ids, trace_id
 from service.request_context import RequestContext
 from tests.service.pipelines import in_pipeline, scope_of
 from tests.service.sample_models import definition

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.observability.tracing import is_on
+from service.observability.telemetry import is_on
 from tests.service.sample_models import definition
 from tests.service.wager import serve
 
