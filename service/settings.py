@@ -27,14 +27,12 @@ _KIB, _MIB, _GIB, _TIB = 2**10, 2**20, 2**30, 2**40
 _OF_EMBEDDED = frozenset({"appendfsync", "disk_reserve_bytes", "memory_limit_bytes"})
 """The settings that have no effect with a store URL; without the data directory, which the container image sets."""
 
-FOREIGN = frozenset(
-    {
-        *("api_key", "base_url"),  # the client, and the commands that use a service
-        *("balance", "publish", "replicas", "store", "store_memory"),  # docker-compose.yml
-        "kernels",  # the entry point of the image
-        *("locust_model", "open_bandit", "test_folder"),  # benchmarks and tests
-    }
-)
+FOREIGN = {
+    *("api_key", "base_url"),  # the client, and the commands that use a service
+    *("balance", "publish", "replicas", "store", "store_memory"),  # docker-compose.yml
+    "kernels",  # the entry point of the image
+    *("locust_model", "open_bandit", "test_folder"),  # benchmarks and tests
+}
 """Names of variables that are no settings but begin with the prefix, without it, in lower case."""
 
 _OF_KUBERNETES = re.compile(r"(\w+_)?(service_host|service_port(_\w+)?|port_\d+_(tcp|udp|sctp)(_(proto|port|addr))?)")
@@ -162,10 +160,6 @@ def _setting_of(name: str) -> str:
 def _is_known(name: str, value: str) -> bool:
     link = name.endswith("_port") and _LINK.match(value)
     return bool(name in Settings.model_fields or name in FOREIGN or _OF_KUBERNETES.fullmatch(name) or link)
-
-
-def _plain(value: object) -> str:
-    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 class Settings(BaseSettings):
@@ -394,7 +388,10 @@ class Settings(BaseSettings):
         """
         without = {"secrets_dir"} | (_OF_EMBEDDED if self.store_url else set())
         values = self.model_dump(exclude_none=True, exclude=without)
-        return {_PREFIX + name.upper(): _plain(value) for name, value in values.items()}
+        return {
+            _PREFIX + name.upper(): value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+            for name, value in values.items()
+        }
 
     @property
     def keys_required(self) -> bool:

@@ -20,7 +20,7 @@ from service.store.access_tables import KeyTable
 
 MOST_WRONG_KEYS = 20
 WINDOW_SECONDS = 60.0
-_MOST_ADDRESSES = 4096
+_MOST_CACHED = 4096  # addresses, and keys
 
 
 class WrongKeys:
@@ -37,7 +37,7 @@ class WrongKeys:
         if ends <= now:
             ends, seen = now + WINDOW_SECONDS, 0
         self._windows[source] = ends, seen + 1
-        if len(self._windows) > _MOST_ADDRESSES:
+        if len(self._windows) > _MOST_CACHED:
             self._windows.popitem(last=False)
         return max(1, math.ceil(ends - now)) if seen >= MOST_WRONG_KEYS else None
 
@@ -58,10 +58,7 @@ Scope = Literal["predict", "feedback", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("predict", "feedback", "read", "admin")
 
 _KEY = re.compile(r"wk_([0-9a-f]{12})_[0-9a-f]{64}")
-_MOST_CACHED = 4096
 _REFUSED = "the API key is unknown, expired or revoked"
-
-_LAST = "\x7f"  # sorts after every character of a name
 
 
 class Names:
@@ -71,10 +68,9 @@ class Names:
         self.glob = glob
         self.all = glob == "*"
         self._matches = re.compile(translate(glob)).match
-        prefix = glob.partition("*")[0]
-        self._prefix = prefix
-        self.before = prefix[:-1] + chr(ord(prefix[-1]) - 1) + _LAST if prefix else ""
-        """Cursor just before the first match."""
+        self._prefix = prefix = glob.partition("*")[0]
+        # A cursor just before the first match: 0x7F sorts after every character of a name.
+        self.before = prefix[:-1] + chr(ord(prefix[-1]) - 1) + "\x7f" if prefix else ""
 
     def __contains__(self, name: str) -> bool:
         return self.all or self._matches(name) is not None
@@ -134,8 +130,7 @@ class Gatekeeper:
 
     async def identify(self, key: str) -> Caller:
         """Return the caller of a key. Raises UnauthenticatedError, StoreUnavailableError."""
-        shape = _KEY.fullmatch(key)
-        if shape is None:
+        if (shape := _KEY.fullmatch(key)) is None:
             raise UnauthenticatedError(_REFUSED)
         now, key_id = self._now(), shape[1]
         until, caller = self._cache.get(key_id, (0.0, None))

@@ -37,7 +37,8 @@ class ActionVectors:
         self._plain = 0 if named else own.size
         self.size = max(named) if named else own.size * (1 + features.size * products)
         self.most_entries = MOST_FEATURES if named else min(MOST_FEATURES, self.size)
-        groups = [_groups([pair[side] for pair in actions.interactions or ()]) for side in (0, 1)]
+        spaces = [dict.fromkeys(pair[side] for pair in actions.interactions or ()) for side in (0, 1)]
+        groups = [{namespace: number for number, namespace in enumerate(each, 1)} for each in spaces]
         self._crossed = np.full((len(groups[0]) + 1, len(groups[1]) + 1), actions.interactions is None)
         for one, other in actions.interactions or ():
             self._crossed[groups[0][one], groups[1][other]] = True
@@ -77,7 +78,9 @@ class ActionVectors:
             names += [name, *[f"{context.names[c]}*{name}" for c in met.tolist()]]
             hashes += [np.array([hashed]), self._product_hashes(context.factors.hashes[met], hashed)]
             values += [np.array([value]), context.factors.values[met] * value]
-        indices, signs = self._places(np.concatenate(hashes))
+        joined = np.concatenate(hashes)
+        indices = joined.astype(np.int64) if self._plain else indices_of(joined, self.size)
+        signs = np.ones(len(joined)) if self._plain else signs_of(joined)
         signed = (signs * np.concatenate(values)).tolist()
         found = map(Part, names, indices.tolist(), signed, signs.astype(int).tolist())
         return [part for part in found if part.value]
@@ -86,11 +89,6 @@ class ActionVectors:
         if self._plain:
             return (context + np.uint64(1)) * np.uint64(self._plain) + action
         return combined(context, np.full(len(context), action))
-
-    def _places(self, hashes: Hashes) -> tuple[IntArray, FloatArray]:
-        if self._plain:
-            return hashes.astype(np.int64), np.ones(len(hashes))
-        return indices_of(hashes, self.size), signs_of(hashes)
 
 
 _NOTHING = Factors(np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
@@ -106,7 +104,3 @@ def _sets(each: Sequence[Factors]) -> FeatureSets:
 def _joined(arrays: Sequence[Any], dtype: type[Any]) -> npt.NDArray[Any]:
     """Concatenate small arrays, faster than numpy does, into a writable one."""
     return np.frombuffer(bytearray().join([one.data for one in arrays]), dtype)
-
-
-def _groups(namespaces: Sequence[str]) -> dict[str, int]:
-    return {namespace: number for number, namespace in enumerate(dict.fromkeys(namespaces), 1)}

@@ -17,19 +17,11 @@ _SAME_NAME = {"path.name": "$request.path.name"}
 _ETAG = {"header.if-match": "$response.header.ETag"}
 _PREDICTION = {"prediction_id": "$response.body#/prediction_id"}
 
-_READING = [
-    "get_model",
-    "read_statistics",
-    "list_rounds",
-    "list_imports",
-    "list_changes",
-    "list_snapshots",
-    "list_shadows",
-    "list_predictions",
-    "evaluate_model",
-    "export_model",
-]
-_CHANGING = ["delete_model", "take_snapshot", "put_shadow", "clone_model", "import_rounds", "explain"]
+_WITH_NAME = (
+    *("get_model", "read_statistics", "list_rounds", "list_imports", "list_changes", "list_snapshots", "list_shadows"),
+    *("list_predictions", "evaluate_model", "export_model", "delete_model", "take_snapshot", "put_shadow"),
+    *("clone_model", "import_rounds", "explain"),
+)
 _CONDITIONAL = ["change_model", "reset", "roll_back", "promote"]
 
 
@@ -39,7 +31,7 @@ def _to(operation: str, parameters: dict[str, str] | None = None, body: dict[str
 
 
 _OF_MODEL = (
-    *(_to(operation, _NAME) for operation in (*_READING, *_CHANGING)),
+    *(_to(operation, _NAME) for operation in _WITH_NAME),
     *(_to(operation, _NAME | _ETAG) for operation in _CONDITIONAL),
     *(_to(operation, body={"model": "$response.body#/name"}) for operation in ("predict", "predict_batch")),
 )
@@ -122,19 +114,11 @@ _SCHEMES = {
         "description": "The same key, in another header.",
     },
 }
-_REFUSALS = documented(
-    *(
-        problem_types.OF_ERROR[error]
-        for error in (
-            errors.UnauthenticatedError,
-            errors.ForbiddenError,
-            errors.RateLimitedError,
-            errors.WrongKeysError,
-            errors.OverloadedError,
-            errors.StoreUnavailableError,
-        )
-    )
+_REFUSED: tuple[type[errors.WagerError], ...] = (
+    *(errors.UnauthenticatedError, errors.ForbiddenError, errors.RateLimitedError, errors.WrongKeysError),
+    *(errors.OverloadedError, errors.StoreUnavailableError),
 )
+_REFUSALS = documented(*map(problem_types.OF_ERROR.__getitem__, _REFUSED))
 _OF_PAGES = documented(problem_types.OF_ERROR[errors.UnknownHostError])
 """Where no keys are required, the page of another site is refused. A read is not, if its host is the service's."""
 _OF_WRITING_PAGES = documented(problem_types.OF_ERROR[errors.ForeignOriginError])

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from service.error_messages.patterns import RULES
 from service.error_messages.values import joined, quoted, shown
 
-Schema = Mapping[str, Any]
+Schema = dict[str, Any]
 
 _PLURALS = {kind: f"{kind}s" for kind in ("number", "integer", "string", "boolean", "object")} | {"array": "lists"}
 
@@ -37,7 +37,9 @@ class Root(NamedTuple):
         for step in steps:
             union = next((schema for schema in here if "oneOf" in schema), None)
             if union is not None:
-                here = tuple(self._member(union, step))
+                reference = union.get("discriminator", {}).get("mapping", {}).get(step)
+                members = [{"$ref": reference}] if reference else union["oneOf"]
+                here = tuple(each for member in members for each in self._expanded(member))
                 continue
             path, around = (*path, str(step)), here
             here = tuple(self._children(around, step))
@@ -72,14 +74,11 @@ class Root(NamedTuple):
             yield from self._expanded(self.definitions[schema["$ref"].rpartition("/")[2]])
         elif "anyOf" in schema:
             for member in schema["anyOf"]:
-                yield from self._expanded(_bounded(member, schema))
+                bounds = {"minimum": schema.get("ge"), "maximum": schema.get("le")}  # of a size in bytes
+                given = {name: bound for name, bound in bounds.items() if bound is not None}
+                yield from self._expanded(member | given if member.get("type") == "integer" else member)
         else:
             yield schema
-
-    def _member(self, union: Schema, step: str | int) -> Iterator[Schema]:
-        reference = union.get("discriminator", {}).get("mapping", {}).get(step)
-        for member in [{"$ref": reference}] if reference else union["oneOf"]:
-            yield from self._expanded(member)
 
     def _children(self, schemas: Iterable[Schema], step: str | int) -> Iterator[Schema]:
         for schema in schemas:
@@ -119,13 +118,6 @@ class Root(NamedTuple):
         kinds = {each.get("type", "") for each in self._expanded(schema.get("items", {}))}
         items = _PLURALS.get(kinds.pop(), "items") if len(kinds) == 1 else "items"
         return f"a list of {size}{_after(size, items)}"
-
-
-def _bounded(member: Schema, union: Schema) -> Schema:
-    if member.get("type") != "integer":
-        return member
-    bounds = {"minimum": union.get("ge"), "maximum": union.get("le")}
-    return {**member, **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 
 @cache

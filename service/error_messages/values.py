@@ -8,9 +8,7 @@ from itertools import islice
 
 MOST_CHARACTERS = 60  # maximum characters of a text that an error shows
 
-_MOST_DIGITS = 20
-_MOST_ITEMS = 5
-_MOST_NAMES = 3
+_MOST_DIGITS, _MOST_ITEMS, _MOST_NAMES = 20, 5, 3
 
 
 def shown(value: object) -> str:
@@ -21,7 +19,8 @@ def shown(value: object) -> str:
         case bool() | float() | None:
             return json.dumps(value)
         case int():
-            return _integer(value)
+            digits = str(value)
+            return digits if len(digits) <= _MOST_DIGITS else f"an integer of {len(digits.lstrip('-'))} digits"
         case list():
             return _list(value)
         case dict():
@@ -40,11 +39,6 @@ def quoted(text: str) -> str:
 def _escaped(character: str) -> str:
     plain = character.isprintable() and character not in '"\\'
     return character if plain else json.dumps(character)[1:-1]
-
-
-def _integer(value: int) -> str:
-    digits = str(value)
-    return digits if len(digits) <= _MOST_DIGITS else f"an integer of {len(digits.lstrip('-'))} digits"
 
 
 def _list(value: Sequence[object]) -> str:

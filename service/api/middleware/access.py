@@ -64,8 +64,7 @@ _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None 
 
 def need_of(method: str, path: str) -> Need | None:
     """Return what a request needs; None for an open path. The model in the path is checked separately."""
-    listed = _SCOPES.get((method, path))
-    if listed is not None:
+    if (listed := _SCOPES.get((method, path))) is not None:
         return listed
     path = path.removeprefix("/v1")
     if path in _OPEN or path.startswith(_OPEN_FOLDERS):
@@ -125,9 +124,7 @@ class Access:
         try:
             caller = await _identify(control, key, scope)
             if caller.limit is not None:
-                counted = await control.request_counter.count(caller.key_id, caller.limit)
-                limit += _limit_headers(counted)
-                _check_count(counted)
+                _check_count(await control.request_counter.count(caller.key_id, caller.limit), limit)
         except StoreCorruptError as error:
             _log.error("the API keys in the store cannot be read: %s", error.detail)
             raise StoreUnavailableError("the API keys cannot be read; the log of the service has the cause") from None
@@ -180,15 +177,11 @@ def _check(caller: Caller, need: Need, path: str) -> None:
         check_model(path.split("/", 3)[2], "name")
 
 
-def _check_count(counted: RequestCount) -> None:
+def _check_count(counted: RequestCount, limit: list[Header]) -> None:
+    """Append the limit and the remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10; refuse too many."""
+    reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
+    limit.append((b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()))
+    limit.append((b"ratelimit", f'"key";r={max(counted.left, 0)}{reset}'.encode()))
     if counted.left < 0:
         detail = f"the API key may make at most {counted.most} requests in {counted.window} s"
         raise RateLimitedError(detail, retry_after=counted.resets_in or counted.window)
-
-
-def _limit_headers(counted: RequestCount) -> list[Header]:
-    reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
-    return [
-        (b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()),
-        (b"ratelimit", f'"key";r={max(counted.left, 0)}{reset}'.encode()),
-    ]
