@@ -37,15 +37,8 @@ class KeyAdmin:
     ) -> IssuedKey:
         """Create a key that expires in `expires_in` seconds. Raises InvalidInputError if a field is invalid."""
         now = self._now()
-        expires_at = None if expires_in is None else now + expires_in
-        fields: dict[str, Any] = {
-            "name": name,
-            "scopes": scopes,
-            "models": models,
-            "limit": limit,
-            "expires_at": expires_at,
-        }
-        return await self._issue(fields | {"created_at": now})
+        fields = {"name": name, "scopes": scopes, "models": models, "limit": limit, "created_at": now}
+        return await self._issue(fields | {"expires_at": None if expires_in is None else now + expires_in})
 
     async def rotate(self, key_id: str, overlap_seconds: float) -> IssuedKey:
         """Issue a replacement with the same fields and lifetime; the old key expires after the overlap or earlier."""
@@ -56,7 +49,9 @@ class KeyAdmin:
         issued = await self._issue(old.model_dump() | {"created_at": now, "expires_at": life})
         until = now + overlap_seconds if old.expires_at is None else min(old.expires_at, now + overlap_seconds)
         ending = old.model_copy(update={"expires_at": until})
-        if not await self._table.replace(key_id, _encode(ending)):  # revoked concurrently: revoke the replacement too
+        if not await self._table.replace(
+            key_id, ending.model_dump_json().encode()
+        ):  # revoked concurrently: revoke the replacement too
             await self._table.remove(issued.id)
             raise _no_such(key_id)
         return issued
@@ -78,13 +73,9 @@ class KeyAdmin:
         except ValidationError as error:
             first = explain(error.errors(include_url=False)[0], root_of(KeyRecord))
             raise InvalidInputError(first.reason, first.field) from None
-        if not await self._table.add(key_id, _encode(record)):
+        if not await self._table.add(key_id, record.model_dump_json().encode()):
             raise RuntimeError("duplicate key id: the source of randomness is broken")
         return IssuedKey(key_id, text)
-
-
-def _encode(record: KeyRecord) -> bytes:
-    return record.model_dump_json().encode()
 
 
 def _no_such(key_id: str) -> NotFoundError:

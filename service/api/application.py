@@ -14,18 +14,7 @@ from service.analytics.statistics import Insights
 from service.api.middleware.pipeline import RequestPolicy, pipeline
 from service.api.openapi import complete_openapi, serve_openapi
 from service.api.responses import problems
-from service.api.routes import (
-    copies,
-    feedback,
-    health,
-    models,
-    pages,
-    predictions,
-    rounds,
-    shadows,
-    snapshots,
-    statistics,
-)
+from service.api.routes import copies, feedback, health, models, pages, predictions, rounds, states, statistics
 from service.environment import Environment
 from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
@@ -106,14 +95,14 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
     compute, most = environment.compute, policy.limits.batch_items
     return [
         models.router(use_cases.catalogue),
-        snapshots.router(use_cases.lifecycle),
+        states.router(use_cases.lifecycle),
         statistics.router(use_cases.insights),
         rounds.router(use_cases.catalogue, use_cases.imports, compute),
         rounds.import_router(use_cases.imports, most),
         copies.router(use_cases.lifecycle.copying, policy.limits.import_bytes, environment.monotonic),
         predictions.explanation_router(use_cases.rounds),
         statistics.evaluation_router(LatestRounds(environment)),
-        shadows.router(use_cases.shadows, use_cases.lifecycle.promoting),
+        states.shadows_router(use_cases.shadows, use_cases.lifecycle.promoting),
         rounds.open_predictions_router(use_cases.catalogue),
         models.learners_router(),
         feedback.webhook_router(use_cases.rounds, use_cases.verifier, compute),

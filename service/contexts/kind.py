@@ -31,43 +31,22 @@ def without_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-Norm = Annotated[
-    Literal["none", "unit", "scale", "reject"],
-    Field(
-        description="`none` leaves contexts as they are. `scale` shortens those that are too long for `norm_bound`; "
-        "`reject` refuses them; `unit` gives all of them the same length. The log keeps what was sent. The default is "
-        "what the learner needs: see `norm` in `GET /learners`.",
-        json_schema_extra=without_default,
-    ),
-]
-NormBound = Annotated[
-    float,
-    Field(
-        ge=1e-6,
-        le=1e6,
-        description="X, the norm that no context exceeds, unless `norm` is `none`; the theorems assume it. With an "
-        "intercept, X/2 of it is for the constant, and 0.866 X for the context. For adahedge it is at most 1 and "
-        "limits each number individually.",
-    ),
-]
-Intercept = Annotated[
-    bool,
-    Field(
-        description="Whether the learner gets a constant feature in addition. By default it does, if it allows one.",
-        json_schema_extra=without_default,
-    ),
-]
-
-
 class BaseFeatures(Body):
     """The features of a model, of any kind."""
 
     kind: str
     size: int
     """d, the number of features, without the intercept."""
-    norm: Norm = "unit"
-    norm_bound: NormBound = 1.0
-    intercept: Intercept = False
+    norm: Annotated[Literal["none", "unit", "scale", "reject"], Field(json_schema_extra=without_default)] = "unit"
+    """`none` leaves contexts as they are. `scale` shortens those that are too long for `norm_bound`; `reject` refuses
+    them; `unit` gives all of them the same length. The log keeps what was sent. The default is what the learner needs:
+    see `norm` in `GET /learners`."""
+    norm_bound: Annotated[float, Field(ge=1e-6, le=1e6)] = 1.0
+    """X, the norm that no context exceeds, unless `norm` is `none`; the theorems assume it. With an intercept, X/2 of
+    it is for the constant, and 0.866 X for the context. For adahedge it is at most 1 and limits each number
+    individually."""
+    intercept: Annotated[bool, Field(json_schema_extra=without_default)] = False
+    """Whether the learner gets a constant feature in addition. By default it does, if it allows one."""
 
 
 class Entry(NamedTuple):

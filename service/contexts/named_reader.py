@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -23,20 +23,30 @@ from service.strict_body import Body
 _Values = Annotated[list[str], Field(min_length=1, max_length=10_000)]
 
 
-class NumberField(Body):
+class _Field(Body):
+    _wanted: ClassVar[str]
+    _types: ClassVar[tuple[type[Any], ...]]
+
+    def wrong_type(self, value: object) -> str | None:
+        """Return what the value must be, if it has another type."""
+        return None if type(value) in self._types else self._wanted
+
+    def wrong_value(self, value: Any) -> str | None:
+        """Return what is wrong with a value of the right type."""
+        return None
+
+
+class NumberField(_Field):
     """A number, within a range."""
+
+    _wanted, _types = "a number", (float, int)
 
     type: Literal["number"]
     minimum: Number | None = None
     maximum: Number | None = None
     required: bool = False
 
-    def wrong_type(self, value: object) -> str | None:
-        """Return what the value must be, if it has another type."""
-        return None if type(value) in (float, int) else "a number"
-
     def wrong_value(self, value: float) -> str | None:
-        """Return what is wrong with a value of the right type."""
         low, high = self.minimum, self.maximum
         if (low is None or value >= low) and (high is None or value <= high):
             return None
@@ -45,50 +55,38 @@ class NumberField(Body):
         return f"got {shown(value)}; must be {' and '.join(named)}"
 
 
-class StringField(Body):
+class StringField(_Field):
     """A string, or one of a list of strings."""
+
+    _wanted, _types = "a string", (str,)
 
     type: Literal["string"]
     values: _Values | None = None
     required: bool = False
 
-    def wrong_type(self, value: object) -> str | None:
-        """Return what the value must be, if it has another type."""
-        return None if type(value) is str else "a string"
-
     def wrong_value(self, value: str) -> str | None:
-        """Return what is wrong with a value of the right type."""
         return _not_among(self.values, value)
 
 
-class BooleanField(Body):
+class BooleanField(_Field):
     """True or false."""
+
+    _wanted, _types = "true or false", (bool,)
 
     type: Literal["boolean"]
     required: bool = False
 
-    def wrong_type(self, value: object) -> str | None:
-        """Return what the value must be, if it has another type."""
-        return None if type(value) is bool else "true or false"
 
-    def wrong_value(self, _: bool) -> str | None:
-        """Return None: both values are allowed."""
-        return None
-
-
-class StringsField(Body):
+class StringsField(_Field):
     """A list of strings."""
+
+    _wanted, _types = "a list of strings", (list,)
 
     type: Literal["strings"]
     values: _Values | None = None
     required: bool = False
 
-    def wrong_type(self, value: object) -> str | None:
-        """Return what the value must be, if it has another type."""
-        return None if type(value) is list else "a list of strings"
-
     def wrong_value(self, value: list[Any]) -> str | None:
-        """Return what is wrong with a value of the right type."""
         found = (_not_among(self.values, each) for each in value if type(each) is str)
         return next((wrong for wrong in found if wrong is not None), None)
 
