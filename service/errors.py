@@ -302,14 +302,17 @@ CONTEXT_ERRORS = (
 ACTIONS_ERRORS = (MissingFieldError, ActionsNotAllowedError, NoActionsError, DuplicateActionError, TooManyActionsError)
 """Errors of the actions of a request."""
 
-LEARNER_ERRORS = (UnknownAlgorithmError, HyperparameterError, FeaturesError, InterceptError)
+REQUEST_ERRORS = (
+    *(*CONTEXT_ERRORS, *ACTIONS_ERRORS, UnknownActionError, UnknownLabelError, RetiredLabelError, EligibleError),
+    *(BaselineNeededError, LearnerFailedError),
+)
+"""Errors of a request for a prediction, and of an imported one."""
+
+FIT_ERRORS = (ClosingPolicyError, RewardNotAcceptedError, ModelTooLargeError, ModelTooCostlyError)
+"""Errors of policies that do not suit the learner, and of a learner that needs too much."""
+
+LEARNER_ERRORS = (UnknownAlgorithmError, HyperparameterError, FeaturesError, InterceptError, *FIT_ERRORS)
 """Errors of the choice of a learner."""
-
-POLICY_ERRORS = (ClosingPolicyError, RewardNotAcceptedError)
-"""Errors of the policies of a model."""
-
-SIZE_ERRORS = (ModelTooLargeError, ModelTooCostlyError)
-"""Errors of a learner that needs too much."""
 
 OUTCOME_ERRORS = (InconsistentFeedbackError, LabelNeededError, RewardNotAloneError, RewardNotAcceptedError)
 """Errors of the outcome of a round."""

@@ -7,17 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
+from service import errors
 from service.contexts.kind import Number
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME, MOST_TEXT
 from service.error_messages.values import choices, quoted, shown
-from service.errors import (
-    FeatureNameError,
-    FeatureTypeError,
-    FeatureValueError,
-    MissingFeatureError,
-    NotFiniteError,
-    UnknownFeatureError,
-)
 from service.strict_body import Body
 
 _Values = Annotated[list[str], Field(min_length=1, max_length=10_000)]
@@ -123,7 +116,7 @@ class NamedReader:
             self._read(name, value, features, 1)
         for path in self._required:
             if all(value is None for value in _values_at(context, path)):
-                raise MissingFeatureError("missing; the model's features require it", _field(path))
+                raise errors.MissingFeatureError("missing; the model's features require it", _field(path))
         return spaces
 
     def _read(self, path: str, value: Any, features: Features, depth: int) -> None:
@@ -145,10 +138,10 @@ class NamedReader:
 
     def _read_members(self, path: str, members: Mapping[str, Any], features: Features, depth: int) -> None:
         if depth == MOST_DEPTH:
-            raise FeatureNameError(f"got objects in more than {MOST_DEPTH} levels", _field(path))
+            raise errors.FeatureNameError(f"got objects in more than {MOST_DEPTH} levels", _field(path))
         for name, value in members.items():
             if not name:
-                raise FeatureNameError("got an empty name; must have 1 character or more", _field(path))
+                raise errors.FeatureNameError("got an empty name; must have 1 character or more", _field(path))
             self._read(f"{path}.{name}", value, features, depth + 1)
 
     def _check(self, path: str, value: Any) -> None:
@@ -156,16 +149,16 @@ class NamedReader:
         if field is None:
             if self._closed and not (path in self._namespaces and (value is None or type(value) is dict)):
                 detail = f"the model has no such feature; {choices(path, tuple(self._fields), 'its features')}"
-                raise UnknownFeatureError(detail, _field(path))
+                raise errors.UnknownFeatureError(detail, _field(path))
         elif value is not None:
             wanted = field.wrong_type(value)
             if wanted is not None:
-                raise FeatureTypeError(f"got {shown(value)}; must be {wanted}", _field(path))
+                raise errors.FeatureTypeError(f"got {shown(value)}; must be {wanted}", _field(path))
             if type(value) is float:
                 _check_finite(path, value)
             wrong = field.wrong_value(value)
             if wrong is not None:
-                raise FeatureValueError(wrong, _field(path))
+                raise errors.FeatureValueError(wrong, _field(path))
 
 
 def _field(path: str) -> str:
@@ -175,14 +168,14 @@ def _field(path: str) -> str:
 def _check_name(path: str) -> None:
     if not 0 < len(path) <= MOST_NAME:
         detail = f"got a name of {len(path)} characters, with its namespaces; must have 1 to {MOST_NAME}"
-        raise FeatureNameError(detail, _field(path if len(path) <= MOST_NAME else f"{path[:MOST_NAME]}…"))
+        raise errors.FeatureNameError(detail, _field(path if len(path) <= MOST_NAME else f"{path[:MOST_NAME]}…"))
     if not _is_text(path):
-        raise FeatureNameError(f"got {shown(path)}; must be Unicode without half a surrogate pair", "context")
+        raise errors.FeatureNameError(f"got {shown(path)}; must be Unicode without half a surrogate pair", "context")
 
 
 def _add(features: Features, name: str, value: float, path: str) -> None:
     if name in features:
-        raise FeatureNameError("got this name twice; a dot in a name is the same as nesting", _field(path))
+        raise errors.FeatureNameError("got this name twice; a dot in a name is the same as nesting", _field(path))
     features[name] = value
 
 
@@ -199,17 +192,17 @@ def _check_finite(path: str, value: float) -> None:
     except OverflowError:  # an integer
         finite = False
     if not finite:
-        raise NotFiniteError(f"got {shown(value)}; must be a finite number", _field(path))
+        raise errors.NotFiniteError(f"got {shown(value)}; must be a finite number", _field(path))
 
 
 def _text(path: str, text: Any, position: int | None = None) -> str:
     field = _field(path) if position is None else f"{_field(path)}.{position}"
     if type(text) is not str:
-        raise FeatureTypeError(f"got {shown(text)}; must be a string, as lists are lists of strings", field)
+        raise errors.FeatureTypeError(f"got {shown(text)}; must be a string, as lists are lists of strings", field)
     if len(text) > MOST_TEXT:
-        raise FeatureValueError(f"got {quoted(text)}; must have at most {MOST_TEXT} characters", field)
+        raise errors.FeatureValueError(f"got {quoted(text)}; must have at most {MOST_TEXT} characters", field)
     if not _is_text(text):
-        raise FeatureValueError(f"got {shown(text)}; must be Unicode without half a surrogate pair", field)
+        raise errors.FeatureValueError(f"got {shown(text)}; must be Unicode without half a surrogate pair", field)
     return text
 
 

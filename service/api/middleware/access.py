@@ -11,20 +11,11 @@ from typing import NamedTuple
 
 from starlette.types import Scope
 
-from service import request_context
+from service import errors, request_context
 from service.access import keys
 from service.access.key_admin import AccessControl
 from service.access.keys import Caller, Names
 from service.error_messages.values import quoted
-from service.errors import (
-    ForbiddenError,
-    ModelNotFoundError,
-    RateLimitedError,
-    StoreCorruptError,
-    StoreUnavailableError,
-    UnauthenticatedError,
-    WrongKeysError,
-)
 from service.store.access_tables import RequestCount
 
 _log = logging.getLogger(__name__)
@@ -78,13 +69,13 @@ def need_of(method: str, path: str) -> Need | None:
 def check_model(name: str, field: str) -> None:
     """Check that the request's key allows the model. Raises ModelNotFoundError, whether or not the model exists."""
     if name not in own_names():
-        raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
+        raise errors.ModelNotFoundError(f"there is no model {quoted(name)}", field)
 
 
 def check_new_model(name: str) -> None:
     """Check that the request's key allows a new model of that name. Raises ForbiddenError."""
     if name not in (names := own_names()):
-        raise ForbiddenError(
+        raise errors.ForbiddenError(
             f"got {quoted(name)}; the API key allows only names that match {quoted(names.glob)}", "name"
         )
 
@@ -119,15 +110,17 @@ class Access:
         key, control = presented_key(scope), self._control
         if control is None:
             if key is not None and not keys.is_well_formed(key):
-                raise UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
+                raise errors.UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
             return
         try:
             caller = await _identify(control, key, scope)
             if caller.limit is not None:
                 _check_count(await control.request_counter.count(caller.key_id, caller.limit), limit)
-        except StoreCorruptError as error:
+        except errors.StoreCorruptError as error:
             _log.error("the API keys in the store cannot be read: %s", error.detail)
-            raise StoreUnavailableError("the API keys cannot be read; the log of the service has the cause") from None
+            raise errors.StoreUnavailableError(
+                "the API keys cannot be read; the log of the service has the cause"
+            ) from None
         request_context.note_key(caller.key_id)
         _caller.set(caller)
         _check(caller, need, scope["path"])
@@ -135,16 +128,16 @@ class Access:
 
 async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Caller:
     if key is None:
-        raise UnauthenticatedError(_HOW)
+        raise errors.UnauthenticatedError(_HOW)
     try:
         return await control.gatekeeper.identify(key)
-    except UnauthenticatedError:
+    except errors.UnauthenticatedError:
         client = scope.get("client")
         seconds = control.wrong_keys.count(client[0] if client else "")
         if seconds is None:
             raise
         detail = "this address has sent too many wrong API keys; valid keys still work"
-        raise WrongKeysError(detail, retry_after=seconds) from None
+        raise errors.WrongKeysError(detail, retry_after=seconds) from None
 
 
 def presented_key(scope: Scope) -> str | None:
@@ -159,19 +152,21 @@ def presented_key(scope: Scope) -> str | None:
         elif name == b"authorization":
             scheme, _, credentials = value.partition(b" ")
             if not credentials:
-                raise UnauthenticatedError(_HOW)
+                raise errors.UnauthenticatedError(_HOW)
             if scheme.lower() == b"bearer":
                 keys.add(credentials.strip())
     if len(keys) > 1:
-        raise UnauthenticatedError("the headers have different API keys; send one")
+        raise errors.UnauthenticatedError("the headers have different API keys; send one")
     return str(keys.pop(), "latin-1") if keys else None
 
 
 def _check(caller: Caller, need: Need, path: str) -> None:
     if need.scope not in caller.scopes:
-        raise ForbiddenError(f"the request needs the scope {quoted(need.scope)}, which the API key does not have")
+        raise errors.ForbiddenError(
+            f"the request needs the scope {quoted(need.scope)}, which the API key does not have"
+        )
     if need.every_model and not caller.names.all:
-        raise ForbiddenError("the request needs an API key for all models; this key is for some models")
+        raise errors.ForbiddenError("the request needs an API key for all models; this key is for some models")
     path = path.removeprefix("/v1")
     if path.startswith("/models/"):
         check_model(path.split("/", 3)[2], "name")
@@ -184,4 +179,4 @@ def _check_count(counted: RequestCount, limit: list[Header]) -> None:
     limit.append((b"ratelimit", f'"key";r={max(counted.left, 0)}{reset}'.encode()))
     if counted.left < 0:
         detail = f"the API key may make at most {counted.most} requests in {counted.window} s"
-        raise RateLimitedError(detail, retry_after=counted.resets_in or counted.window)
+        raise errors.RateLimitedError(detail, retry_after=counted.resets_in or counted.window)

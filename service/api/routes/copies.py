@@ -162,8 +162,7 @@ def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> No
         responses=responses(
             errors.ModelNotFoundError,  # if the key does not allow the name, as for every path with a name
             *(errors.ModelExistsError, errors.ModelFileError, errors.NewerFileError, errors.TooManyChangesError),
-            *errors.SIZE_ERRORS,
-            errors.StoreFullError,
+            *(errors.ModelTooLargeError, errors.ModelTooCostlyError, errors.StoreFullError),
         ),
         openapi_extra={"requestBody": {"required": True, "content": {_BYTES: _FILE}}},
     )

@@ -17,16 +17,8 @@ from service.error_messages.validation import explain
 from service.per_item import apply_to_valid, attempt_each
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier, read_feedback
+from service.schemas import rounds as schemas
 from service.schemas.fast_decoders import GivenFeedback, read_plain_feedback
-from service.schemas.rounds import (
-    ActivateAnswer,
-    ActivateRequest,
-    FeedbackAnswer,
-    FeedbackBatchAnswer,
-    FeedbackBatchRequest,
-    FeedbackRequest,
-    WebhookAnswer,
-)
 
 _OUTCOME_ERRORS = (
     *(errors.FeedbackConflictError, errors.NotActivatedError, errors.UnknownLabelError, errors.WrongTruthError),
@@ -40,28 +32,28 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     routes = APIRouter(tags=["rounds"], route_class=JsonRoute)
 
     @routes.post("/feedback", responses=responses(*_ACTIVATION_ERRORS, errors.HistoryLostError, *_OUTCOME_ERRORS))
-    async def feedback(request: FeedbackRequest) -> FeedbackAnswer:
+    async def feedback(request: schemas.FeedbackRequest) -> schemas.FeedbackAnswer:
         """Record whether a prediction was right. A repeat returns the first outcome, with status `duplicate`."""
         return await rounds.give_feedback(_allowed(request))
 
     @routes.post("/feedback/batch", responses=responses(errors.BatchTooLargeError))
-    async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
+    async def feedback_batch(request: schemas.FeedbackBatchRequest) -> schemas.FeedbackBatchAnswer:
         """Record many feedback items together. The response has a result or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
         requests = await _read(request.feedback)
         allowed = requests if own_names().all else attempt_each(_allowed, requests)
-        return FeedbackBatchAnswer(results=answers_or_problems(await apply_to_valid(rounds.give_all, allowed)))
+        return schemas.FeedbackBatchAnswer(results=answers_or_problems(await apply_to_valid(rounds.give_all, allowed)))
 
     @routes.post("/activate", responses=responses(*_ACTIVATION_ERRORS))
-    async def activate(request: ActivateRequest) -> ActivateAnswer:
+    async def activate(request: schemas.ActivateRequest) -> schemas.ActivateAnswer:
         """Let a prediction that was made with `"activated": false` take feedback. A repeat changes nothing."""
         check_model(request.prediction_id.model, "prediction_id")
         return await rounds.activate(request)
 
     async def _read(items: Sequence[Any]) -> Sequence[GivenFeedback | Exception]:
-        if (found := read_plain_feedback(items) or read_together(FeedbackRequest, items)) is not None:
+        if (found := read_plain_feedback(items) or read_together(schemas.FeedbackRequest, items)) is not None:
             return found
-        return await compute.run_costly(READING_COST * len(items), "", read_each, FeedbackRequest, items)
+        return await compute.run_costly(READING_COST * len(items), "", read_each, schemas.FeedbackRequest, items)
 
     return routes
 
@@ -107,7 +99,7 @@ def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -
     @routes.post(
         "/webhooks/feedback", summary="Receive a webhook", responses=_WEBHOOK_ERRORS, openapi_extra=_DOCUMENTED
     )
-    async def webhook_feedback(request: Request) -> WebhookAnswer:
+    async def webhook_feedback(request: Request) -> schemas.WebhookAnswer:
         """Record feedback that is signed according to Standard Webhooks 1.0.
 
         The body is that of `POST /feedback`, or an event that contains it as `data`: a CloudEvent (structured or
@@ -122,16 +114,16 @@ def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -
         try:
             answer = await rounds.give_feedback(feedback)
         except _IGNORED as error:
-            return WebhookAnswer(status="ignored", reason=problem_of(error))
-        return WebhookAnswer(status=answer.status, feedback=answer)
+            return schemas.WebhookAnswer(status="ignored", reason=problem_of(error))
+        return schemas.WebhookAnswer(status=answer.status, feedback=answer)
 
     return routes
 
 
-def _verified(verifier: Verifier, headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
+def _verified(verifier: Verifier, headers: Mapping[str, str], body: bytes) -> schemas.FeedbackRequest:
     verifier.verify(headers, body)
     try:
         return read_feedback(headers, body)
     except pydantic.ValidationError as error:
-        first = explain(error.errors(include_url=False)[0], root_of(FeedbackRequest))
+        first = explain(error.errors(include_url=False)[0], root_of(schemas.FeedbackRequest))
         raise errors.InvalidInputError(first.reason, first.field) from None

@@ -14,15 +14,7 @@ from service.error_messages.patterns import CURSOR, NAME
 from service.error_messages.values import quoted
 from service.registry.descriptions import Described
 from service.registry.registry import Catalogue, describe_learners
-from service.schemas.models import (
-    ChangeList,
-    LearnerList,
-    ModelAnswer,
-    ModelDefinition,
-    ModelList,
-    ModelPatch,
-    UnreadableModel,
-)
+from service.schemas import models as schemas
 from service.store.stored_models import UnreadModel
 
 Name = Annotated[str, Path(pattern=NAME, description="The model's name.")]
@@ -39,7 +31,7 @@ _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 class CreatedRoute(JsonRoute):
     """A route that creates a model. Its function returns `Described`."""
 
-    def represent(self, answer: Described) -> tuple[ModelAnswer, dict[str, str]]:
+    def represent(self, answer: Described) -> tuple[schemas.ModelAnswer, dict[str, str]]:
         return answer.answer, created_headers(answer)
 
 
@@ -70,21 +62,13 @@ def _creation(catalogue: Catalogue) -> APIRouter:
     @routes.post(
         "",
         status_code=201,
-        response_model=ModelAnswer,
+        response_model=schemas.ModelAnswer,
         responses=responses(
-            *(
-                errors.ModelExistsError,
-                errors.LabelsOrActionsError,
-                errors.ActionLearnerError,
-                errors.MissingFieldError,
-            ),
-            *(errors.UnknownLabelError, errors.NamespaceError, errors.StoreFullError),
-            *errors.LEARNER_ERRORS,
-            *errors.POLICY_ERRORS,
-            *errors.SIZE_ERRORS,
+            *(errors.ModelExistsError, errors.LabelsOrActionsError, errors.ActionLearnerError, errors.StoreFullError),
+            *(errors.MissingFieldError, errors.UnknownLabelError, errors.NamespaceError, *errors.LEARNER_ERRORS),
         ),
     )
-    async def create_model(definition: ModelDefinition) -> Described:
+    async def create_model(definition: schemas.ModelDefinition) -> Described:
         """Create a model. The ETag identifies its definition, for `PATCH`."""
         check_new_model(definition.name)
         return await catalogue.create(definition)
@@ -97,12 +81,12 @@ def _add_reading(routes: APIRouter, catalogue: Catalogue) -> None:
     async def list_models(
         cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page.")] = "",
         limit: Annotated[int, Query(ge=1, le=1000, description="Maximum models on a page.")] = 100,
-    ) -> ModelList:
+    ) -> schemas.ModelList:
         """List the models that the API key allows, a page at a time, ordered by name."""
         page = await catalogue.page(cursor, limit, own_names())
-        return ModelList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
+        return schemas.ModelList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
 
-    @routes.get("/{name}", response_model=ModelAnswer, responses=responses(*errors.READING_ERRORS))
+    @routes.get("/{name}", response_model=schemas.ModelAnswer, responses=responses(*errors.READING_ERRORS))
     async def get_model(name: Name, request: Request) -> Response:
         """Return a model: its definition, its counts, and its guarantee.
 
@@ -117,7 +101,7 @@ def _add_reading(routes: APIRouter, catalogue: Catalogue) -> None:
 
 
 def _add_changes(routes: APIRouter, catalogue: Catalogue) -> None:
-    @routes.get("/{name}/changes", response_model=ChangeList, responses=responses(*errors.READING_ERRORS))
+    @routes.get("/{name}/changes", response_model=schemas.ChangeList, responses=responses(*errors.READING_ERRORS))
     async def list_changes(
         name: Name,
         request: Request,
@@ -129,21 +113,15 @@ def _add_changes(routes: APIRouter, catalogue: Catalogue) -> None:
 
     @routes.patch(
         "/{name}",
-        response_model=ModelAnswer,
+        response_model=schemas.ModelAnswer,
         responses=responses(
-            *(
-                errors.UnknownLabelError,
-                errors.RetiredLabelError,
-                errors.DuplicateLabelsError,
-                errors.TooFewLabelsError,
-            ),
-            *(errors.LabelsFixedError, errors.MissingFieldError),
-            *errors.CHANGE_ERRORS,
-            *errors.POLICY_ERRORS,
-            *errors.SIZE_ERRORS,
+            *(errors.UnknownLabelError, errors.RetiredLabelError, errors.DuplicateLabelsError, errors.LabelsFixedError),
+            *(errors.TooFewLabelsError, errors.MissingFieldError, *errors.CHANGE_ERRORS, *errors.FIT_ERRORS),
         ),
     )
-    async def change_model(name: Name, patch: ModelPatch, request: Request, if_match: IfMatch = None) -> Response:
+    async def change_model(
+        name: Name, patch: schemas.ModelPatch, request: Request, if_match: IfMatch = None
+    ) -> Response:
         """Change the labels or the policies of a model. Later predictions follow the change.
 
         Repeating the last change with the same `If-Match`, as after a lost answer, returns its result.
@@ -170,9 +148,11 @@ def versions_in(if_match: str | None) -> list[str]:
     return [tag for weak, tag in tags if not weak and tag != "*"]
 
 
-def readable(item: _ItemT | UnreadModel) -> _ItemT | UnreadableModel:
+def readable(item: _ItemT | UnreadModel) -> _ItemT | schemas.UnreadableModel:
     """Return an item of a list of models; the problem in the place of a model that cannot be read."""
-    return UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item
+    if isinstance(item, UnreadModel):
+        return schemas.UnreadableModel(name=item.name, problem=problem_of(item.error))
+    return item
 
 
 def learners_router() -> APIRouter:
@@ -181,7 +161,7 @@ def learners_router() -> APIRouter:
     described = describe_learners()
 
     @routes.get("/learners")
-    async def list_learners() -> LearnerList:
+    async def list_learners() -> schemas.LearnerList:
         """List the learners, their guarantees, and the JSON Schemas of their hyperparameters."""
         return described
 

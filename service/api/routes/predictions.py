@@ -27,12 +27,8 @@ _NUMBER_COST = 50
 _ITEM_COST = 2_000
 
 _ERRORS = responses(
-    *errors.WRITING_ERRORS,
-    *errors.CONTEXT_ERRORS,
-    *errors.ACTIONS_ERRORS,
-    *(errors.UnknownActionError, errors.UnknownLabelError, errors.RetiredLabelError, errors.EligibleError),
-    *(errors.ModeError, errors.BaselineNeededError, errors.NoDistributionError, errors.IdentifierError),
-    *(errors.TopUnsupportedError, errors.TooFewChoicesError, errors.TopTooLargeError, errors.LearnerFailedError),
+    *(*errors.WRITING_ERRORS, *errors.REQUEST_ERRORS, errors.ModeError, errors.NoDistributionError),
+    *(errors.TopUnsupportedError, errors.TooFewChoicesError, errors.TopTooLargeError, errors.IdentifierError),
     *(errors.PredictionConflictError, errors.HistoryLostError, errors.OpenPredictionsFullError),
 )
 

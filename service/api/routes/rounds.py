@@ -27,12 +27,8 @@ _RESPONSES = responses(*errors.READING_ERRORS) | {
 }
 
 _IMPORT_ERRORS = responses(
-    *errors.WRITING_ERRORS,
-    *errors.CONTEXT_ERRORS,
-    *errors.ACTIONS_ERRORS,
-    *errors.OUTCOME_ERRORS,
-    *(errors.UnknownActionError, errors.UnknownLabelError, errors.RetiredLabelError, errors.EligibleError),
-    *(errors.BaselineNeededError, errors.BatchTooLargeError, errors.ImportPositionError, errors.LearnerFailedError),
+    *(*errors.WRITING_ERRORS, *errors.REQUEST_ERRORS, *errors.OUTCOME_ERRORS),
+    *(errors.BatchTooLargeError, errors.ImportPositionError),
 )
 
 

@@ -14,17 +14,7 @@ from service.lifecycle.promoting import Promoting
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
-from service.schemas.lifecycle import (
-    PromoteRequest,
-    ResetRequest,
-    RollbackRequest,
-    ShadowAnswer,
-    ShadowList,
-    ShadowRequest,
-    SnapshotAnswer,
-    SnapshotList,
-    SnapshotRequest,
-)
+from service.schemas import lifecycle as schemas
 from service.schemas.models import ModelAnswer
 from service.shadows.use_cases import Shadows
 
@@ -42,7 +32,7 @@ def router(lifecycle: Lifecycle) -> APIRouter:
 
 def _add_snapshots(routes: APIRouter, snapshots: Snapshots) -> None:
     @routes.get("/snapshots", responses=responses(*errors.READING_ERRORS))
-    async def list_snapshots(name: Name) -> SnapshotList:
+    async def list_snapshots(name: Name) -> schemas.SnapshotList:
         """List the kept snapshots of a model, the oldest first."""
         return await snapshots.list(name)
 
@@ -51,7 +41,7 @@ def _add_snapshots(routes: APIRouter, snapshots: Snapshots) -> None:
         status_code=201,
         responses=responses(errors.SnapshotExistsError, errors.TooManySnapshotsError, *errors.WRITING_ERRORS),
     )
-    async def take_snapshot(name: Name, request: SnapshotRequest) -> SnapshotAnswer:
+    async def take_snapshot(name: Name, request: schemas.SnapshotRequest) -> schemas.SnapshotAnswer:
         """Keep the model's state after every acknowledged round, to return to it later.
 
         A kept snapshot never changes, and stays until it is deleted. The same request again returns the first one.
@@ -74,7 +64,9 @@ def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
         response_model=ModelAnswer,
         responses=responses(errors.SnapshotNotFoundError, errors.ModelTooLargeError, *errors.CHANGE_ERRORS),
     )
-    async def roll_back(name: Name, body: RollbackRequest, request: Request, if_match: IfMatch = None) -> Response:
+    async def roll_back(
+        name: Name, body: schemas.RollbackRequest, request: Request, if_match: IfMatch = None
+    ) -> Response:
         """Continue from the state of a kept snapshot: forget what the model has learned since.
 
         Labels, policies, the log and the statistics stay. Labels that were added since begin anew. Repeating the last
@@ -84,7 +76,7 @@ def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
         return await answer_described(request, await replacing.roll_back(name, body.snapshot, versions, caller_id()))
 
     @routes.post("/reset", response_model=ModelAnswer, responses=responses(*errors.CHANGE_ERRORS))
-    async def reset(name: Name, body: ResetRequest, request: Request, if_match: IfMatch = None) -> Response:  # noqa: ARG001
+    async def reset(name: Name, body: schemas.ResetRequest, request: Request, if_match: IfMatch = None) -> Response:  # noqa: ARG001
         """Continue from the learner's initial state: forget everything that the model has learned.
 
         Labels, policies, the log and the statistics stay. Repeating the last change with the same `If-Match`, as after
@@ -108,12 +100,10 @@ def _add_promotion(routes: APIRouter, promoting: Promoting) -> None:
         response_model=ModelAnswer,
         responses=responses(
             *(errors.ShadowNotFoundError, errors.TooManySnapshotsError, errors.ShadowLagsError),
-            *errors.CHANGE_ERRORS,
-            *errors.POLICY_ERRORS,
-            *errors.SIZE_ERRORS,
+            *(*errors.CHANGE_ERRORS, *errors.FIT_ERRORS),
         ),
     )
-    async def promote(name: Name, body: PromoteRequest, request: Request, if_match: IfMatch = None) -> Response:
+    async def promote(name: Name, body: schemas.PromoteRequest, request: Request, if_match: IfMatch = None) -> Response:
         """Let a model continue with the learner and the state of a shadow, which ends.
 
         Predictions and feedback go on. The state is that of the shadow after every round before the change. Repeating
@@ -127,12 +117,12 @@ def _add_promotion(routes: APIRouter, promoting: Promoting) -> None:
 
 def _add_shadows(routes: APIRouter, shadows: Shadows) -> None:
     @routes.get("/shadows", responses=responses(*errors.READING_ERRORS))
-    async def list_shadows(name: Name) -> ShadowList:
+    async def list_shadows(name: Name) -> schemas.ShadowList:
         """List the shadows of a model, each with its comparison with what the model answered."""
-        return ShadowList(shadows=await shadows.all(name))
+        return schemas.ShadowList(shadows=await shadows.all(name))
 
     @routes.get("/shadows/{shadow}", responses=responses(*errors.READING_ERRORS, errors.ShadowNotFoundError))
-    async def get_shadow(name: Name, shadow: ShadowName) -> ShadowAnswer:
+    async def get_shadow(name: Name, shadow: ShadowName) -> schemas.ShadowAnswer:
         """Return a shadow and its comparison with what the model answered."""
         return await shadows.get(name, shadow)
 
@@ -141,14 +131,10 @@ def _add_shadow_changes(routes: APIRouter, shadows: Shadows) -> None:
     @routes.put(
         "/shadows/{shadow}",
         responses=responses(
-            *(errors.ShadowLearnerError, errors.TooManyShadowsError),
-            *errors.WRITING_ERRORS,
-            *errors.LEARNER_ERRORS,
-            *errors.POLICY_ERRORS,
-            *errors.SIZE_ERRORS,
+            *(errors.ShadowLearnerError, errors.TooManyShadowsError, *errors.WRITING_ERRORS, *errors.LEARNER_ERRORS)
         ),
     )
-    async def put_shadow(name: Name, shadow: ShadowName, body: ShadowRequest) -> ShadowAnswer:
+    async def put_shadow(name: Name, shadow: ShadowName, body: schemas.ShadowRequest) -> schemas.ShadowAnswer:
         """Give a model a shadow: a learner that learns from the same rounds, without answering.
 
         It begins with the oldest round of the log. Repeating the request changes nothing; another learner begins anew.
