@@ -16,8 +16,6 @@ _EXPECTED = {
 }
 """The beginnings of Python's parser messages, and our words for them. Python 3.13 adds the last one."""
 
-_GZIP = b"\x1f\x8b"
-
 
 def syntax_error(message: str, position: int) -> str:
     """Return what JSON syntax requires at the position of an error."""
@@ -29,7 +27,7 @@ def unreadable(error: BaseException | None) -> str:
     """Return why a text cannot be read as JSON, for reasons other than its syntax."""
     match error:
         case UnicodeDecodeError():
-            if bytes(error.object[:2]) == _GZIP:
+            if bytes(error.object[:2]) == b"\x1f\x8b":  # gzip
                 return "it is compressed with gzip; send it uncompressed"
             return f"it is not UTF-8: byte 0x{error.object[error.start]:02x} at position {error.start}"
         case HalfPairError():

@@ -8,6 +8,9 @@ import os
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
+from types import SimpleNamespace
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.metrics_core import Metric
@@ -58,16 +61,5 @@ class WorkerMetrics:
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         else:
             registry = self._registry
-        return generate_latest(_Both(registry, model_metrics))
-
-
-class _Both:
-    """Collects a registry and further metrics."""
-
-    def __init__(self, registry: CollectorRegistry, more: Iterable[Metric]) -> None:
-        self._registry = registry
-        self._more = more
-
-    def collect(self) -> Iterable[Metric]:
-        yield from self._registry.collect()
-        yield from self._more
+        both: Any = SimpleNamespace(collect=lambda: chain(registry.collect(), model_metrics))
+        return generate_latest(both)

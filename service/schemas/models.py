@@ -56,13 +56,9 @@ class ExpiryReward(Body):
     """The reward, for models whose learner accepts rewards."""
 
 
-def _form_of(given: object) -> str:
-    return "object" if isinstance(given, (dict, ExpiryReward)) else "word"
-
-
 OnExpiry = Annotated[
     Annotated[Literal["drop", "incorrect"], Tag("word")] | Annotated[ExpiryReward, Tag("object")],
-    Discriminator(_form_of),
+    Discriminator(lambda given: "object" if isinstance(given, (dict, ExpiryReward)) else "word"),
 ]
 
 
@@ -72,10 +68,6 @@ class FixedLabel(Body):
     label: Label
 
 
-def _kind_of_policy(given: object) -> str:
-    return "label" if isinstance(given, (dict, FixedLabel)) else "name"
-
-
 class Holdout(Body):
     """A share of the requests that another policy answers, to compare it with the learner, which ignores them."""
 
@@ -83,7 +75,7 @@ class Holdout(Body):
     """The share of the requests, chosen at random."""
     policy: Annotated[
         Annotated[Literal["uniform", "baseline"], Tag("name")] | Annotated[FixedLabel, Tag("label")],
-        Discriminator(_kind_of_policy),
+        Discriminator(lambda given: "label" if isinstance(given, (dict, FixedLabel)) else "name"),
     ]
     """`uniform` draws an eligible label, `baseline` answers the baseline in the request, and an object with `label`
     answers this label, or draws an eligible one if it is not eligible."""

@@ -40,10 +40,6 @@ def _not_ours(given: Any) -> Any:
     return given
 
 
-def _parse_given(text: str) -> PredictionId:
-    return PredictionId.parse(text if ":" in text else f":{text}")
-
-
 def _parsed(parse: Callable[[str], PredictionId], pattern: str) -> CoreSchema:
     text, written = core_schema.str_schema(pattern=pattern), core_schema.to_string_ser_schema()
     return core_schema.no_info_after_validator_function(parse, text, serialization=written)
@@ -56,7 +52,9 @@ QualifiedId = Annotated[
 ]
 GivenId = Annotated[
     PredictionId,
-    GetPydanticSchema(lambda *_: _parsed(_parse_given, GIVEN_ID)),
+    GetPydanticSchema(
+        lambda *_: _parsed(lambda text: PredictionId.parse(text if ":" in text else f":{text}"), GIVEN_ID)
+    ),
     BeforeValidator(_not_ours),
     Field(
         description="Your own id, unique within the model, optionally after `<model>:`. It must not begin with `~`, "

@@ -92,38 +92,28 @@ def own_names() -> Names:
     return _EVERY_NAME if caller is None else caller.names
 
 
-class Access:
-    """Admits requests with a sufficient API key.
+async def admit(control: AccessControl | None, scope: Scope, need: Need, limit: list[Header]) -> None:
+    """Check the key of a request and note it; append the headers about its limit to `limit`.
 
-    A service without API keys refuses malformed ones only: a client that sends them is misconfigured, and its requests
-    would fail wherever keys are required. It accepts a well-formed key without reading the store.
+    A service without API keys (`control` is None) refuses malformed ones only: their clients are misconfigured. Raises
+    AccessError, StoreUnavailableError, and ModelNotFoundError if the path has another key's model.
     """
-
-    def __init__(self, control: AccessControl | None) -> None:
-        self._control = control
-
-    async def admit(self, scope: Scope, need: Need, limit: list[Header]) -> None:
-        """Check the key of a request and note it; append the headers about its limit to `limit`.
-
-        Raises AccessError, StoreUnavailableError, and ModelNotFoundError if the path has another key's model.
-        """
-        key, control = presented_key(scope), self._control
-        if control is None:
-            if key is not None and not keys.is_well_formed(key):
-                raise errors.UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
-            return
-        try:
-            caller = await _identify(control, key, scope)
-            if caller.limit is not None:
-                _check_count(await control.request_counter.count(caller.key_id, caller.limit), limit)
-        except errors.StoreCorruptError as error:
-            _log.error("the API keys in the store cannot be read: %s", error.detail)
-            raise errors.StoreUnavailableError(
-                "the API keys cannot be read; the log of the service has the cause"
-            ) from None
-        request_context.note_key(caller.key_id)
-        _caller.set(caller)
-        _check(caller, need, scope["path"])
+    key = presented_key(scope)
+    if control is None:
+        if key is not None and not keys.is_well_formed(key):
+            raise errors.UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
+        return
+    try:
+        caller = await _identify(control, key, scope)
+        if caller.limit is not None:
+            _check_count(await control.request_counter.count(caller.key_id, caller.limit), limit)
+    except errors.StoreCorruptError as error:
+        _log.error("the API keys in the store cannot be read: %s", error.detail)
+        detail = "the API keys cannot be read; the log of the service has the cause"
+        raise errors.StoreUnavailableError(detail) from None
+    request_context.note_key(caller.key_id)
+    _caller.set(caller)
+    _check(caller, need, scope["path"])
 
 
 async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Caller:

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import request_context
 from service.access.key_admin import AccessControl
-from service.api.middleware.access import Access, Header, need_of
+from service.api.middleware.access import Header, admit, need_of
 from service.api.middleware.body_limit import BodyLimit, Pace
 from service.api.middleware.in_flight import LOST, InFlight
 from service.api.middleware.observer import Observer
@@ -35,7 +35,12 @@ class Admission:
     """Middleware that refuses requests, and answers those that fail unexpectedly or that the worker abandons."""
 
     def __init__(
-        self, app: ASGIApp, own_pages: OwnPages | None, in_flight: InFlight, access: Access, bodies: BodyLimit
+        self,
+        app: ASGIApp,
+        own_pages: OwnPages | None,
+        in_flight: InFlight,
+        access: AccessControl | None,
+        bodies: BodyLimit,
     ) -> None:
         self._app = app
         self._own_pages, self._in_flight, self._access, self._bodies = own_pages, in_flight, access, bodies
@@ -67,7 +72,7 @@ class Admission:
                 need = need_of(scope["method"], scope["path"])
                 place = self._in_flight.take(scope["path"], open_path=need is None)
                 if need is not None:
-                    await self._access.admit(scope, need, limit)
+                    await admit(self._access, scope, need, limit)
                 receive = await self._bodies.limit(scope, receive, place)
             except (AccessError, ModelNotFoundError, OverloadedError, StoreError) as error:
                 refusal = answer_to(error)
@@ -129,7 +134,7 @@ def pipeline(policy: RequestPolicy, now: Callable[[], float]) -> list[Middleware
             Admission,
             OwnPages(policy.hosts, origins) if policy.access is None else None,
             InFlight(limits.in_flight),
-            Access(policy.access),
+            policy.access,
             BodyLimit(limits.body_bytes, limits.import_bytes, limits.pace),
         ),
     ]
