@@ -54,7 +54,7 @@ ACCESS = (
         laws=("test_a_damaged_record_stops_its_key_only", "test_keys_in_a_value_of_another_type_are_unavailable"),
         errors=(
             ("the log shows the record", "read_record", "_reason(error)", "error"),
-            ("damage is answered with 500", "Access.admit", "StoreCorruptError", "ZeroDivisionError"),
+            ("damage is answered with 500", "access.admit", "errors.StoreCorruptError", "ZeroDivisionError"),
         ),
     ),
     Errors(
@@ -123,7 +123,7 @@ ACCESS = (
     ),
     Errors(
         concept="key syntax",
-        home="Access",
+        home="access",
         laws=("test_a_malformed_key_is_refused",),
         errors=(("any text is a key", "admit", "not keys.is_well_formed(key)", "False"),),
     ),
