@@ -52,6 +52,7 @@ class StrictRoute(APIRoute):
         super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
 
     def get_route_handler(self) -> Handler:
+        """Return the handler of requests, after the checks of the query and of the text."""
         answer, body = super().get_route_handler(), self.body_field
         names = [field.alias for field in self.dependant.query_params]
 
@@ -94,6 +95,7 @@ class JsonRoute(StrictRoute):
         self._reader, self._read_plain = TypeAdapter[Any](model), plain_reader(model)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body, call the function, and send its answer as JSON."""
         if scope["method"] != "POST":
             return await super().handle(scope, receive, send)  # refuses it
         content, headers = self.represent(await self.endpoint(**await self._read(scope, receive)))
