@@ -1,183 +1,203 @@
-"""The errors of the service. `service.api.responses.problem_types` maps them to HTTP statuses."""
+"""The errors of the service. Each one with a slug is a type of problem (RFC 9457), with a status and a title.
+
+WagerError
+├── NotFoundError      404
+├── ConflictError      409
+├── AccessError        401, 403, 421, 429
+├── StoreError         500, 503, 507
+├── InvalidInputError  422
+└── those of preconditions, of a busy worker and of learners
+"""
+
+from typing import ClassVar, TypeVar, cast
 
 
 class WagerError(Exception):
     """The base of all errors that the service raises on purpose.
 
+    The title of a problem is the first line of the docstring, without the period.
+
     Attributes:
         detail: human-readable description, without the field.
         field: the path of the invalid field in the request, such as `context.3`; None if no field is invalid.
+        retry_after: seconds, at least 1, after which to try again; None if that would not help.
     """
 
-    def __init__(self, detail: str, field: str | None = None) -> None:
+    status: ClassVar[int]
+    slug: ClassVar[str] = ""
+    title: ClassVar[str]
+    retry_after: int | None = None
+
+    def __init_subclass__(cls, slug: str = "", status: int = 0) -> None:
+        if status:
+            cls.status = status
+        if slug:
+            cls.slug, cls.title = slug, (cls.__doc__ or "").partition("\n")[0].removesuffix(".")
+
+    def __init__(self, detail: str, field: str | None = None, retry_after: int | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
         self.field = field
+        self.retry_after = retry_after or self.retry_after
 
 
-class NotFoundError(WagerError):
+_ErrorT = TypeVar("_ErrorT", bound=WagerError)
+
+
+def _subclass(base: type[_ErrorT], name: str, slug: str, title: str) -> type[_ErrorT]:
+    return cast(type[_ErrorT], type(name, (base,), {"__doc__": f"{title}.", "__module__": __name__}, slug=slug))
+
+
+def _not_found(name: str, slug: str, title: str) -> type["NotFoundError"]:
+    return _subclass(NotFoundError, name, slug, title)
+
+
+def _conflict(name: str, slug: str, title: str) -> type["ConflictError"]:
+    return _subclass(ConflictError, name, slug, title)
+
+
+def _invalid(name: str, slug: str, title: str) -> type["InvalidInputError"]:
+    return _subclass(InvalidInputError, name, slug, title)
+
+
+class NotFoundError(WagerError, status=404):
     """The named model, prediction or API key does not exist."""
 
 
-class ModelNotFoundError(NotFoundError):
-    """No model has that name."""
+class ModelNotFoundError(NotFoundError, slug="model-not-found"):
+    """The model does not exist."""
 
 
-class PredictionNotFoundError(NotFoundError):
-    """The prediction was never made, or is no longer stored."""
+class ShadowNotFoundError(NotFoundError, slug="shadow-not-found"):
+    """The model has no such shadow."""
 
 
-class ShadowNotFoundError(NotFoundError):
-    """The model has no shadow of that name."""
+PredictionNotFoundError = _not_found(
+    "PredictionNotFoundError", "prediction-not-found", "The prediction does not exist, or is no longer stored"
+)
+SnapshotNotFoundError = _not_found("SnapshotNotFoundError", "snapshot-not-found", "The model has no such snapshot")
+# Not 410: senders of webhooks disable a webhook that answers 410.
+PredictionExpiredError = _not_found(
+    "PredictionExpiredError", "prediction-expired", "The feedback window of the prediction has closed"
+)
 
 
-class PredictionExpiredError(NotFoundError):
-    """The feedback arrived after the prediction's window."""
-
-
-class SnapshotNotFoundError(NotFoundError):
-    """The model has no kept snapshot with that id."""
-
-
-class ConflictError(WagerError):
+class ConflictError(WagerError, status=409):
     """The request contradicts stored data."""
 
 
-class ModelExistsError(ConflictError):
-    """A model with that name exists."""
+class FeedbackConflictError(ConflictError, slug="feedback-conflict"):
+    """The prediction already has other feedback."""
 
 
-class SnapshotExistsError(ConflictError):
-    """The id names a kept snapshot with another note."""
+class HistoryLostError(ConflictError, slug="history-lost"):
+    """The store has lost changes that the prediction has seen."""
 
 
-class SnapshotNeededError(ConflictError):
-    """The log has a change that needs the kept snapshot, so it cannot be deleted."""
+ModelExistsError = _conflict("ModelExistsError", "model-exists", "A model with this name already exists")
+SnapshotExistsError = _conflict("SnapshotExistsError", "snapshot-exists", "The id names another snapshot")
+SnapshotNeededError = _conflict("SnapshotNeededError", "snapshot-needed", "A change in the log needs the snapshot")
+TooManySnapshotsError = _conflict(
+    "TooManySnapshotsError", "too-many-snapshots", "The model cannot keep another snapshot"
+)
+ShadowLagsError = _conflict("ShadowLagsError", "shadow-lags", "The shadow lags too much to be promoted")
+PredictionConflictError = _conflict(
+    "PredictionConflictError", "prediction-conflict", "The prediction id exists with another request"
+)
+NotActivatedError = _conflict("NotActivatedError", "not-activated", "The prediction is not activated")
+ImportPositionError = _conflict(
+    "ImportPositionError", "import-position", "Rounds of the source before these are missing"
+)
 
 
-class TooManySnapshotsError(ConflictError):
-    """The model cannot keep another snapshot."""
+class PreconditionRequiredError(WagerError, slug="precondition-required", status=428):
+    """The request lacks the header If-Match."""
 
 
-class ShadowLagsError(ConflictError):
-    """The shadow must fold too many rounds before it can be promoted; try again when it has."""
-
-
-class PredictionConflictError(ConflictError):
-    """The prediction id exists with another request."""
-
-
-class FeedbackConflictError(ConflictError):
-    """The first feedback for this prediction was different."""
-
-
-class NotActivatedError(ConflictError):
-    """The prediction must be activated before it takes feedback."""
-
-
-class HistoryLostError(ConflictError):
-    """The prediction has seen changes of its model that the store has lost, so its answer may mean another label."""
-
-
-class ImportPositionError(ConflictError):
-    """An import begins after rounds of its source that have not been imported."""
-
-
-class PreconditionError(WagerError):
-    """A change does not name the definition that it changes."""
-
-
-class PreconditionRequiredError(PreconditionError):
-    """A change lacks the header If-Match."""
-
-
-class PreconditionFailedError(PreconditionError):
-    """Another change came first."""
+class PreconditionFailedError(WagerError, slug="precondition-failed", status=412):
+    """The model has changed."""
 
 
 class AccessError(WagerError):
     """The client may not send this request, or not now."""
 
 
-class UnauthenticatedError(AccessError):
-    """The API key is missing, unknown, expired or revoked. Clients cannot distinguish the last three."""
+class UnauthenticatedError(AccessError, slug="invalid-api-key", status=401):
+    """The API key is missing or invalid."""
 
 
-class WrongKeysError(AccessError):
-    """An address has sent too many wrong API keys. Valid keys from it still work.
+class WrongKeysError(AccessError, slug="too-many-wrong-keys", status=429):
+    """This address has sent too many wrong API keys."""
 
-    Attributes:
-        retry_after: seconds until a wrong key gets `UnauthenticatedError` again, at least 1.
-    """
-
-    def __init__(self, detail: str, field: str | None = None, retry_after: int = 1) -> None:
-        super().__init__(detail, field)
-        self.retry_after = retry_after
+    retry_after = 1
 
 
-class ForbiddenError(AccessError):
-    """The API key is valid but does not allow the request."""
+class ForbiddenError(AccessError, slug="not-allowed", status=403):
+    """The API key does not allow this."""
 
 
-class UnknownHostError(AccessError):
-    """The host name of the request is not the service's: the page of another site may have sent it."""
+class UnknownHostError(AccessError, slug="unknown-host", status=421):
+    """The service does not have this host name."""
 
 
-class ForeignOriginError(AccessError):
-    """A web page of another origin sent a request that writes."""
+class ForeignOriginError(AccessError, slug="foreign-origin", status=403):
+    """A page of another origin may not write."""
 
 
-class SignatureError(AccessError):
-    """A webhook has no signature with a known secret, or an old one."""
+class SignatureError(AccessError, slug="invalid-signature", status=401):
+    """The signature of the webhook is invalid."""
 
 
-class RateLimitedError(AccessError):
-    """The API key has reached its limit of requests.
+class RateLimitedError(AccessError, slug="rate-limited", status=429):
+    """The API key has made too many requests."""
 
-    Attributes:
-        retry_after: seconds until the next request is allowed, at least 1.
-    """
-
-    def __init__(self, detail: str, field: str | None = None, retry_after: int = 1) -> None:
-        super().__init__(detail, field)
-        self.retry_after = retry_after
+    retry_after = 1
 
 
-class OverloadedError(WagerError):
-    """A worker has reached its limit of requests in flight."""
+class OverloadedError(WagerError, slug="too-busy", status=503):
+    """The worker has reached its limit of requests."""
+
+    retry_after = 1
 
 
-class OpenPredictionsFullError(WagerError):
-    """The open predictions of the model would have more bytes than allowed. Feedback and their expiry make room.
+class OpenPredictionsFullError(WagerError, slug="open-predictions-full", status=429):
+    """The open predictions of the model have too many bytes.
 
-    Attributes:
-        retry_after: seconds after which there may be room.
+    Feedback and their expiry make room.
     """
 
     retry_after = 10
 
 
-class StoppingError(WagerError):
-    """A worker is stopping. It finishes its requests but is not ready for more."""
+class StoppingError(WagerError, slug="about-to-stop", status=503):
+    """This worker is stopping."""
+
+
+class LearnerFailedError(WagerError, slug="learner-failed", status=500):
+    """The learner made an invalid decision."""
 
 
 class StoreError(WagerError):
     """The base of the store's errors."""
 
 
-class StoreUnavailableError(StoreError):
-    """The store does not answer, or is not ready. Clients may retry."""
+class StoreUnavailableError(StoreError, slug="store-unavailable", status=503):
+    """The store is unavailable."""
+
+    retry_after = 1
 
 
 class OtherHistoryError(StoreUnavailableError):
-    """The store has lost changes of a model that the worker has seen. Read the model again, and repeat the call."""
+    """The store has lost changes of a model that the worker has seen; read the model again."""
 
 
-class StoreFullError(StoreError):
-    """The store has no memory, or no room on its disk, for a write."""
+class StoreFullError(StoreError, slug="store-full", status=507):
+    """The store has no room for a write."""
+
+    retry_after = 1
 
 
-class StoreCorruptError(StoreError):
+class StoreCorruptError(StoreError, slug="store-corrupt", status=500):
     """Stored data cannot be read."""
 
 
@@ -185,260 +205,123 @@ class BrokenPredictionError(StoreCorruptError):
     """The record of a prediction is damaged, so it accepts no feedback."""
 
 
-class NewerVersionError(StoreError):
-    """A newer version wrote stored data. This version does not read it, because it might misread it."""
+class NewerVersionError(StoreError, slug="newer-version", status=503):
+    """A newer version wrote the stored data.
 
+    This version might misread it; a worker of the newer version may answer the retry.
+    """
 
-class LearnerFailedError(WagerError):
-    """The learner made an invalid decision. Nothing is stored."""
+    retry_after = 1
 
 
-class InvalidInputError(WagerError):
-    """An invalid value in a request."""
+class InvalidInputError(WagerError, slug="invalid-request", status=422):
+    """The request is invalid."""
 
 
-class MissingFieldError(InvalidInputError):
-    """A request lacks a field that its other fields need, or all of several fields of which it needs one."""
+class ModelFileError(InvalidInputError, slug="invalid-model-file"):
+    """The file is not an intact file of a model."""
 
 
-class ContextMissingError(MissingFieldError):
-    """A request has no context, and the model has features."""
+class NewerFileError(ModelFileError, slug="newer-model-file"):
+    """A newer version wrote the file."""
 
 
-class ContextLengthError(InvalidInputError):
-    """A context has another kind or length than the model's features."""
-
-
-class ContextIndexError(InvalidInputError):
-    """A sparse context has an index out of range, or a repeated one."""
-
-
-class FeatureTypeError(InvalidInputError):
-    """The value of a named feature has the wrong type."""
-
-
-class FeatureValueError(InvalidInputError):
-    """The value of a named feature is not allowed."""
-
-
-class NotFiniteError(InvalidInputError):
-    """A named feature is NaN or infinite, or a number of a context too large for the precision of the features."""
-
-
-class FeatureNameError(InvalidInputError):
-    """The name of a feature is too long, too deep, empty, or given twice."""
-
-
-class UnknownFeatureError(InvalidInputError):
-    """A context has a feature that the model does not have."""
-
-
-class MissingFeatureError(InvalidInputError):
-    """A context lacks a feature that the model requires."""
-
-
-class TooManyFeaturesError(InvalidInputError):
-    """A context, or the actions of a request, have more features than allowed, products included."""
-
-
-class NormExceededError(InvalidInputError):
-    """A context exceeds the norm bound of a model that rejects such contexts."""
-
-
-class UnknownLabelError(InvalidInputError):
-    """A true label that the model does not have."""
-
-
-class RetiredLabelError(InvalidInputError):
-    """A label that the model has retired."""
-
-
-class DuplicateLabelsError(InvalidInputError):
-    """A new label that the model already has."""
-
-
-class TooFewLabelsError(InvalidInputError):
-    """A change would leave fewer than two labels."""
-
-
-class LabelsFixedError(InvalidInputError):
-    """The model's learner does not allow this change of its labels."""
-
-
-class ModeError(InvalidInputError):
-    """A request that the model's mode does not allow."""
-
-
-class EligibleError(InvalidInputError):
-    """A request names labels to answer, but the model answers several labels."""
-
-
-class BaselineNeededError(InvalidInputError):
-    """The request lacks the baseline, which the model's holdout answers."""
-
-
-class TooManyChangesError(InvalidInputError):
-    """The model has reached the limit of changes."""
-
-
-class TooManyShadowsError(InvalidInputError):
-    """The model has as many shadows as a model may have."""
-
-
-class ShadowLearnerError(InvalidInputError):
-    """The rounds of the model cannot serve the learner of a shadow, or the two cannot be compared."""
-
-
-class WrongTruthError(InvalidInputError):
-    """A truth that is not an answer of the model: of another kind, incomplete, or with a repeated label."""
-
-
-class NoDistributionError(InvalidInputError):
-    """A request for a distribution over too many answers to list, or of several slots."""
-
-
-class NotEvaluableError(InvalidInputError):
-    """The log of a model of sets or rankings says nothing about other policies."""
-
-
-class InconsistentFeedbackError(InvalidInputError):
-    """`correct` and the truth contradict each other."""
-
-
-class LabelNeededError(InvalidInputError):
-    """The feedback lacks the true label, which the learner needs."""
-
-
-class RewardNotAloneError(InvalidInputError):
-    """Feedback has a reward, and also `correct` or the truth."""
-
-
-class RewardNotAcceptedError(InvalidInputError):
-    """A reward for a model whose learner, or a prediction whose record, knows right and wrong answers only."""
-
-
-class ClosingPolicyError(InvalidInputError):
-    """A model's policies for expired predictions exclude each other, or do not suit its learner."""
-
-
-class UnknownAlgorithmError(InvalidInputError):
-    """No learner has that name."""
-
-
-class FeaturesError(InvalidInputError):
-    """The features of a new model contradict each other or the learner."""
-
-
-class NamespaceError(InvalidInputError):
-    """An interaction names a namespace that cannot exist."""
-
-
-class InterceptError(InvalidInputError):
-    """An intercept for a learner that allows none."""
-
-
-class HyperparameterError(InvalidInputError):
-    """A hyperparameter is out of range, or contradicts another one."""
+class HyperparameterError(InvalidInputError, slug="invalid-hyperparameter"):
+    """A hyperparameter is invalid."""
 
 
 class UnknownHyperparameterError(HyperparameterError):
     """A hyperparameter that the learner does not have."""
 
 
-class ModelFileError(InvalidInputError):
-    """A file to import is not an intact file of a model."""
-
-
-class NewerFileError(ModelFileError):
-    """A newer version wrote the file to import."""
-
-
-class ModelTooLargeError(InvalidInputError):
-    """The learner's state, or its evidence of a prediction, is too large."""
-
-
-class ModelTooCostlyError(InvalidInputError):
-    """One decision or update of the learner takes too long."""
-
-
-class BatchTooLargeError(InvalidInputError):
-    """A batch has more items than a request may have."""
-
-
-class IdentifierError(InvalidInputError):
-    """A prediction id of another model, or a list of ids of the wrong length."""
-
+MissingFieldError = _invalid("MissingFieldError", "missing-field", "A required field is missing")
+ContextLengthError = _invalid("ContextLengthError", "wrong-context-length", "The context does not fit the model")
+ContextIndexError = _invalid(
+    "ContextIndexError", "wrong-context-index", "An index of the context does not fit the model"
+)
+FeatureTypeError = _invalid("FeatureTypeError", "wrong-feature-type", "The value of a feature has the wrong type")
+FeatureValueError = _invalid("FeatureValueError", "wrong-feature-value", "The feature does not allow this value")
+NotFiniteError = _invalid("NotFiniteError", "not-finite", "A number is NaN or infinite")
+FeatureNameError = _invalid("FeatureNameError", "invalid-feature-name", "The name of a feature is not allowed")
+UnknownFeatureError = _invalid("UnknownFeatureError", "unknown-feature", "The model has no such feature")
+MissingFeatureError = _invalid("MissingFeatureError", "missing-feature", "The context lacks a required feature")
+TooManyFeaturesError = _invalid("TooManyFeaturesError", "too-many-features", "There are too many features")
+NormExceededError = _invalid("NormExceededError", "norm-exceeded", "The context exceeds the model's norm bound")
+UnknownLabelError = _invalid("UnknownLabelError", "unknown-label", "The model has no such label")
+RetiredLabelError = _invalid("RetiredLabelError", "label-retired", "The model has retired the label")
+DuplicateLabelsError = _invalid(
+    "DuplicateLabelsError", "duplicate-labels", "A label, or the id of an action, occurs twice"
+)
+TooFewLabelsError = _invalid("TooFewLabelsError", "too-few-labels", "A model needs at least two labels")
+LabelsFixedError = _invalid("LabelsFixedError", "labels-fixed", "The labels of the learner cannot change")
+ModeError = _invalid("ModeError", "wrong-mode", "The mode of the model does not allow the request")
+EligibleError = _invalid("EligibleError", "eligible-unsupported", "The requests of the model cannot name labels")
+BaselineNeededError = _invalid("BaselineNeededError", "baseline-needed", "The holdout of the model needs the baseline")
+TooManyChangesError = _invalid("TooManyChangesError", "too-many-changes", "The model has reached the limit of changes")
+TooManyShadowsError = _invalid("TooManyShadowsError", "too-many-shadows", "The model has reached the limit of shadows")
+ShadowLearnerError = _invalid("ShadowLearnerError", "learner-cannot-shadow", "The learner cannot shadow the model")
+WrongTruthError = _invalid("WrongTruthError", "wrong-truth", "The model cannot give the true answer")
+NoDistributionError = _invalid("NoDistributionError", "no-distribution", "The distribution cannot be listed")
+NotEvaluableError = _invalid("NotEvaluableError", "not-evaluable", "The answers of the model cannot be evaluated")
+InconsistentFeedbackError = _invalid(
+    "InconsistentFeedbackError", "inconsistent-feedback", "The feedback contradicts itself"
+)
+LabelNeededError = _invalid("LabelNeededError", "label-needed", "The learner needs the true label")
+RewardNotAloneError = _invalid(
+    "RewardNotAloneError", "reward-not-alone", "A reward excludes correct and the true answer"
+)
+RewardNotAcceptedError = _invalid("RewardNotAcceptedError", "reward-not-accepted", "The learner accepts no rewards")
+ClosingPolicyError = _invalid(
+    "ClosingPolicyError", "closing-policy", "Policies for expired predictions exclude each other"
+)
+UnknownAlgorithmError = _invalid("UnknownAlgorithmError", "unknown-algorithm", "The algorithm does not exist")
+FeaturesError = _invalid("FeaturesError", "invalid-features", "The features contradict each other or the learner")
+NamespaceError = _invalid("NamespaceError", "unknown-namespace", "An interaction names a namespace that cannot exist")
+InterceptError = _invalid("InterceptError", "intercept-not-allowed", "The learner does not allow an intercept")
+ModelTooLargeError = _invalid("ModelTooLargeError", "model-too-large", "The state of the learner would be too large")
+ModelTooCostlyError = _invalid("ModelTooCostlyError", "model-too-costly", "One step of the learner would take too long")
+BatchTooLargeError = _invalid("BatchTooLargeError", "batch-too-large", "The batch has too many items")
+IdentifierError = _invalid("IdentifierError", "invalid-identifier", "The prediction ids do not match the request")
+LabelsOrActionsError = _invalid("LabelsOrActionsError", "labels-or-actions", "A model needs either labels or actions")
+ActionLearnerError = _invalid("ActionLearnerError", "learner-without-actions", "The learner needs labels")
+ActionsNotAllowedError = _invalid("ActionsNotAllowedError", "actions-not-allowed", "The model has labels")
+NoActionsError = _invalid("NoActionsError", "no-actions", "There are no actions to choose from")
+DuplicateActionError = _invalid("DuplicateActionError", "duplicate-actions", "An action occurs twice")
+TooManyActionsError = _invalid("TooManyActionsError", "too-many-actions", "There are too many actions")
+UnknownActionError = _invalid("UnknownActionError", "unknown-action", "The request has no such action")
+TopUnsupportedError = _invalid("TopUnsupportedError", "top-unsupported", "The answers of the model have no slots")
+TooFewChoicesError = _invalid("TooFewChoicesError", "too-few-choices", "There are fewer choices than slots")
+TopTooLargeError = _invalid("TopTooLargeError", "top-too-large", "The slots need too many bytes")
 
 CONTEXT_ERRORS = (
-    ContextLengthError,
-    ContextIndexError,
-    FeatureTypeError,
-    FeatureValueError,
-    NotFiniteError,
-    FeatureNameError,
-    UnknownFeatureError,
-    MissingFeatureError,
-    TooManyFeaturesError,
-    NormExceededError,
+    *(ContextLengthError, ContextIndexError, FeatureTypeError, FeatureValueError, NotFiniteError, FeatureNameError),
+    *(UnknownFeatureError, MissingFeatureError, TooManyFeaturesError, NormExceededError),
 )
 """Errors of a context that does not fit the features of its model."""
 
-
-class LabelsOrActionsError(InvalidInputError):
-    """A new model has neither labels nor actions, or both."""
-
-
-class ActionLearnerError(InvalidInputError):
-    """The learner of a new model with actions needs labels."""
-
-
-class ActionsMissingError(InvalidInputError):
-    """A request has no actions, and the model needs them."""
-
-
-class ActionsNotAllowedError(InvalidInputError):
-    """A request has actions, and the model has labels."""
-
-
-class NoActionsError(InvalidInputError):
-    """A request has an empty list of actions."""
-
-
-class DuplicateActionError(InvalidInputError):
-    """Two actions of a request have the same id."""
-
-
-class TooManyActionsError(InvalidInputError):
-    """A request has more actions than allowed."""
-
-
-class UnknownActionError(InvalidInputError):
-    """A request names an action that it does not bring."""
-
-
-CREATION_ERRORS = (LabelsOrActionsError, ActionLearnerError)
-"""Errors of the definition of a new model."""
-
-READING_ERRORS = (
-    ActionsMissingError,
-    ActionsNotAllowedError,
-    NoActionsError,
-    DuplicateActionError,
-    TooManyActionsError,
-)
+ACTIONS_ERRORS = (MissingFieldError, ActionsNotAllowedError, NoActionsError, DuplicateActionError, TooManyActionsError)
 """Errors of the actions of a request."""
 
-REQUEST_ERRORS = (*READING_ERRORS, UnknownActionError)
-"""Errors of a request for a prediction."""
+REQUEST_ERRORS = (
+    *(*CONTEXT_ERRORS, *ACTIONS_ERRORS, UnknownActionError, UnknownLabelError, RetiredLabelError, EligibleError),
+    *(BaselineNeededError, LearnerFailedError),
+)
+"""Errors of a request for a prediction, and of an imported one."""
 
+FIT_ERRORS = (ClosingPolicyError, RewardNotAcceptedError, ModelTooLargeError, ModelTooCostlyError)
+"""Errors of policies that do not suit the learner, and of a learner that needs too much."""
 
-class TopUnsupportedError(InvalidInputError):
-    """A request for several slots to a model that answers several labels."""
+LEARNER_ERRORS = (UnknownAlgorithmError, HyperparameterError, FeaturesError, InterceptError, *FIT_ERRORS)
+"""Errors of the choice of a learner."""
 
+OUTCOME_ERRORS = (InconsistentFeedbackError, LabelNeededError, RewardNotAloneError, RewardNotAcceptedError)
+"""Errors of the outcome of a round."""
 
-class TooFewChoicesError(InvalidInputError):
-    """A request has more slots than eligible labels or actions."""
+READING_ERRORS = (ModelNotFoundError, NewerVersionError, StoreCorruptError)
+"""Errors of reading a model."""
 
+WRITING_ERRORS = (*READING_ERRORS, StoreFullError)
+"""Errors of reading and changing a model."""
 
-class TopTooLargeError(InvalidInputError):
-    """The slots of a request need too many bytes in the store."""
+CHANGE_ERRORS = (*WRITING_ERRORS, PreconditionRequiredError, PreconditionFailedError, TooManyChangesError)
+"""Errors of a change of a model."""

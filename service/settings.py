@@ -4,19 +4,12 @@ import base64
 import ipaddress
 import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    ByteSize,
-    Field,
-    SecretStr,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import AfterValidator, ByteSize, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -34,14 +27,12 @@ _KIB, _MIB, _GIB, _TIB = 2**10, 2**20, 2**30, 2**40
 _OF_EMBEDDED = frozenset({"appendfsync", "disk_reserve_bytes", "memory_limit_bytes"})
 """The settings that have no effect with a store URL; without the data directory, which the container image sets."""
 
-FOREIGN = frozenset(
-    {
-        *("api_key", "base_url"),  # the client, and the commands that use a service
-        *("balance", "publish", "replicas", "store", "store_memory"),  # docker-compose.yml
-        "kernels",  # the entry point of the image
-        *("locust_model", "open_bandit", "test_folder"),  # benchmarks and tests
-    }
-)
+FOREIGN = {
+    *("api_key", "base_url"),  # the client, and the commands that use a service
+    *("balance", "publish", "replicas", "store", "store_memory"),  # docker-compose.yml
+    "kernels",  # the entry point of the image
+    *("locust_model", "open_bandit", "test_folder"),  # benchmarks and tests
+}
 """Names of variables that are no settings but begin with the prefix, without it, in lower case."""
 
 _OF_KUBERNETES = re.compile(r"(\w+_)?(service_host|service_port(_\w+)?|port_\d+_(tcp|udp|sctp)(_(proto|port|addr))?)")
@@ -87,30 +78,18 @@ def _words(secrets: SecretStr) -> list[str]:
     return secrets.get_secret_value().replace(",", " ").split()
 
 
-def _check_listed(names: str) -> str:
-    if names and not _split(names):
-        raise ValueError("must name at least one, or be empty")
-    return names
+def _list_of(fits: Callable[[str], object], refusal: str) -> AfterValidator:
+    """Return a check of names that are separated by commas; the refusal may show the name."""
 
+    def check(names: str) -> str:
+        if names and not _split(names):
+            raise ValueError("must name at least one, or be empty")
+        for name in _split(names):
+            if not fits(name):
+                raise ValueError(refusal.replace("%", quoted(name)))
+        return names
 
-def _check_names(names: str) -> str:
-    if any(not re.fullmatch(NAME, name) for name in _split(names)):
-        raise ValueError("must be model names, separated by commas")
-    return names
-
-
-def _check_origins(origins: str) -> str:
-    for origin in _split(origins):
-        if not _is_origin(origin):
-            raise ValueError(f"got {quoted(origin)}; each must be {RULES[ORIGIN]}")
-    return origins
-
-
-def _check_hosts(hosts: str) -> str:
-    for host in _split(hosts):
-        if not re.fullmatch(HOST_NAME, host):
-            raise ValueError(f"got {quoted(host)}; each must be {RULES[HOST_NAME]}")
-    return hosts
+    return AfterValidator(check)
 
 
 def _is_origin(text: str) -> bool:
@@ -122,6 +101,11 @@ def _is_origin(text: str) -> bool:
 
 def _split(names: str) -> list[str]:
     return [name.strip() for name in names.split(",") if name.strip()]
+
+
+_Origins = Annotated[str, _list_of(_is_origin, f"got %; each must be {RULES[ORIGIN]}")]
+_HostNames = Annotated[str, _list_of(re.compile(HOST_NAME).fullmatch, f"got %; each must be {RULES[HOST_NAME]}")]
+_ModelNames = Annotated[str, _list_of(re.compile(NAME).fullmatch, "must be model names, separated by commas")]
 
 
 def _is_webhook_secret(word: str) -> bool:
@@ -140,7 +124,6 @@ def _looks_ours(name: str) -> bool:
 
 
 def _read_files(folder: str | Path | None) -> dict[str, str]:
-    """Return the text of each file whose name begins like that of a setting, by name, without empty ones."""
     try:
         paths = list(Path(folder).iterdir()) if folder else []
     except (OSError, ValueError):  # validation refuses it by name
@@ -160,7 +143,6 @@ def _text_of(path: Path) -> str:
 
 
 def _by_setting(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the values by setting; a fault in place of a value that is given twice."""
     names: dict[str, list[str]] = {}
     for name in sorted(given):
         names.setdefault(_setting_of(name), []).append(name)
@@ -180,10 +162,6 @@ def _is_known(name: str, value: str) -> bool:
     return bool(name in Settings.model_fields or name in FOREIGN or _OF_KUBERNETES.fullmatch(name) or link)
 
 
-def _plain(value: object) -> str:
-    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-
-
 class Settings(BaseSettings):
     """The settings of one service, shared by all of its workers.
 
@@ -200,40 +178,35 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix=_PREFIX,
+        use_attribute_docstrings=True,
         env_ignore_empty=True,
         extra="forbid",
         frozen=True,
         hide_input_in_errors=True,
     )
 
-    host: Annotated[str, AfterValidator(_check_host)] = Field(
-        "127.0.0.1", min_length=1, description="Address to listen on."
-    )
-    port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
-    data_dir: Path = Field(Path("wager-data"), description="Directory of the embedded store.")
-    store_url: Annotated[str, AfterValidator(_check_store_url)] | None = Field(
-        None, description="URL of the Redis or Valkey to use instead of the embedded store."
-    )
-    store_ca_file: Path | None = Field(
-        None, description="CA certificates (PEM) that verify the store's certificate; unset: the system's."
-    )
-    store_cert_file: Path | None = Field(None, description="Client certificate (PEM) for the store.")
-    store_key_file: Path | None = Field(
-        None, description="Private key (PEM) of the client certificate; unset: it is in the certificate's file."
-    )
+    host: Annotated[str, AfterValidator(_check_host)] = Field("127.0.0.1", min_length=1)
+    """Address to listen on."""
+    port: int = Field(8000, ge=1, le=65535)
+    """TCP port to listen on."""
+    data_dir: Path = Path("wager-data")
+    """Directory of the embedded store."""
+    store_url: Annotated[str, AfterValidator(_check_store_url)] | None = None
+    """URL of the Redis or Valkey to use instead of the embedded store."""
+    store_ca_file: Path | None = None
+    """CA certificates (PEM) that verify the store's certificate; unset: the system's."""
+    store_cert_file: Path | None = None
+    """Client certificate (PEM) for the store."""
+    store_key_file: Path | None = None
+    """Private key (PEM) of the client certificate; unset: it is in the certificate's file."""
     appendfsync: Literal["always", "everysec"] = Field(
         "everysec",
         validate_default=False,  # only a given one is refused with a store URL
         description="When the embedded store flushes to disk: at every write, or every second; then a power loss may "
         "lose up to two seconds.",
     )
-    disk_reserve_bytes: ByteSize = Field(
-        ByteSize(64 * _MIB),
-        validate_default=False,
-        ge=0,
-        le=_TIB,
-        description="Free space on the disk of the embedded store below which it takes no more data; 0: none.",
-    )
+    disk_reserve_bytes: ByteSize = Field(ByteSize(64 * _MIB), validate_default=False, ge=0, le=_TIB)
+    """Free space on the disk of the embedded store below which it takes no more data; 0: none."""
     memory_limit_bytes: ByteSize | None = Field(
         None,
         validate_default=False,
@@ -241,90 +214,63 @@ class Settings(BaseSettings):
         description="Memory of the embedded store above which it takes no more predictions, imports and models; unset: "
         "half of the machine's memory, or of the control group's limit.",
     )
-    wait_replicas: int = Field(
-        0, ge=0, le=16, description="Replicas of the store that must confirm feedback before it is acknowledged."
-    )
-    workers: int = Field(1, ge=1, le=256, description="Worker processes.")
-    secrets_dir: Annotated[Path, AfterValidator(_check_folder)] | None = Field(
-        None, description="Directory of settings kept in files: one file for each, with the name of its variable."
-    )
-    store_timeout_seconds: float = Field(1.0, gt=0, le=60, description="Maximum wait for one reply of the store.")
-    max_body_bytes: ByteSize = Field(
-        ByteSize(4 * _MIB), ge=_KIB, le=_GIB, description="Maximum size of a request body."
-    )
-    max_import_bytes: ByteSize = Field(
-        ByteSize(320 * _MIB), ge=_KIB, le=16 * _GIB, description="Maximum size of a model's file to import."
-    )
-    max_batch_items: int = Field(1000, ge=1, le=100_000, description="Maximum items in a batch request.")
-    max_state_bytes: ByteSize = Field(ByteSize(256 * _MIB), ge=_KIB, description="Maximum size of a new model's state.")
-    cache_bytes: ByteSize = Field(
-        ByteSize(512 * _MIB), ge=_MIB, description="Maximum memory for cached models in each worker."
-    )
-    max_distribution_numbers: int = Field(
-        1_000_000, ge=1, description="Maximum number of probabilities in the response to one batch."
-    )
-    max_evidence_bytes: ByteSize = Field(
-        ByteSize(64 * _KIB),
-        ge=8,
-        description="Maximum learner data (evidence) that a new model stores with each prediction, in addition to the "
-        "context.",
-    )
+    wait_replicas: int = Field(0, ge=0, le=16)
+    """Replicas of the store that must confirm feedback before it is acknowledged."""
+    workers: int = Field(1, ge=1, le=256)
+    """Worker processes."""
+    secrets_dir: Annotated[Path, AfterValidator(_check_folder)] | None = None
+    """Directory of settings kept in files: one file for each, with the name of its variable."""
+    store_timeout_seconds: float = Field(1.0, gt=0, le=60)
+    """Maximum wait for one reply of the store."""
+    max_body_bytes: ByteSize = Field(ByteSize(4 * _MIB), ge=_KIB, le=_GIB)
+    """Maximum size of a request body."""
+    max_import_bytes: ByteSize = Field(ByteSize(320 * _MIB), ge=_KIB, le=16 * _GIB)
+    """Maximum size of a model's file to import."""
+    max_batch_items: int = Field(1000, ge=1, le=100_000)
+    """Maximum items in a batch request."""
+    max_state_bytes: ByteSize = Field(ByteSize(256 * _MIB), ge=_KIB)
+    """Maximum size of a new model's state."""
+    cache_bytes: ByteSize = Field(ByteSize(512 * _MIB), ge=_MIB)
+    """Maximum memory for cached models in each worker."""
+    max_distribution_numbers: int = Field(1_000_000, ge=1)
+    """Maximum number of probabilities in the response to one batch."""
+    max_evidence_bytes: ByteSize = Field(ByteSize(64 * _KIB), ge=8)
+    """Maximum learner data (evidence) that a new model stores with each prediction, in addition to the context."""
     max_open_bytes: ByteSize = Field(
         ByteSize(4 * _GIB),
         ge=0,
         description="Maximum size of the open predictions of a model in the store, until they have feedback or are no "
         "longer kept; 0: no maximum.",
     )
-    max_step_cost: int = Field(
-        1_000_000_000,
-        ge=1_000_000,
-        description="Maximum multiply-adds of one decision or update of a new model; a core does about 10⁹ a second.",
-    )
-    compute_threads: int = Field(
-        2,
-        ge=2,
-        le=64,
-        description="Threads for long computations in each worker; one API key uses at most half of them.",
-    )
-    max_requests_in_flight: int = Field(
-        1000, ge=1, le=1_000_000, description="Maximum concurrent requests in each worker."
-    )
-    body_timeout_seconds: float = Field(30.0, gt=0, le=3600, description="Maximum time for a request body to arrive.")
-    body_grace_seconds: float = Field(
-        5.0, gt=0, le=3600, description="Grace period before the minimum rate applies to a request body."
-    )
-    body_min_bytes_per_second: ByteSize = Field(
-        ByteSize(1000),
-        ge=0,
-        le=_GIB,
-        description="Minimum average rate at which a client must send a body or read a response; 0: no minimum.",
-    )
-    head_timeout_seconds: float = Field(
-        10.0,
-        gt=0,
-        le=3600,
-        description="Maximum time for a request head to arrive; also the interval of checks for slow readers.",
-    )
-    auth: Literal["auto", "required", "off"] = Field(
-        "auto", description="Whether requests need an API key; auto: yes, unless the host is a loopback address."
-    )
-    key_cache_seconds: float = Field(
-        5.0, ge=0, le=3600, description="How long a worker caches an API key: the maximum delay of a revocation."
-    )
-    cors_origins: Annotated[str, AfterValidator(_check_listed), AfterValidator(_check_origins)] = Field(
-        "", description="Origins whose pages may call the API from a browser, separated by commas; empty: none."
-    )
-    allowed_hosts: Annotated[str, AfterValidator(_check_listed), AfterValidator(_check_hosts)] = Field(
+    max_step_cost: int = Field(1_000_000_000, ge=1_000_000)
+    """Maximum multiply-adds of one decision or update of a new model; a core does about 10⁹ a second."""
+    compute_threads: int = Field(2, ge=2, le=64)
+    """Threads for long computations in each worker; one API key uses at most half of them."""
+    max_requests_in_flight: int = Field(1000, ge=1, le=1_000_000)
+    """Maximum concurrent requests in each worker."""
+    body_timeout_seconds: float = Field(30.0, gt=0, le=3600)
+    """Maximum time for a request body to arrive."""
+    body_grace_seconds: float = Field(5.0, gt=0, le=3600)
+    """Grace period before the minimum rate applies to a request body."""
+    body_min_bytes_per_second: ByteSize = Field(ByteSize(1000), ge=0, le=_GIB)
+    """Minimum average rate at which a client must send a body or read a response; 0: no minimum."""
+    head_timeout_seconds: float = Field(10.0, gt=0, le=3600)
+    """Maximum time for a request head to arrive; also the interval of checks for slow readers."""
+    auth: Literal["auto", "required", "off"] = "auto"
+    """Whether requests need an API key; auto: yes, unless the host is a loopback address."""
+    key_cache_seconds: float = Field(5.0, ge=0, le=3600)
+    """How long a worker caches an API key: the maximum delay of a revocation."""
+    cors_origins: _Origins = ""
+    """Origins whose pages may call the API from a browser, separated by commas; empty: none."""
+    allowed_hosts: _HostNames = Field(
         "",
         description="Host names of the service, separated by commas; without keys, requests for other names are "
         "refused, except localhost and IP addresses.",
     )
-    webhook_secrets: Annotated[SecretStr, AfterValidator(_check_webhook_secrets)] | None = Field(
-        None, description="Secrets of webhook signatures (whsec_...), separated by commas."
-    )
-    log_format: Literal["auto", "json", "console"] = Field(
-        "auto", description="Format of the log; auto: console if standard error is a terminal, else json."
-    )
+    webhook_secrets: Annotated[SecretStr, AfterValidator(_check_webhook_secrets)] | None = None
+    """Secrets of webhook signatures (whsec_...), separated by commas."""
+    log_format: Literal["auto", "json", "console"] = "auto"
+    """Format of the log; auto: console if standard error is a terminal, else json."""
     log_requests_per_second: int = Field(
         10,
         ge=0,
@@ -332,20 +278,14 @@ class Settings(BaseSettings):
         description="Maximum log lines a second for successful requests, and as many for refused ones, in each worker; "
         "failures (500 and above) are always logged.",
     )
-    metrics_models: Annotated[str, AfterValidator(_check_listed), AfterValidator(_check_names)] = Field(
-        "", description="Models in /metrics, separated by commas; empty: the first ones by name, up to the maximum."
-    )
-    metrics_max_models: int = Field(100, ge=0, le=10_000, description="Maximum models in /metrics.")
-    graceful_shutdown_seconds: int = Field(
-        5, ge=0, le=600, description="Maximum wait for running requests at shutdown."
-    )
-    drain_seconds: float = Field(
-        0.0,
-        ge=0,
-        le=600,
-        description="How long the service keeps serving after SIGTERM, with /readyz 503, so that balancers stop "
-        "sending requests.",
-    )
+    metrics_models: _ModelNames = ""
+    """Models in /metrics, separated by commas; empty: the first ones by name, up to the maximum."""
+    metrics_max_models: int = Field(100, ge=0, le=10_000)
+    """Maximum models in /metrics."""
+    graceful_shutdown_seconds: int = Field(5, ge=0, le=600)
+    """Maximum wait for running requests at shutdown."""
+    drain_seconds: float = Field(0.0, ge=0, le=600)
+    """How long the service keeps serving after SIGTERM, with /readyz 503, so that balancers stop sending requests."""
 
     @field_validator("*", mode="before")
     @classmethod
@@ -448,7 +388,10 @@ class Settings(BaseSettings):
         """
         without = {"secrets_dir"} | (_OF_EMBEDDED if self.store_url else set())
         values = self.model_dump(exclude_none=True, exclude=without)
-        return {_PREFIX + name.upper(): _plain(value) for name, value in values.items()}
+        return {
+            _PREFIX + name.upper(): value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+            for name, value in values.items()
+        }
 
     @property
     def keys_required(self) -> bool:

@@ -25,13 +25,7 @@ class IssuedKey(NamedTuple):
 
 
 class KeyAdmin:
-    """Creates, lists, rotates and revokes keys.
-
-    Args:
-        table: records of the keys.
-        now: returns seconds since the epoch.
-        noise: returns the given number of unpredictable random bytes.
-    """
+    """Creates, lists, rotates and revokes keys. `now` returns seconds since the epoch, `noise(n)` n random bytes."""
 
     def __init__(self, table: KeyTable, now: Callable[[], float], noise: Callable[[int], bytes]) -> None:
         self._table = table
@@ -39,42 +33,15 @@ class KeyAdmin:
         self._noise = noise
 
     async def create(
-        self,
-        name: str,
-        scopes: list[str],
-        models: str = "*",
-        limit: str | None = None,
-        expires_in: float | None = None,
+        self, name: str, scopes: list[str], models: str = "*", limit: str | None = None, expires_in: float | None = None
     ) -> IssuedKey:
-        """Create a key.
-
-        Args:
-            name: owner or purpose, in free text.
-            scopes: permitted operations.
-            models: pattern of model names.
-            limit: maximum requests, such as `100/second`; None for no limit.
-            expires_in: seconds until it expires; None for never.
-
-        Raises:
-            InvalidInputError: if `KeyRecord` does not allow a value.
-        """
+        """Create a key that expires in `expires_in` seconds. Raises InvalidInputError if a field is invalid."""
         now = self._now()
-        expires_at = None if expires_in is None else now + expires_in
-        fields: dict[str, Any] = {
-            "name": name,
-            "scopes": scopes,
-            "models": models,
-            "limit": limit,
-            "expires_at": expires_at,
-        }
-        return await self._issue(fields | {"created_at": now})
+        fields = {"name": name, "scopes": scopes, "models": models, "limit": limit, "created_at": now}
+        return await self._issue(fields | {"expires_at": None if expires_in is None else now + expires_in})
 
     async def rotate(self, key_id: str, overlap_seconds: float) -> IssuedKey:
-        """Issue a replacement with the same fields and lifetime; the old key expires after the overlap or earlier.
-
-        Raises:
-            NotFoundError: if the key does not exist or cannot be read.
-        """
+        """Issue a replacement with the same fields and lifetime; the old key expires after the overlap or earlier."""
         old, now = read_record(key_id, await self._table.get(key_id)), self._now()
         if old is None:
             raise _no_such(key_id)
@@ -82,17 +49,15 @@ class KeyAdmin:
         issued = await self._issue(old.model_dump() | {"created_at": now, "expires_at": life})
         until = now + overlap_seconds if old.expires_at is None else min(old.expires_at, now + overlap_seconds)
         ending = old.model_copy(update={"expires_at": until})
-        if not await self._table.replace(key_id, _encode(ending)):  # revoked concurrently: revoke the replacement too
+        if not await self._table.replace(
+            key_id, ending.model_dump_json().encode()
+        ):  # revoked concurrently: revoke the replacement too
             await self._table.remove(issued.id)
             raise _no_such(key_id)
         return issued
 
     async def revoke(self, key_id: str) -> None:
-        """Revoke a key, even an unreadable one.
-
-        Raises:
-            NotFoundError: if the key does not exist.
-        """
+        """Revoke a key, even an unreadable one. Raises NotFoundError if the key does not exist."""
         if not await self._table.remove(key_id):
             raise _no_such(key_id)
 
@@ -108,13 +73,9 @@ class KeyAdmin:
         except ValidationError as error:
             first = explain(error.errors(include_url=False)[0], root_of(KeyRecord))
             raise InvalidInputError(first.reason, first.field) from None
-        if not await self._table.add(key_id, _encode(record)):
+        if not await self._table.add(key_id, record.model_dump_json().encode()):
             raise RuntimeError("duplicate key id: the source of randomness is broken")
         return IssuedKey(key_id, text)
-
-
-def _encode(record: KeyRecord) -> bytes:
-    return record.model_dump_json().encode()
 
 
 def _no_such(key_id: str) -> NotFoundError:
@@ -132,12 +93,5 @@ class AccessControl(NamedTuple):
 def access_control(
     table: KeyTable, counter: RequestCounter, environment: Environment, cache_seconds: float
 ) -> AccessControl:
-    """Build the access control of one worker.
-
-    Args:
-        table: records of the keys.
-        counter: counter of requests.
-        environment: source of the clocks.
-        cache_seconds: how long a record is cached.
-    """
+    """Build the access control of one worker, which caches key records for `cache_seconds`."""
     return AccessControl(Gatekeeper(table, environment.now, cache_seconds), counter, WrongKeys(environment.monotonic))

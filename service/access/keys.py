@@ -15,37 +15,29 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from service.error_messages.patterns import DIGEST, KEY_GLOB, KEY_LIMIT
 from service.error_messages.values import quoted
-from service.errors import ForbiddenError, ModelNotFoundError, UnauthenticatedError
+from service.errors import UnauthenticatedError
 from service.store.access_tables import KeyTable
 
 MOST_WRONG_KEYS = 20
 WINDOW_SECONDS = 60.0
-_MOST_ADDRESSES = 4096
+_MOST_CACHED = 4096  # addresses, and keys
 
 
 class WrongKeys:
-    """Counts in fixed windows. The first wrong key of an address opens a window.
-
-    Args:
-        now: returns seconds of a monotonic clock.
-    """
+    """Counts wrong keys in fixed windows, which the first one of an address opens. `now` is monotonic, in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # end of each window, and its wrong keys
 
     def count(self, address: str) -> int | None:
-        """Count a wrong key; return the seconds to wait if there are too many, else None.
-
-        Args:
-            address: address of the peer. All addresses of an IPv6 /64 network count as one.
-        """
+        """Count a wrong key; return the seconds to wait if there are too many. An IPv6 /64 network counts as one."""
         source, now = _source(address), self._now()
         ends, seen = self._windows.pop(source, (0.0, 0))
         if ends <= now:
             ends, seen = now + WINDOW_SECONDS, 0
         self._windows[source] = ends, seen + 1
-        if len(self._windows) > _MOST_ADDRESSES:
+        if len(self._windows) > _MOST_CACHED:
             self._windows.popitem(last=False)
         return max(1, math.ceil(ends - now)) if seen >= MOST_WRONG_KEYS else None
 
@@ -66,10 +58,7 @@ Scope = Literal["predict", "feedback", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("predict", "feedback", "read", "admin")
 
 _KEY = re.compile(r"wk_([0-9a-f]{12})_[0-9a-f]{64}")
-_MOST_CACHED = 4096
 _REFUSED = "the API key is unknown, expired or revoked"
-
-_LAST = "\x7f"  # sorts after every character of a name
 
 
 class Names:
@@ -79,10 +68,9 @@ class Names:
         self.glob = glob
         self.all = glob == "*"
         self._matches = re.compile(translate(glob)).match
-        prefix = glob.partition("*")[0]
-        self._prefix = prefix
-        self.before = prefix[:-1] + chr(ord(prefix[-1]) - 1) + _LAST if prefix else ""
-        """Cursor just before the first match."""
+        self._prefix = prefix = glob.partition("*")[0]
+        # A cursor just before the first match: 0x7F sorts after every character of a name.
+        self.before = prefix[:-1] + chr(ord(prefix[-1]) - 1) + "\x7f" if prefix else ""
 
     def __contains__(self, name: str) -> bool:
         return self.all or self._matches(name) is not None
@@ -128,55 +116,11 @@ class Caller:
         self.names = Names(record.models)
         self.digest = bytes.fromhex(record.digest)
         self.limit = record.limit
-        self._scopes = frozenset(SCOPES if "admin" in record.scopes else record.scopes)
-
-    def check_scope(self, scope: Scope) -> None:
-        """Require a scope.
-
-        Raises:
-            ForbiddenError: if the key lacks it.
-        """
-        if scope not in self._scopes:
-            raise ForbiddenError(f"the request needs the scope {quoted(scope)}, which the API key does not have")
-
-    def check_model(self, name: str, field: str) -> None:
-        """Require that the key allows this model, without revealing whether the model exists.
-
-        Raises:
-            ModelNotFoundError: if it does not. The error names `field`, and is the same as for a missing model.
-        """
-        if name not in self.names:
-            raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
-
-    def check_new_model(self, name: str) -> None:
-        """Require that the key allows models of this name.
-
-        Raises:
-            ForbiddenError: if it does not.
-        """
-        if name not in self.names:
-            raise ForbiddenError(
-                f"got {quoted(name)}; the API key allows only names that match {quoted(self.names.glob)}", "name"
-            )
-
-    def check_everything(self) -> None:
-        """Require that the key allows all models.
-
-        Raises:
-            ForbiddenError: if it does not.
-        """
-        if not self.names.all:
-            raise ForbiddenError("the request needs an API key for all models; this key is for some models")
+        self.scopes = frozenset(SCOPES if "admin" in record.scopes else record.scopes)
 
 
 class Gatekeeper:
-    """Identifies callers by their keys, with a cache of records.
-
-    Args:
-        table: records of the keys.
-        now: returns seconds since the epoch.
-        cache_seconds: how long a record is cached: the maximum delay of a revocation.
-    """
+    """Identifies callers by their keys. A record is cached for `cache_seconds`, the maximum delay of a revocation."""
 
     def __init__(self, table: KeyTable, now: Callable[[], float], cache_seconds: float) -> None:
         self._table = table
@@ -185,14 +129,8 @@ class Gatekeeper:
         self._cache: OrderedDict[str, tuple[float, Caller | None]] = OrderedDict()
 
     async def identify(self, key: str) -> Caller:
-        """Return the caller of a key.
-
-        Raises:
-            UnauthenticatedError: if the key is malformed, unknown, expired or revoked.
-            StoreUnavailableError: if the store does not answer.
-        """
-        shape = _KEY.fullmatch(key)
-        if shape is None:
+        """Return the caller of a key. Raises UnauthenticatedError, StoreUnavailableError."""
+        if (shape := _KEY.fullmatch(key)) is None:
             raise UnauthenticatedError(_REFUSED)
         now, key_id = self._now(), shape[1]
         until, caller = self._cache.get(key_id, (0.0, None))
@@ -205,7 +143,6 @@ class Gatekeeper:
         return caller
 
     async def _look_up(self, key_id: str, until: float) -> Caller | None:
-        """Read and cache a record until a time that counts from before the lookup: a slow one must not extend it."""
         record = read_record(key_id, await self._table.get(key_id))
         caller = None if record is None else Caller(key_id, record)
         self._cache[key_id] = until, caller
@@ -232,7 +169,6 @@ def read_record(key_id: str, stored: bytes | None) -> KeyRecord | None:
 
 
 def _reason(error: ValidationError) -> str:
-    """Return what is wrong with a record, without anything of its content but the name of the field."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"]))
     return f"{quoted(place)}: {first['type']}" if place else first["type"]

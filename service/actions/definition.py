@@ -5,26 +5,18 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
-from service.contexts.kind import BaseFeatures, ContextKind
+from service.contexts.kind import BaseFeatures
+from service.contexts.named import Pair
 from service.contexts.registry import ActionFeatures, GivenFeatures, context_kind
-from service.error_messages.patterns import MOST_NAME
 from service.error_messages.values import shown
-from service.errors import FeaturesError, InvalidInputError, NamespaceError
+from service.errors import FeaturesError, InvalidInputError
 from service.strict_body import Body
 
-MOST_ACTIONS = 10_000
-"""Maximum actions of a request."""
-
-MOST_INDEX = 2**31 - 1
-"""Maximum size of a vector."""
-
-MOST_ID = 256
-"""Maximum characters of an action's id."""
+MOST_ACTIONS = 10_000  # maximum actions of a request
+MOST_INDEX = 2**31 - 1  # maximum size of a vector
+MOST_ID = 256  # maximum characters of an action's id
 
 ActionId = Annotated[str, Field(min_length=1, max_length=MOST_ID)]
-
-_Namespace = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
-_Pair = Annotated[list[_Namespace], Field(min_length=2, max_length=2)]
 
 
 class ActionsDefinition(Body):
@@ -33,7 +25,7 @@ class ActionsDefinition(Body):
     features: ActionFeatures
     """The features of each action. The model's own `features` are those of the context. `norm`, `norm_bound` and
     `intercept` concern the vector of context and action together."""
-    interactions: Annotated[list[_Pair], Field(max_length=64)] | None = None
+    interactions: Annotated[list[Pair], Field(max_length=64)] | None = None
     """Pairs of a namespace of the context and one of the action. The product of each feature of one and each of the
     other is a feature too. By default all features of the context are multiplied with all of the action; an empty list
     is for none."""
@@ -69,11 +61,7 @@ GivenActions = Annotated[
 
 
 def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
-    """Refuse actions of a new model that contradict each other or the features of its contexts.
-
-    Raises:
-        InvalidInputError: if they do; names the field.
-    """
+    """Refuse actions of a new model that contradict each other or the contexts. Raises InvalidInputError."""
     if actions.features.norm == "reject" and "norm" in actions.features.model_fields_set:
         raise FeaturesError('got "reject"; must be none, scale or unit for actions', "actions.features.norm")
     for name in ("norm", "norm_bound", "intercept"):
@@ -84,31 +72,16 @@ def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
         if (precision := getattr(side, "precision", "float64")) != "float64":
             detail = f"got {shown(precision)}; must be float64, as products of features are stored"
             raise FeaturesError(detail, f"{where}.precision")
-    _check_kind(context_kind(actions.features))
-    _check_interactions(actions, features)
-
-
-def _check_kind(kind: ContextKind[Any]) -> None:
     try:
-        kind.check_new()
+        context_kind(actions.features).check_new()
     except InvalidInputError as error:
         raise type(error)(error.detail, f"actions.{error.field}") from error
-
-
-def _check_interactions(actions: ActionsDefinition, features: BaseFeatures) -> None:
     for number, pair in enumerate(actions.interactions or ()):
         field = f"actions.interactions.{number}"
-        for place, (namespace, side) in enumerate(zip(pair, (features, actions.features), strict=True)):
-            _check_namespace(namespace, side, ("features", "actions.features")[place], f"{field}.{place}")
+        context_kind(features).check_namespace(pair[0], "features", f"{field}.0")
+        context_kind(actions.features).check_namespace(pair[1], "actions.features", f"{field}.1")
         if pair in (actions.interactions or ())[:number]:
             raise FeaturesError(f"got {shown(pair)} twice", field)
-
-
-def _check_namespace(namespace: str, features: BaseFeatures, where: str, field: str) -> None:
-    try:
-        context_kind(features).check_namespace(namespace, where)
-    except NamespaceError as error:
-        raise NamespaceError(error.detail, field) from None
 
 
 def complete(actions: ActionsDefinition, defaults: Mapping[str, Any]) -> ActionsDefinition:
@@ -126,19 +99,13 @@ def repeated(ids: Sequence[str]) -> Iterator[int]:
         seen.add(each)
 
 
-_MOST_BYTES = 2**23
-"""Maximum bytes in each of the two generations of known features."""
+_MOST_BYTES = 2**23  # maximum bytes in each of the two generations of known features
 
 _READER = TypeAdapter[Any](GivenActionFeatures, config=Body.model_config)  # as for an action in a request
 
 
 class SourceAction:
-    """A `GivenAction` that keeps the JSON of its features.
-
-    Attributes:
-        id: as in `GivenAction`.
-        source: the JSON of its features, which is valid.
-    """
+    """A `GivenAction` that keeps the valid JSON of its features."""
 
     __slots__ = ("_features", "id", "source")
 
@@ -148,7 +115,7 @@ class SourceAction:
 
     @property
     def features(self) -> Any:
-        """As in `GivenAction`."""
+        """The features, parsed at the first use."""
         if self._features is None:
             self._features = _READER.validate_json(self.source)
         return self._features

@@ -17,8 +17,7 @@ from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.errors import FeaturesError
 
-MOST_ENTRIES = 2_000_000
-"""Maximum features of all candidates of a request, products included: 32 MB."""
+MOST_ENTRIES = 2_000_000  # maximum features of all candidates of a request, products included: 32 MB
 
 
 class NamedFactors(NamedTuple):
@@ -29,16 +28,7 @@ class NamedFactors(NamedTuple):
 
 
 class ActionVectors:
-    """Makes the vectors of one model.
-
-    Args:
-        actions: the definition of its actions.
-        features: the features of its contexts.
-
-    Attributes:
-        size: the number of indices, without the intercept.
-        most_entries: an upper bound on the entries of one vector.
-    """
+    """Encodes the candidates of one model as vectors of `size` indices, without the intercept."""
 
     def __init__(self, actions: ActionsDefinition, features: BaseFeatures) -> None:
         own, sides = actions.features, (features, actions.features)
@@ -47,7 +37,8 @@ class ActionVectors:
         self._plain = 0 if named else own.size
         self.size = max(named) if named else own.size * (1 + features.size * products)
         self.most_entries = MOST_FEATURES if named else min(MOST_FEATURES, self.size)
-        groups = [_groups([pair[side] for pair in actions.interactions or ()]) for side in (0, 1)]
+        spaces = [dict.fromkeys(pair[side] for pair in actions.interactions or ()) for side in (0, 1)]
+        groups = [{namespace: number for number, namespace in enumerate(each, 1)} for each in spaces]
         self._crossed = np.full((len(groups[0]) + 1, len(groups[1]) + 1), actions.interactions is None)
         for one, other in actions.interactions or ():
             self._crossed[groups[0][one], groups[1][other]] = True
@@ -55,11 +46,7 @@ class ActionVectors:
         self.contexts, self.actions = readers
 
     def check_new(self) -> None:
-        """Refuse vectors of a new model that are too large.
-
-        Raises:
-            FeaturesError: if they are.
-        """
+        """Refuse vectors of a new model that are too large. Raises FeaturesError."""
         if self.size > MOST_INDEX:
             detail = f"got {self.size:,} products of features of context and action; must be at most {MOST_INDEX:,}"
             raise FeaturesError(f"{detail}, or set actions.interactions to []", "actions.features.size")
@@ -79,13 +66,7 @@ class ActionVectors:
         return len(action.values) * (1 + len(context.values) * self.crosses)
 
     def join(self, contexts: Sequence[Factors], actions: Sequence[Factors], starts: IntArray) -> Contexts:
-        """Return the vectors of m candidates.
-
-        Args:
-            contexts: the features of n contexts.
-            actions: the features of m actions.
-            starts: (n + 1,), the first action of each context, and m.
-        """
+        """Return the vectors of m candidates. `starts` (n + 1,) has the first action of each of n contexts, and m."""
         given = contexts if self.crosses else [_NOTHING] * len(contexts)
         return joined_vectors(_sets(given), _sets(actions), starts, self._crossed, self.size, self._plain)
 
@@ -97,22 +78,17 @@ class ActionVectors:
             names += [name, *[f"{context.names[c]}*{name}" for c in met.tolist()]]
             hashes += [np.array([hashed]), self._product_hashes(context.factors.hashes[met], hashed)]
             values += [np.array([value]), context.factors.values[met] * value]
-        indices, signs = self._places(np.concatenate(hashes))
+        joined = np.concatenate(hashes)
+        indices = joined.astype(np.int64) if self._plain else indices_of(joined, self.size)
+        signs = np.ones(len(joined)) if self._plain else signs_of(joined)
         signed = (signs * np.concatenate(values)).tolist()
         found = map(Part, names, indices.tolist(), signed, signs.astype(int).tolist())
         return [part for part in found if part.value]
 
     def _product_hashes(self, context: Hashes, action: np.uint64) -> Hashes:
-        """Return the hashes of products, or their indices if vectors are not hashed."""
         if self._plain:
             return (context + np.uint64(1)) * np.uint64(self._plain) + action
         return combined(context, np.full(len(context), action))
-
-    def _places(self, hashes: Hashes) -> tuple[IntArray, FloatArray]:
-        """Return the index and the sign of each hash, as `joined_vectors` has them."""
-        if self._plain:
-            return hashes.astype(np.int64), np.ones(len(hashes))
-        return indices_of(hashes, self.size), signs_of(hashes)
 
 
 _NOTHING = Factors(np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))
@@ -128,8 +104,3 @@ def _sets(each: Sequence[Factors]) -> FeatureSets:
 def _joined(arrays: Sequence[Any], dtype: type[Any]) -> npt.NDArray[Any]:
     """Concatenate small arrays, faster than numpy does, into a writable one."""
     return np.frombuffer(bytearray().join([one.data for one in arrays]), dtype)
-
-
-def _groups(namespaces: Sequence[str]) -> dict[str, int]:
-    """Return a number from 1 for each namespace."""
-    return {namespace: number for number, namespace in enumerate(dict.fromkeys(namespaces), 1)}

@@ -14,12 +14,10 @@ from service.contexts.kind import ContextKind
 from service.error_messages.patterns import MOST_NAME, MOST_TEXT
 from service.errors import InvalidInputError
 
-_MOST_CACHED = 500_000
-"""Maximum features in each of the two generations of a cache, about 12 MB."""
+_MOST_CACHED = 500_000  # maximum features in each of the two generations of a cache, about 12 MB
 
 
-_LARGEST = 1e100
-"""Numbers beyond this magnitude are clipped."""
+_LARGEST = 1e100  # numbers beyond this magnitude are clipped
 
 
 class Factors(NamedTuple):
@@ -31,13 +29,7 @@ class Factors(NamedTuple):
 
 
 class FactorReader:
-    """Reads contexts, or actions, of one model.
-
-    Args:
-        kind: the kind of their features.
-        groups: the number of each namespace that has interactions, from 1.
-        hashed: whether vectors are hashed.
-    """
+    """Reads contexts, or actions, of one model. `groups` numbers the namespaces with interactions from 1."""
 
     def __init__(self, kind: ContextKind[Any], groups: Mapping[str, int], hashed: bool) -> None:
         self._kind = kind
@@ -53,15 +45,7 @@ class FactorReader:
         return 2 * 24 * self._cached
 
     def read(self, given: Any, path: str) -> Factors:
-        """Return the features of a parsed context.
-
-        Args:
-            given: the context, or the features of an action.
-            path: its place in the request, for errors.
-
-        Raises:
-            InvalidInputError: if it does not fit the model.
-        """
+        """Return the features of a parsed context. Raises InvalidInputError with a field below `path`."""
         try:
             return self._read(given)
         except InvalidInputError as error:
@@ -93,7 +77,6 @@ class FactorReader:
         return self._kind.factor_names(given)
 
     def _read_cached(self, given: Any) -> Factors | None:
-        """Return the features of an object that was read not long ago; None for others, which `read` reads."""
         try:
             return self._recent.get(_key(given))
         except TypeError:  # lists or objects among the values
@@ -122,9 +105,13 @@ class FactorReader:
         self._recent[key] = factors
 
     def _new(self, given: Any) -> Factors:
-        """Return the features of a parsed context that is not in the cache."""
         if not self._kind.has_names:
-            return self._read_numbers(self._kind.check(given))
+            parts = self._kind.parts(self._kind.check(given))
+            hashes = hashes_of([part.name for part in parts]) if self._hashed else None
+            indices = np.array([part.at for part in parts], np.uint64) if hashes is None else hashes
+            return Factors(
+                indices, np.array([part.value for part in parts], np.float64), np.zeros(len(parts), np.int64)
+            )
         flat = _flat(given) if self._kind.is_open else None
         if flat is not None:
             spaces, names, values = zip(*flat, strict=True)
@@ -144,14 +131,6 @@ class FactorReader:
                 [np.repeat(groups, [len(each) for each in found.values()]), np.zeros(len(products.values), np.int64)]
             ),
         )
-
-    def _read_numbers(self, context: Any) -> Factors:
-        """Return the features of a checked context without names."""
-        parts = self._kind.parts(context)
-        values = np.array([part.value for part in parts], np.float64)
-        names, indices = [part.name for part in parts], [part.at for part in parts]
-        hashes = hashes_of(names) if self._hashed else np.array(indices, np.uint64)
-        return Factors(hashes, values, np.zeros(len(values), np.int64))
 
 
 def _renamed(error: InvalidInputError, path: str) -> InvalidInputError:
@@ -185,7 +164,6 @@ def _flat(given: Any) -> list[tuple[str, str, float]] | None:
 
 
 def _key(given: Any) -> Any:
-    """Return a key that is equal only for objects with equal features, in the same order."""
     if type(given) is not dict:
         return None
     values = tuple(given.values())

@@ -36,13 +36,7 @@ def as_sent(given: Any) -> Any:
 
 
 def encode(actions: Sequence[GivenAction], chosen: int, distribution: Sequence[float | None] | None) -> bytes:
-    """Encode the actions of a prediction.
-
-    Args:
-        actions: the candidates.
-        chosen: the position of the answer.
-        distribution: the probability of each, None if unknown, to keep all of them; None to keep the chosen one.
-    """
+    """Encode the chosen action, or with a distribution all of them; None is an unknown probability."""
     if distribution is None:
         action = actions[chosen]
         kept: list[list[Any]] = [[action.id, as_sent(action.features)]]
@@ -57,11 +51,7 @@ def to_json(value: Any) -> bytes:
 
 
 def decode(part: bytes) -> LoggedActions:
-    """Decode the actions of a round.
-
-    Raises:
-        StoreCorruptError: if they are not valid.
-    """
+    """Decode the actions of a round. Raises StoreCorruptError if they are not valid."""
     try:
         content = json.loads(part)
         found = [Logged(str(each[0]), each[1], each[2] if len(each) > 2 else None) for each in content["actions"]]

@@ -6,28 +6,15 @@ from typing import NamedTuple
 from fastapi import APIRouter, FastAPI
 from fastapi.middleware import Middleware
 from fastapi.telemetry import TelemetryConfig
-from starlette.types import Lifespan, Scope
+from starlette.types import Lifespan
 
 from service import __version__
 from service.analytics.evaluation import LatestRounds
 from service.analytics.statistics import Insights
 from service.api.middleware.pipeline import RequestPolicy, pipeline
-from service.api.openapi import add_links, describe_access
+from service.api.openapi import complete_openapi, serve_openapi
 from service.api.responses import problems
-from service.api.responses.schemas import share_schemas
-from service.api.routes import (
-    copies,
-    dashboard,
-    docs,
-    feedback,
-    health,
-    models,
-    predictions,
-    rounds,
-    shadows,
-    snapshots,
-    statistics,
-)
+from service.api.routes import copies, feedback, health, models, pages, predictions, rounds, states, statistics
 from service.environment import Environment
 from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
@@ -48,12 +35,8 @@ def tracing_configuration(on: bool) -> TelemetryConfig:
         "metrics": False,
         "logs": False,  # exception messages may contain client data
         "operation_spans": False,
-        "exclude": _is_untraced,
+        "exclude": lambda scope: str(scope["path"]).endswith(_UNTRACED),
     }
-
-
-def _is_untraced(scope: Scope) -> bool:
-    return str(scope["path"]).endswith(_UNTRACED)
 
 
 _DESCRIPTION = """Predicts one of K labels for a context, with a known probability, and learns from one bit:
@@ -77,28 +60,19 @@ class UseCases(NamedTuple):
 def build_application(
     environment: Environment, use_cases: UseCases, policy: RequestPolicy, lifespan: Lifespan[FastAPI]
 ) -> FastAPI:
-    """Build the application of one worker.
-
-    Args:
-        environment: threads, store and clocks.
-        use_cases: what the routes call.
-        policy: what requests must comply with.
-        lifespan: Starlette's lifespan context, active while the application runs.
-    """
+    """Build the application of one worker."""
     app = _bare_application(lifespan, policy.telemetry.tracing, pipeline(policy, environment.monotonic))
     app.state.compute = environment.compute
-    _include(app, _hot_routers(environment, use_cases, policy), _routers(environment, use_cases, policy))
-    app.include_router(docs.router())
-    docs.describe(app, environment.compute)
-    app.include_router(dashboard.router())
-    share_schemas(app)
-    add_links(app)
-    describe_access(app)
+    compute, most = environment.compute, policy.limits.batch_items
+    hot = [predictions.router(use_cases.rounds, compute, most), feedback.router(use_cases.rounds, compute, most)]
+    _include(app, hot, _routers(environment, use_cases, policy))
+    app.include_router(pages.router())
+    complete_openapi(app)
+    serve_openapi(app, environment.compute)
     return app
 
 
 def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool, middleware: Sequence[Middleware]) -> FastAPI:
-    """Return an application that has no routes yet, and reports errors as problems."""
     app = FastAPI(
         title="Wager",
         version=__version__,
@@ -117,25 +91,18 @@ def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool, middleware: Se
     return app
 
 
-def _hot_routers(environment: Environment, use_cases: UseCases, policy: RequestPolicy) -> list[APIRouter]:
-    """Return the versioned routes of predictions and feedback."""
-    compute, most = environment.compute, policy.limits.batch_items
-    return [predictions.router(use_cases.rounds, compute, most), feedback.router(use_cases.rounds, compute, most)]
-
-
 def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolicy) -> list[APIRouter]:
-    """Return the other versioned routes."""
     compute, most = environment.compute, policy.limits.batch_items
     return [
         models.router(use_cases.catalogue),
-        snapshots.router(use_cases.lifecycle),
+        states.router(use_cases.lifecycle),
         statistics.router(use_cases.insights),
         rounds.router(use_cases.catalogue, use_cases.imports, compute),
         rounds.import_router(use_cases.imports, most),
         copies.router(use_cases.lifecycle.copying, policy.limits.import_bytes, environment.monotonic),
         predictions.explanation_router(use_cases.rounds),
         statistics.evaluation_router(LatestRounds(environment)),
-        shadows.router(use_cases.shadows, use_cases.lifecycle.promoting),
+        states.shadows_router(use_cases.shadows, use_cases.lifecycle.promoting),
         rounds.open_predictions_router(use_cases.catalogue),
         models.learners_router(),
         feedback.webhook_router(use_cases.rounds, use_cases.verifier, compute),

@@ -28,8 +28,8 @@ from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
 from service.errors import (
-    ActionsMissingError,
     DuplicateActionError,
+    MissingFieldError,
     NoActionsError,
     TooManyActionsError,
     TooManyFeaturesError,
@@ -100,7 +100,7 @@ class ActionChoice(Choice):
         """See `Choice.read`."""
         actions = request.actions
         if actions is None:
-            raise ActionsMissingError("missing; send the actions to choose from, each with id and features", "actions")
+            raise MissingFieldError("missing; send the actions to choose from, each with id and features", "actions")
         _check_ids(actions)
         positions = _eligible(actions, request.options.eligible)
         context, reader = self._vectors.contexts.read(request.context, "context"), self._vectors.actions

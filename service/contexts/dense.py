@@ -20,6 +20,7 @@ from service.contexts.kind import (
     Precision,
     rounded,
 )
+from service.error_messages.values import counted
 from service.errors import ContextLengthError
 from service.store.records.codecs import DenseCodec
 from service.strict_body import FirstError
@@ -47,7 +48,7 @@ class DenseKind(ContextKind[list[float]]):
 
     def __init__(self, features: DenseFeatures) -> None:
         self._size = features.size
-        self.wanted = f"a list of {_numbers(self._size)}"
+        self.wanted = f"a list of {counted(self._size, 'numbers')}"
         self.example = _example(self._size)
         self.codec = DenseCodec(self._size, NUMBERS[features.precision])
         self._rounds = features.precision != "float64"
@@ -56,44 +57,32 @@ class DenseKind(ContextKind[list[float]]):
 
     @staticmethod
     def claims(given: object) -> bool:
-        """See `ContextKind.claims`."""
         return isinstance(given, list)
 
     def check(self, context: object) -> list[float]:
-        """See `ContextKind.check`."""
         if type(context) is list and len(context) == self._size and not self._rounds:
             return context
         return super().check(context)
 
     def reading_cost(self, given: object) -> int:
-        """See `ContextKind.reading_cost`."""
         return self.cost_of(len(given)) if type(given) is list else super().reading_cost(given)
 
     def checked(self, context: list[float]) -> list[float]:
-        """See `ContextKind.checked`."""
         if len(context) != self._size:
-            raise ContextLengthError(f"got a list of {_numbers(len(context))}; {self.hint}", "context")
+            raise ContextLengthError(f"got a list of {counted(len(context), 'numbers')}; {self.hint}", "context")
         return rounded(self, context) if self._rounds else context
 
     def fit_together(self, contexts: Sequence[Any]) -> bool:
-        """See `ContextKind.fit_together`."""
         alike = set(map(type, contexts)) == {list} and set(map(len, contexts)) == {self._size}
         return alike and not self._rounds
 
     def numbers(self, context: list[float]) -> Sequence[float]:
-        """See `ContextKind.numbers`."""
         return context
 
     def entry(self, context: list[float], position: int) -> Entry:
-        """See `ContextKind.entry`."""
         return Entry(position, f"context.{position}")
 
-    def size(self, context: list[float]) -> int:
-        """See `ContextKind.size`."""
-        return len(context)
-
     def gather(self, contexts: Sequence[list[float]]) -> Contexts:
-        """See `ContextKind.gather`."""
         packed = bytearray().join([self._pack(*context) for context in contexts])  # faster than an array of lists
         starts = self._one if len(contexts) == 1 else np.arange(len(contexts) + 1) * self._size
         return Contexts(starts, self._indices, np.frombuffer(packed), True)
@@ -103,21 +92,13 @@ class DenseKind(ContextKind[list[float]]):
         return np.arange(self._size)
 
     def fingerprinted(self, context: list[float]) -> bytes:
-        """See `ContextKind.fingerprinted`."""
         return struct.pack(f"<{len(context)}d", *context)
 
     def show(self, contexts: Contexts, i: int, sent: bytes) -> list[float]:
-        """See `ContextKind.show`."""
-        shown: list[float] = contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist()
-        return shown
+        return list(contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist())
 
     def parts(self, context: list[float]) -> list[Part]:
-        """See `ContextKind.parts`."""
         return [Part(str(i), i, value) for i, value in enumerate(context)]
-
-
-def _numbers(count: int) -> str:
-    return f"{count} number{'s' * (count > 1)}"
 
 
 def _example(size: int) -> str:

@@ -37,49 +37,34 @@ class FeaturelessKind(ContextKind[dict[str, Any]]):
 
     @property
     def hint(self) -> str:
-        """See `ContextKind.hint`."""
         return f"the model has no features: send {self.wanted}, such as {self.example}"
 
     @staticmethod
     def claims(given: object) -> bool:
-        """See `ContextKind.claims`."""
         return type(given) is dict and not given
 
     def check(self, context: object) -> dict[str, Any]:
-        """See `ContextKind.check`. Accept None."""
         return super().check({} if context is None else context)
 
     def checked(self, context: dict[str, Any]) -> dict[str, Any]:
-        """See `ContextKind.checked`."""
         if context:
             raise ContextLengthError(f"got {shown(context)}; {self.hint}", "context")
         return context
 
     def numbers(self, _: dict[str, Any]) -> Sequence[float]:
-        """See `ContextKind.numbers`."""
         return []
 
     def entry(self, _: dict[str, Any], position: int) -> Entry:
-        """See `ContextKind.entry`."""
         raise IndexError(f"there is no number {position}")
 
-    def size(self, _: dict[str, Any]) -> int:
-        """See `ContextKind.size`."""
-        return 0
-
     def gather(self, contexts: Sequence[dict[str, Any]]) -> Contexts:
-        """See `ContextKind.gather`."""
-        nothing: list[int] = []
-        return Contexts.sparse([0] * len(contexts), nothing, nothing)
+        return Contexts.sparse([0] * len(contexts), list[int](), list[int]())
 
     def fingerprinted(self, _: dict[str, Any]) -> bytes:
-        """See `ContextKind.fingerprinted`."""
         return b""
 
     def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
-        """See `ContextKind.show`."""
         return {}
 
     def parts(self, _: dict[str, Any]) -> list[Part]:
-        """See `ContextKind.parts`."""
         return []

@@ -8,8 +8,7 @@ from xxhash import xxh64_intdigest
 
 from learners.base import FloatArray, IntArray
 
-HALF = 2**63
-"""Hashes from here on have the sign -1."""
+HALF = 2**63  # hashes from here on have the sign -1
 
 _STEP, _MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(32)
 _INDEX_BITS, _SIGN_SHIFT = np.uint64(HALF - 1), np.uint64(63)

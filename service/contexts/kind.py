@@ -4,24 +4,25 @@ import sys
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
+from itertools import chain
 from math import isfinite
 from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
 from pydantic import Field
 
 from learners.base import Contexts, FloatArray
 from service.contexts.hashing import Hashes
 from service.error_messages.values import quoted, shown
-from service.errors import ContextLengthError, ContextMissingError, NamespaceError, NotFiniteError
+from service.errors import ContextLengthError, MissingFieldError, NamespaceError, NotFiniteError
 from service.store.records.codecs import ContextCodec
 from service.strict_body import Body
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 _Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
-PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]
-"""Numbers, as msgspec reads them."""
+PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]  # numbers, as msgspec reads them
 
 
 def without_default(schema: dict[str, Any]) -> None:
@@ -30,43 +31,22 @@ def without_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-Norm = Annotated[
-    Literal["none", "unit", "scale", "reject"],
-    Field(
-        description="`none` leaves contexts as they are. `scale` shortens those that are too long for `norm_bound`; "
-        "`reject` refuses them; `unit` gives all of them the same length. The log keeps what was sent. The default is "
-        "what the learner needs: see `norm` in `GET /learners`.",
-        json_schema_extra=without_default,
-    ),
-]
-NormBound = Annotated[
-    float,
-    Field(
-        ge=1e-6,
-        le=1e6,
-        description="X, the norm that no context exceeds, unless `norm` is `none`; the theorems assume it. With an "
-        "intercept, X/2 of it is for the constant, and 0.866 X for the context. For adahedge it is at most 1 and "
-        "limits each number individually.",
-    ),
-]
-Intercept = Annotated[
-    bool,
-    Field(
-        description="Whether the learner gets a constant feature in addition. By default it does, if it allows one.",
-        json_schema_extra=without_default,
-    ),
-]
-
-
 class BaseFeatures(Body):
     """The features of a model, of any kind."""
 
     kind: str
     size: int
     """d, the number of features, without the intercept."""
-    norm: Norm = "unit"
-    norm_bound: NormBound = 1.0
-    intercept: Intercept = False
+    norm: Annotated[Literal["none", "unit", "scale", "reject"], Field(json_schema_extra=without_default)] = "unit"
+    """`none` leaves contexts as they are. `scale` shortens those that are too long for `norm_bound`; `reject` refuses
+    them; `unit` gives all of them the same length. The log keeps what was sent. The default is what the learner needs:
+    see `norm` in `GET /learners`."""
+    norm_bound: Annotated[float, Field(ge=1e-6, le=1e6)] = 1.0
+    """X, the norm that no context exceeds, unless `norm` is `none`; the theorems assume it. With an intercept, X/2 of
+    it is for the constant, and 0.866 X for the context. For adahedge it is at most 1 and limits each number
+    individually."""
+    intercept: Annotated[bool, Field(json_schema_extra=without_default)] = False
+    """Whether the learner gets a constant feature in addition. By default it does, if it allows one."""
 
 
 class Entry(NamedTuple):
@@ -92,15 +72,9 @@ class Products(NamedTuple):
     values: FloatArray  # (m,), without signs
 
 
-MOST_COUNTED = 4096
-"""A context with more values is costly to read, however many there are."""
+MOST_COUNTED = 4096  # a context with more values is costly to read, however many there are
 
 _NESTED = frozenset({dict, list})
-
-_NUMBER_COST = 100
-"""Cost of checking one number, in multiply-adds."""
-
-_LARGEST_EXACT = 2**53
 
 GivenT = TypeVar("GivenT")
 
@@ -108,22 +82,16 @@ GivenT = TypeVar("GivenT")
 class ContextKind(ABC, Generic[GivenT]):
     """One kind of context, for one model.
 
-    Args:
-        features: the model's features.
-
     Attributes:
-        name: the name of the kind, the value of `kind` in the features.
-        features: the schema of a model's features.
-        given: the schema of a context in a request.
+        name: the value of `kind` in the features.
+        given: the schema of a context in a request; `plain` is the same for msgspec, None if only pydantic reads it.
         shown: the schema of a context in the log.
         type: the Python type of a parsed context.
-        plain: `given` as msgspec reads it; None if only pydantic does.
         form: what clients send for this kind, such as "a list of numbers for dense features".
         wanted: what clients send to this model, such as "a list of 3 numbers".
         example: a valid context of this model in JSON.
         smaller: how to make the features of a model smaller; empty if there is no choice.
         codec: encodes and decodes the stored bytes.
-        has_features: whether contexts of this kind have any features.
         has_names: whether features have names and namespaces, so that they are hashed.
         is_open: whether any features are allowed, and none interact; False without names.
     """
@@ -157,32 +125,23 @@ class ContextKind(ABC, Generic[GivenT]):
         return context
 
     def reading_cost(self, given: object) -> int:
-        """Return the cost of `check`, or of reading an action's features, in multiply-adds.
-
-        Args:
-            given: a parsed context, of this kind or another.
-        """
+        """Return the cost of `check`, or of reading an action's features, in multiply-adds."""
         return self.cost_of(values_in(given))
 
     def cost_of(self, count: int) -> int:
         """Return the cost of reading `count` values, in multiply-adds."""
-        return _NUMBER_COST * count
+        return 100 * count
 
     def check(self, context: object) -> GivenT:
-        """Return a context that fits the model, in the form that the other methods take.
-
-        Raises:
-            ContextMissingError: if it is None.
-            InvalidInputError: if it is of another kind, or does not fit the model's features.
-        """
+        """Return a context that fits the model, as the other methods take it. Raises InvalidInputError."""
         return self.checked(self.typed(context))
 
     def typed(self, context: object) -> Any:
         """Return a parsed context if it is of this kind. See `check`."""
         if context is None:
-            raise ContextMissingError(f"missing; {self.hint}", "context")
+            raise MissingFieldError(f"missing; {self.hint}", "context")
         if not isinstance(context, self.type):
-            given = shown(_as_written(context) if isinstance(context, (list, dict)) else vars(context))
+            given = shown(context if isinstance(context, dict) else _as_written(context))
             raise ContextLengthError(f"got {given}; {self.hint}", "context")
         return context
 
@@ -192,7 +151,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
 
     def fit_together(self, contexts: Sequence[Any]) -> bool:
-        """Return whether parsed contexts fit the model and `check` leaves them as they are, if that is fast to find."""
+        """Check, if that is fast, whether parsed contexts fit the model and `check` leaves them as they are."""
         return False
 
     @abstractmethod
@@ -207,9 +166,9 @@ class ContextKind(ABC, Generic[GivenT]):
     def entry(self, context: GivenT, position: int) -> Entry:
         """Return the origin of a number of a checked context."""
 
-    @abstractmethod
     def size(self, context: GivenT) -> int:
         """Return the number of numbers in a checked context."""
+        return len(self.numbers(context))
 
     @abstractmethod
     def gather(self, contexts: Sequence[GivenT]) -> Contexts:
@@ -221,13 +180,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
     @abstractmethod
     def show(self, contexts: Contexts, i: int, sent: bytes) -> Any:
-        """Return the i-th context of the log as the client sent it.
-
-        Args:
-            contexts: contexts of the log.
-            i: the position.
-            sent: what `sent` returned for it.
-        """
+        """Return the i-th context of the log as the client sent it, which the bytes of `sent` may say."""
 
     @abstractmethod
     def parts(self, context: GivenT) -> list[Part]:
@@ -241,25 +194,17 @@ class ContextKind(ABC, Generic[GivenT]):
         """Return the names of the features of a parsed context: those of namespaces in order, then interactions."""
         return [part.name for part in self.parts(self.check(context))]
 
-    def check_namespace(self, namespace: str, where: str) -> None:
-        """Check that a context may have a namespace; `where` is the place of the features in the definition.
-
-        Raises:
-            NamespaceError: if it cannot have it.
-        """
+    def check_namespace(self, namespace: str, where: str, field: str) -> None:
+        """Raise NamespaceError if contexts cannot have a namespace; `where` is the features' place."""
         detail = f"got {quoted(namespace)}; {where} are {self.name}, and only features with names have namespaces"
-        raise NamespaceError(detail)
+        raise NamespaceError(detail, field)
 
     def sent(self, context: GivenT) -> bytes:
         """Return the JSON of a checked context, if its numbers do not determine it; else nothing."""
         return b""
 
     def check_new(self) -> None:
-        """Refuse features of a new model that contradict each other.
-
-        Raises:
-            InvalidInputError: if they do; names the field.
-        """
+        """Refuse features of a new model that contradict each other. Raises InvalidInputError with the field."""
 
 
 def values_in(given: object) -> int:
@@ -278,32 +223,34 @@ def values_in(given: object) -> int:
 
 
 def _as_written(context: Any) -> Any:
-    """Return a context as clients write it: whole numbers without a fraction."""
-    if isinstance(context, dict):
-        return context
-    return [int(x) if abs(x) < _LARGEST_EXACT and x == int(x) else x for x in context]
+    if not isinstance(context, list):
+        return vars(context)
+    return [int(x) if abs(x) < 2**53 and x == int(x) else x for x in context]
+
+
+def gather_sparse(contexts: Sequence[Any]) -> Contexts:
+    """Convert contexts with `indices` and `values` to the arrays of the learners."""
+    lengths = [len(context.indices) for context in contexts]
+    indices = np.fromiter(chain.from_iterable([context.indices for context in contexts]), np.int64, sum(lengths))
+    values = np.fromiter(chain.from_iterable([context.values for context in contexts]), np.float64, sum(lengths))
+    return Contexts.sparse(lengths, indices, values)
 
 
 Precision = Annotated[
     Literal["float64", "float32"],
     Field(
         description="With `float32`, each number of a context is rounded to single precision when it is read, and "
-        "stored in half the bytes. The log shows the rounded numbers. Models with actions need `float64`.",
+        "stored in half the bytes. The log shows the rounded numbers. Models with actions need `float64`."
     ),
 ]
 
-NUMBERS = {"float64": "<f8", "float32": "<f4"}
-"""The dtype of a stored number."""
+NUMBERS = {"float64": "<f8", "float32": "<f4"}  # the dtype of a stored number
 
 _LARGEST = 3.4e38  # of float32, approximately
 
 
 def rounded(kind: ContextKind[Any], context: Any) -> list[float]:
-    """Return the numbers of a checked context in single precision.
-
-    Raises:
-        NotFiniteError: if one is too large for it; names the entry.
-    """
+    """Return the numbers of a checked context in single precision. Raises NotFiniteError if one is too large."""
     given = kind.numbers(context)
     numbers = array("f", given).tolist()
     if isfinite(sum(numbers)):  # faster than each number

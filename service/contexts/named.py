@@ -11,15 +11,14 @@ from pydantic import Field, WithJsonSchema
 from learners.base import Contexts
 from service.contexts.canonical import canonical
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products, gather_sparse
 from service.contexts.named_reader import Features, FieldSchema, NamedReader, NumberField
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME
 from service.error_messages.values import joined, quoted, shown
 from service.errors import FeaturesError, NamespaceError, TooManyFeaturesError
 from service.store.records.codecs import SparseCodec
 
-MOST_FEATURES = 4096
-"""Maximum features of a context, interactions included."""
+MOST_FEATURES = 4096  # maximum features of a context, interactions included
 
 _FEATURE_COST, _PRODUCT_COST = 2_500, 2_000
 """Costs of reading and hashing one feature, and of one product of two, in multiply-adds."""
@@ -31,10 +30,8 @@ _SCHEMA = {
     "additionalProperties": True,
 }
 
-_Path = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
-_Namespace = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
-_Pair = Annotated[list[_Namespace], Field(min_length=2, max_length=2)]
-
+_Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
+Pair = Annotated[list[_Name], Field(min_length=2, max_length=2)]  # two namespaces that interact
 
 _Feature: TypeAlias = tuple[str, float]
 
@@ -45,12 +42,12 @@ class NamedFeatures(BaseFeatures):
     kind: Literal["named"]
     size: Annotated[int, Field(ge=1, le=2**31 - 1)] = 2**18
     """The number of indices that names are hashed to. A larger one has fewer collisions."""
-    fields: Annotated[dict[_Path, FieldSchema], Field(max_length=1000)] | None = None
+    fields: Annotated[dict[_Name, FieldSchema], Field(max_length=1000)] | None = None
     """The type of each feature, by path, such as `user.age`, and its allowed values. Others are allowed too, unless
     `closed` is true."""
     closed: bool = False
     """Whether to refuse features that `fields` does not list."""
-    interactions: Annotated[list[_Pair], Field(max_length=64)] | None = None
+    interactions: Annotated[list[Pair], Field(max_length=64)] | None = None
     """Pairs of namespaces. The product of each feature of one and each of the other is a feature too."""
 
 
@@ -79,35 +76,33 @@ class NamedKind(ContextKind[NamedContext]):
         self._features = features
         self._size = features.size
         self._interactions = features.interactions or []
+        self._namespaces = {path.partition(".")[0] for path in features.fields or ()} if features.closed else None
         self.is_open = not (features.fields or features.closed or features.interactions)
         self._reader = NamedReader(features.fields or {}, features.closed)
         self.codec = SparseCodec(features.size)
 
     def check_new(self) -> None:
-        """See `ContextKind.check_new`."""
         fields, closed = self._features.fields or {}, self._features.closed
         if closed and not fields:
             raise FeaturesError("got true; must be false, or list the features in features.fields", "features.closed")
         for path, field in fields.items():
             _check_field(path, field)
-        known = {path.partition(".")[0] for path in fields} if closed else None
         for number, pair in enumerate(self._interactions):
-            _check_pair(pair, known, f"features.interactions.{number}")
+            for position, namespace in enumerate(pair):
+                self.check_namespace(namespace, "features", f"features.interactions.{number}.{position}")
             if pair in self._interactions[:number]:
                 raise FeaturesError(f"got {shown(pair)} twice", f"features.interactions.{number}")
 
     @staticmethod
     def claims(given: object) -> bool:
-        """See `ContextKind.claims`."""
         return type(given) is dict and bool(given)
 
     def cost_of(self, count: int) -> int:
-        """See `ContextKind.cost_of`. Products are as many as two namespaces of half the features have."""
+        # As many products as two namespaces of half the features have.
         products = min(MOST_FEATURES, count * count // 4) if self._interactions else 0
         return count * _FEATURE_COST + products * _PRODUCT_COST
 
     def checked(self, context: dict[str, Any]) -> NamedContext:
-        """See `ContextKind.checked`. Hash the features."""
         spaces = self._reader.read(context)
         count = self._check_number(spaces)
         vector = self._vector(spaces)
@@ -117,7 +112,6 @@ class NamedKind(ContextKind[NamedContext]):
         return NamedContext(context, indices, [vector[index] for index in indices])
 
     def _vector(self, spaces: Mapping[str, Features]) -> dict[int, float]:
-        """Return the vector of features: the sums of their signed values, by index."""
         vector, size = dict[int, float](), self._size
         for features in spaces.values():
             for name, value in features.items():
@@ -130,19 +124,16 @@ class NamedKind(ContextKind[NamedContext]):
         return vector
 
     def _in_order(self, context: object) -> dict[str, Features]:
-        """Return the features of a parsed context, sorted."""
         spaces = self._reader.read(self.typed(context))
         self._check_number(spaces)
         return {space: dict(sorted(spaces[space].items())) for space in sorted(spaces)}
 
     def factor_names(self, context: object) -> list[str]:
-        """See `ContextKind.factor_names`."""
         spaces = self._in_order(context)
         products = chain.from_iterable(_product_names(*factors) for factors in self._factors(spaces))
         return [*chain.from_iterable(spaces.values()), *products]
 
     def factors(self, context: object) -> tuple[dict[str, Features], Products]:
-        """See `ContextKind.factors`."""
         spaces = self._in_order(context)
         found = [_product(*factors) for factors in self._factors(spaces)]
         if not found:
@@ -150,14 +141,16 @@ class NamedKind(ContextKind[NamedContext]):
         hashes, values = zip(*found, strict=True)
         return spaces, Products(np.concatenate(hashes), np.concatenate(values))
 
-    def check_namespace(self, namespace: str, where: str) -> None:
-        """See `ContextKind.check_namespace`."""
-        fields = self._features.fields or {}
-        known = {path.partition(".")[0] for path in fields} if self._features.closed else None
-        _check_namespace(namespace, known, where)
+    def check_namespace(self, namespace: str, where: str, field: str) -> None:
+        if "." in namespace:
+            detail = f"got {quoted(namespace)}; must be a name at the top of a context, without a dot"
+            raise NamespaceError(detail, field)
+        if self._namespaces is not None and namespace not in self._namespaces:
+            names = joined(map(quoted, sorted(self._namespaces)), "or")
+            detail = f"got {quoted(namespace)}; {where}.fields has only {names}, and {where}.closed is true"
+            raise NamespaceError(detail, field)
 
     def _check_number(self, spaces: Mapping[str, Features]) -> int:
-        """Return the number of features, interactions included, after checking it."""
         pairs = [
             (len(spaces.get(one, ())), len(spaces.get(other, ())), one == other) for one, other in self._interactions
         ]
@@ -182,45 +175,29 @@ class NamedKind(ContextKind[NamedContext]):
     def _products(
         self, first: Sequence[_Feature], second: Sequence[_Feature]
     ) -> tuple[list[int], list[float], list[int]]:
-        """Return the index, the signed value and the sign of the product of each two factors."""
         hashes, values = _product(first, second)
         signs = signs_of(hashes)
         return indices_of(hashes, self._size).tolist(), (signs * values).tolist(), signs.astype(int).tolist()
 
     def numbers(self, context: NamedContext) -> Sequence[float]:
-        """See `ContextKind.numbers`."""
         return context.values
 
     def entry(self, context: NamedContext, position: int) -> Entry:
-        """See `ContextKind.entry`."""
         return Entry(context.indices[position], "context")
 
-    def size(self, context: NamedContext) -> int:
-        """See `ContextKind.size`."""
-        return len(context.values)
-
     def gather(self, contexts: Sequence[NamedContext]) -> Contexts:
-        """See `ContextKind.gather`."""
-        lengths = [len(context.indices) for context in contexts]
-        indices = np.fromiter(chain.from_iterable([context.indices for context in contexts]), np.int64, sum(lengths))
-        values = np.fromiter(chain.from_iterable([context.values for context in contexts]), np.float64, sum(lengths))
-        return Contexts.sparse(lengths, indices, values)
+        return gather_sparse(contexts)
 
     def fingerprinted(self, context: NamedContext) -> bytes:
-        """See `ContextKind.fingerprinted`."""
         return canonical(context.sent)
 
     def sent(self, context: NamedContext) -> bytes:
-        """See `ContextKind.sent`."""
         return json.dumps(context.sent, ensure_ascii=False, separators=(",", ":")).encode()
 
     def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
-        """See `ContextKind.show`."""
-        shown: dict[str, Any] = json.loads(sent)
-        return shown
+        return dict(json.loads(sent))
 
     def parts(self, context: NamedContext) -> list[Part]:
-        """See `ContextKind.parts`."""
         spaces = self._reader.read(context.sent)
         found = [(name, value, hash_of(name)) for features in spaces.values() for name, value in features.items()]
         signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]
@@ -235,7 +212,6 @@ def _product_names(first: Sequence[_Feature], second: Sequence[_Feature]) -> lis
 
 
 def _product(first: Sequence[_Feature], second: Sequence[_Feature]) -> Products:
-    """Return the hash and the unsigned value of the product of each two factors."""
     (names, numbers), (others, factors) = zip(*first, strict=True), zip(*second, strict=True)
     return Products(combined(hashes_of(names), hashes_of(others)), np.array(numbers) * np.array(factors))
 
@@ -250,20 +226,3 @@ def _check_field(path: str, field: FieldSchema) -> None:
         if low > high:
             detail = f"got {shown(low)}; must be at most the maximum, {shown(high)}"
             raise FeaturesError(detail, f"features.fields.{path}.minimum")
-
-
-def _check_pair(pair: Sequence[str], known: set[str] | None, field: str) -> None:
-    for position, namespace in enumerate(pair):
-        try:
-            _check_namespace(namespace, known, "features")
-        except NamespaceError as error:
-            raise NamespaceError(error.detail, f"{field}.{position}") from None
-
-
-def _check_namespace(namespace: str, known: set[str] | None, where: str) -> None:
-    if "." in namespace:
-        detail = f"got {quoted(namespace)}; must be a name at the top of a context, without a dot"
-        raise NamespaceError(detail)
-    if known is not None and namespace not in known:
-        names = joined(map(quoted, sorted(known)), "or")
-        raise NamespaceError(f"got {quoted(namespace)}; {where}.fields has only {names}, and {where}.closed is true")

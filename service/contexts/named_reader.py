@@ -1,41 +1,45 @@
 """Declarations of named features, and the reader of a context of them: a name and a number for each."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
+from service import errors
 from service.contexts.kind import Number
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME, MOST_TEXT
 from service.error_messages.values import choices, quoted, shown
-from service.errors import (
-    FeatureNameError,
-    FeatureTypeError,
-    FeatureValueError,
-    MissingFeatureError,
-    NotFiniteError,
-    UnknownFeatureError,
-)
 from service.strict_body import Body
 
 _Values = Annotated[list[str], Field(min_length=1, max_length=10_000)]
 
 
-class NumberField(Body):
+class _Field(Body):
+    _wanted: ClassVar[str]
+    _types: ClassVar[tuple[type[Any], ...]]
+
+    def wrong_type(self, value: object) -> str | None:
+        """Return what the value must be, if it has another type."""
+        return None if type(value) in self._types else self._wanted
+
+    def wrong_value(self, value: Any) -> str | None:
+        """Return what is wrong with a value of the right type."""
+        return None
+
+
+class NumberField(_Field):
     """A number, within a range."""
+
+    _wanted, _types = "a number", (float, int)
 
     type: Literal["number"]
     minimum: Number | None = None
     maximum: Number | None = None
     required: bool = False
 
-    def wrong_type(self, value: object) -> str | None:
-        """Return what the value must be, if it has another type."""
-        return None if type(value) in (float, int) else "a number"
-
     def wrong_value(self, value: float) -> str | None:
-        """Return what is wrong with a value of the right type."""
         low, high = self.minimum, self.maximum
         if (low is None or value >= low) and (high is None or value <= high):
             return None
@@ -44,50 +48,38 @@ class NumberField(Body):
         return f"got {shown(value)}; must be {' and '.join(named)}"
 
 
-class StringField(Body):
+class StringField(_Field):
     """A string, or one of a list of strings."""
+
+    _wanted, _types = "a string", (str,)
 
     type: Literal["string"]
     values: _Values | None = None
     required: bool = False
 
-    def wrong_type(self, value: object) -> str | None:
-        """Return what the value must be, if it has another type."""
-        return None if type(value) is str else "a string"
-
     def wrong_value(self, value: str) -> str | None:
-        """Return what is wrong with a value of the right type."""
         return _not_among(self.values, value)
 
 
-class BooleanField(Body):
+class BooleanField(_Field):
     """True or false."""
+
+    _wanted, _types = "true or false", (bool,)
 
     type: Literal["boolean"]
     required: bool = False
 
-    def wrong_type(self, value: object) -> str | None:
-        """Return what the value must be, if it has another type."""
-        return None if type(value) is bool else "true or false"
 
-    def wrong_value(self, _: bool) -> str | None:
-        """Return None: both values are allowed."""
-        return None
-
-
-class StringsField(Body):
+class StringsField(_Field):
     """A list of strings."""
+
+    _wanted, _types = "a list of strings", (list,)
 
     type: Literal["strings"]
     values: _Values | None = None
     required: bool = False
 
-    def wrong_type(self, value: object) -> str | None:
-        """Return what the value must be, if it has another type."""
-        return None if type(value) is list else "a list of strings"
-
     def wrong_value(self, value: list[Any]) -> str | None:
-        """Return what is wrong with a value of the right type."""
         found = (_not_among(self.values, each) for each in value if type(each) is str)
         return next((wrong for wrong in found if wrong is not None), None)
 
@@ -102,37 +94,29 @@ def _not_among(values: list[str] | None, value: str) -> str | None:
 
 
 _LARGEST = 1e100
+_SURROGATE = re.compile("[\ud800-\udfff]")  # which UTF-8 cannot encode
 
-Features: TypeAlias = dict[str, float]
-"""The features of a context: numbers by name."""
+Features: TypeAlias = dict[str, float]  # the features of a context: numbers by name
 
 
 class NamedReader:
-    """Reads contexts of one model.
-
-    Args:
-        fields: the declared features, by path.
-        closed: whether others are refused.
-    """
+    """Reads contexts of one model with these declared features, by path; `closed` refuses others."""
 
     def __init__(self, fields: Mapping[str, FieldSchema], closed: bool) -> None:
         self._fields = fields
         self._closed = closed
         self._required = [path for path, field in fields.items() if field.required]
-        self._namespaces = {".".join(steps[:n]) for steps in map(_steps, fields) for n in range(1, len(steps))}
+        self._namespaces = {path[:i] for path in fields for i, letter in enumerate(path) if letter == "."}
 
     def read(self, context: Mapping[str, Any]) -> dict[str, Features]:
-        """Return the features of each namespace.
-
-        Raises:
-            InvalidInputError: if a name or a value is not allowed; names the field.
-        """
+        """Return the features of each namespace. Raises InvalidInputError with the field."""
         spaces: dict[str, Features] = {}
         for name, value in context.items():
             features: Features = spaces.setdefault(name.partition(".")[0], {})
             self._read(name, value, features, 1)
         for path in self._required:
-            _check_present(context, path)
+            if all(value is None for value in _values_at(context, path)):
+                raise errors.MissingFeatureError("missing; the model's features require it", _field(path))
         return spaces
 
     def _read(self, path: str, value: Any, features: Features, depth: int) -> None:
@@ -154,32 +138,27 @@ class NamedReader:
 
     def _read_members(self, path: str, members: Mapping[str, Any], features: Features, depth: int) -> None:
         if depth == MOST_DEPTH:
-            raise FeatureNameError(f"got objects in more than {MOST_DEPTH} levels", _field(path))
+            raise errors.FeatureNameError(f"got objects in more than {MOST_DEPTH} levels", _field(path))
         for name, value in members.items():
             if not name:
-                raise FeatureNameError("got an empty name; must have 1 character or more", _field(path))
+                raise errors.FeatureNameError("got an empty name; must have 1 character or more", _field(path))
             self._read(f"{path}.{name}", value, features, depth + 1)
 
     def _check(self, path: str, value: Any) -> None:
-        """Check a value against the declaration of its feature, or that it needs none."""
         field = self._fields.get(path)
         if field is None:
             if self._closed and not (path in self._namespaces and (value is None or type(value) is dict)):
                 detail = f"the model has no such feature; {choices(path, tuple(self._fields), 'its features')}"
-                raise UnknownFeatureError(detail, _field(path))
+                raise errors.UnknownFeatureError(detail, _field(path))
         elif value is not None:
             wanted = field.wrong_type(value)
             if wanted is not None:
-                raise FeatureTypeError(f"got {shown(value)}; must be {wanted}", _field(path))
+                raise errors.FeatureTypeError(f"got {shown(value)}; must be {wanted}", _field(path))
             if type(value) is float:
                 _check_finite(path, value)
             wrong = field.wrong_value(value)
             if wrong is not None:
-                raise FeatureValueError(wrong, _field(path))
-
-
-def _steps(path: str) -> Sequence[str]:
-    return path.split(".")
+                raise errors.FeatureValueError(wrong, _field(path))
 
 
 def _field(path: str) -> str:
@@ -189,19 +168,18 @@ def _field(path: str) -> str:
 def _check_name(path: str) -> None:
     if not 0 < len(path) <= MOST_NAME:
         detail = f"got a name of {len(path)} characters, with its namespaces; must have 1 to {MOST_NAME}"
-        raise FeatureNameError(detail, _field(path if len(path) <= MOST_NAME else f"{path[:MOST_NAME]}…"))
+        raise errors.FeatureNameError(detail, _field(path if len(path) <= MOST_NAME else f"{path[:MOST_NAME]}…"))
     if not _is_text(path):
-        raise FeatureNameError(f"got {shown(path)}; must be Unicode without half a surrogate pair", "context")
+        raise errors.FeatureNameError(f"got {shown(path)}; must be Unicode without half a surrogate pair", "context")
 
 
 def _add(features: Features, name: str, value: float, path: str) -> None:
     if name in features:
-        raise FeatureNameError("got this name twice; a dot in a name is the same as nesting", _field(path))
+        raise errors.FeatureNameError("got this name twice; a dot in a name is the same as nesting", _field(path))
     features[name] = value
 
 
 def _number(path: str, value: float) -> float:
-    """Return a finite number, clipped so that sums of products stay finite."""
     if not -_LARGEST <= value <= _LARGEST:
         _check_finite(path, value)
         return _LARGEST if value > 0 else -_LARGEST
@@ -209,44 +187,30 @@ def _number(path: str, value: float) -> float:
 
 
 def _check_finite(path: str, value: float) -> None:
-    """Check that a number is finite as a double."""
     try:
         finite = math.isfinite(value)
     except OverflowError:  # an integer
         finite = False
     if not finite:
-        raise NotFiniteError(f"got {shown(value)}; must be a finite number", _field(path))
+        raise errors.NotFiniteError(f"got {shown(value)}; must be a finite number", _field(path))
 
 
 def _text(path: str, text: Any, position: int | None = None) -> str:
     field = _field(path) if position is None else f"{_field(path)}.{position}"
     if type(text) is not str:
-        raise FeatureTypeError(f"got {shown(text)}; must be a string, as lists are lists of strings", field)
+        raise errors.FeatureTypeError(f"got {shown(text)}; must be a string, as lists are lists of strings", field)
     if len(text) > MOST_TEXT:
-        raise FeatureValueError(f"got {quoted(text)}; must have at most {MOST_TEXT} characters", field)
+        raise errors.FeatureValueError(f"got {quoted(text)}; must have at most {MOST_TEXT} characters", field)
     if not _is_text(text):
-        raise FeatureValueError(f"got {shown(text)}; must be Unicode without half a surrogate pair", field)
+        raise errors.FeatureValueError(f"got {shown(text)}; must be Unicode without half a surrogate pair", field)
     return text
 
 
 def _is_text(text: str) -> bool:
-    """Check that a string has no surrogates, which UTF-8 cannot encode."""
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _check_present(context: Mapping[str, Any], path: str) -> None:
-    if not any(value is not None for value in _values_at(context, path)):
-        raise MissingFeatureError("missing; the model's features require it", _field(path))
+    return text.isascii() or not _SURROGATE.search(text)
 
 
 def _values_at(value: Any, path: str) -> Iterable[Any]:
-    """Return the values at a path, whichever of its dots are in names."""
     if not isinstance(value, Mapping):
         return
     if path in value:

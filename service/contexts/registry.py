@@ -1,7 +1,7 @@
 """All kinds of contexts, and their schemas in requests and responses. A new kind is one more name in `KINDS`."""
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -24,8 +24,7 @@ _CLAIMS = [(kind.claims, kind.name) for kind in KINDS]
 _KIND_OF_NAME = {kind.name: kind for kind in KINDS}
 NAMES = frozenset(_KIND_OF_NAME)
 
-PLAIN = tuple(kind for kind in KINDS if kind.plain is not None)
-"""The kinds whose contexts msgspec reads."""
+PLAIN = tuple(kind for kind in KINDS if kind.plain is not None)  # the kinds whose contexts msgspec reads
 
 
 def no_features() -> BaseFeatures:
@@ -45,21 +44,11 @@ def _name_of(given: object) -> str | None:
     return None
 
 
-def _forms(kinds: Iterable[type[ContextKind[Any]]]) -> str:
-    """Return what clients send for each kind."""
-    *others, last = (kind.form for kind in kinds)
-    return f"{', '.join(others)}, or {last}"
-
-
-def _union(types: Iterable[Any]) -> Any:
-    return reduce(or_, types)
-
-
 def _given(kinds: Sequence[type[ContextKind[Any]]]) -> Any:
-    """Return the type of a context of any of these kinds."""
-    forms = _forms(kinds)
+    *others, last = (kind.form for kind in kinds)
+    forms = f"{', '.join(others)}, or {last}"
     return Annotated[
-        _union(Annotated[kind.given, Tag(kind.name)] for kind in kinds),
+        reduce(or_, [Annotated[kind.given, Tag(kind.name)] for kind in kinds]),
         Discriminator(_name_of, custom_error_type="context_type", custom_error_message=f"must be {forms}"),
         Field(description=f"{forms[0].upper()}{forms[1:]}."),
     ]
@@ -74,11 +63,11 @@ if TYPE_CHECKING:
     PlainContexts: TypeAlias = list[Any]
 else:
     Features, ActionFeatures = (
-        Annotated[_union(kind.features for kind in kinds), Field(discriminator="kind")]
+        Annotated[reduce(or_, [kind.features for kind in kinds]), Field(discriminator="kind")]
         for kinds in (KINDS, _WITH_FEATURES)
     )
     GivenContext, GivenFeatures = map(_given, (KINDS, _WITH_FEATURES))
-    ShownContext = _union(kind.shown for kind in KINDS)
+    ShownContext = reduce(or_, [kind.shown for kind in KINDS])
     PlainContexts = Annotated[list[DenseKind.plain], msgspec.Meta(min_length=1)]
 
 

@@ -2,11 +2,10 @@
 
 import struct
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import msgspec
-import numpy as np
 from pydantic import FailFast, Field
 
 from learners.base import Contexts
@@ -19,14 +18,13 @@ from service.contexts.kind import (
     Part,
     PlainNumbers,
     Precision,
+    gather_sparse,
     rounded,
 )
 from service.error_messages.values import counted
 from service.errors import ContextIndexError, ContextLengthError
 from service.store.records.codecs import SparseCodec
 from service.strict_body import Body
-
-_OWN = frozenset({"indices", "values"})
 
 
 class SparseFeatures(BaseFeatures):
@@ -72,18 +70,18 @@ class SparseKind(ContextKind[SparseContext]):
 
     @staticmethod
     def claims(given: object) -> bool:
-        """See `ContextKind.claims`. Objects with other members besides one of the two are for named features."""
+        """Objects with other members besides one of the two are for named features."""
         if type(given) is dict:  # faster than isinstance
-            return ("indices" in given and "values" in given) or (len(given) == 1 and not _OWN.isdisjoint(given))
+            return ("indices" in given and "values" in given) or (
+                len(given) == 1 and next(iter(given)) in ("indices", "values")
+            )
         return type(given) is SparseContext
 
     @staticmethod
     def of_plain(context: _Plain) -> SparseContext:
-        """See `ContextKind.of_plain`."""
         return SparseContext.model_construct(indices=context.indices, values=context.values)
 
     def checked(self, context: SparseContext) -> SparseContext:
-        """See `ContextKind.checked`."""
         indices, values = context.indices, context.values
         if len(indices) != len(values):
             both = f"{counted(len(indices), 'indices', 'index')} and {counted(len(values), 'values')}"
@@ -93,46 +91,28 @@ class SparseKind(ContextKind[SparseContext]):
             detail = f"got index {max(indices)}; the model's indices are integers from 0 to {self._size - 1}"
             raise ContextIndexError(detail, "context.indices")
         if len(set(indices)) < len(indices):
-            raise ContextIndexError(f"got index {_repeated(indices)} twice; indices must be unique", "context.indices")
+            repeated = next(one for one, other in pairwise(sorted(indices)) if one == other)
+            raise ContextIndexError(f"got index {repeated} twice; indices must be unique", "context.indices")
         if self._rounds:
             return SparseContext.model_construct(indices=indices, values=rounded(self, context))
         return context
 
     def numbers(self, context: SparseContext) -> Sequence[float]:
-        """See `ContextKind.numbers`."""
         return context.values
 
     def entry(self, context: SparseContext, position: int) -> Entry:
-        """See `ContextKind.entry`."""
         return Entry(context.indices[position], f"context.values.{position}")
 
-    def size(self, context: SparseContext) -> int:
-        """See `ContextKind.size`."""
-        return len(context.values)
-
     def gather(self, contexts: Sequence[SparseContext]) -> Contexts:
-        """See `ContextKind.gather`."""
-        rows, numbers = [context.indices for context in contexts], [context.values for context in contexts]
-        lengths = list(map(len, rows))
-        indices = np.fromiter(chain.from_iterable(rows), np.int64, sum(lengths))
-        values = np.fromiter(chain.from_iterable(numbers), np.float64, sum(lengths))
-        return Contexts.sparse(lengths, indices, values)
+        return gather_sparse(contexts)
 
     def fingerprinted(self, context: SparseContext) -> bytes:
-        """See `ContextKind.fingerprinted`."""
         pairs = sorted(zip(context.indices, context.values, strict=True))
         return b"".join(struct.pack("<qd", *pair) for pair in pairs)
 
     def show(self, contexts: Contexts, i: int, sent: bytes) -> SparseContext:
-        """See `ContextKind.show`."""
         row = slice(contexts.starts[i], contexts.starts[i + 1])
         return SparseContext(indices=contexts.indices[row].tolist(), values=contexts.values[row].tolist())
 
     def parts(self, context: SparseContext) -> list[Part]:
-        """See `ContextKind.parts`."""
         return [Part(str(i), i, value) for i, value in zip(context.indices, context.values, strict=True)]
-
-
-def _repeated(indices: Sequence[int]) -> int:
-    """Return an index that occurs more than once."""
-    return next(one for one, other in pairwise(sorted(indices)) if one == other)

@@ -1,7 +1,7 @@
 """Reads JSON Schemas: finds the place that a path leads to, and describes the values allowed there."""
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
@@ -10,16 +10,9 @@ from pydantic import TypeAdapter
 from service.error_messages.patterns import RULES
 from service.error_messages.values import joined, quoted, shown
 
-Schema = Mapping[str, Any]
+Schema = dict[str, Any]
 
-_PLURALS = {
-    "number": "numbers",
-    "integer": "integers",
-    "string": "strings",
-    "boolean": "booleans",
-    "array": "lists",
-    "object": "objects",
-}
+_PLURALS = {kind: f"{kind}s" for kind in ("number", "integer", "string", "boolean", "object")} | {"array": "lists"}
 
 
 class Place(NamedTuple):
@@ -44,7 +37,9 @@ class Root(NamedTuple):
         for step in steps:
             union = next((schema for schema in here if "oneOf" in schema), None)
             if union is not None:
-                here = tuple(self._member(union, step))
+                reference = union.get("discriminator", {}).get("mapping", {}).get(step)
+                members = [{"$ref": reference}] if reference else union["oneOf"]
+                here = tuple(each for member in members for each in self._expanded(member))
                 continue
             path, around = (*path, str(step)), here
             here = tuple(self._children(around, step))
@@ -79,14 +74,11 @@ class Root(NamedTuple):
             yield from self._expanded(self.definitions[schema["$ref"].rpartition("/")[2]])
         elif "anyOf" in schema:
             for member in schema["anyOf"]:
-                yield from self._expanded(_bounded(member, schema))
+                bounds = {"minimum": schema.get("ge"), "maximum": schema.get("le")}  # of a size in bytes
+                given = {name: bound for name, bound in bounds.items() if bound is not None}
+                yield from self._expanded(member | given if member.get("type") == "integer" else member)
         else:
             yield schema
-
-    def _member(self, union: Schema, step: str | int) -> Iterator[Schema]:
-        reference = union.get("discriminator", {}).get("mapping", {}).get(step)
-        for member in [{"$ref": reference}] if reference else union["oneOf"]:
-            yield from self._expanded(member)
 
     def _children(self, schemas: Iterable[Schema], step: str | int) -> Iterator[Schema]:
         for schema in schemas:
@@ -110,22 +102,22 @@ class Root(NamedTuple):
             yield self._text(schema)
 
     def _text(self, schema: Schema) -> str:
-        kind = schema.get("type", "")
-        return self._list(schema) if kind == "array" else _TEXTS.get(kind, _anything)(schema)
+        match schema.get("type"):
+            case "array":
+                return self._list(schema)
+            case "number" | "integer":
+                return _number(schema)
+            case "string":
+                return _string(schema)
+            case "object":
+                return _object(schema)
+        return "null" if schema.get("type") == "null" else "a valid value"
 
     def _list(self, schema: Schema) -> str:
         size = _size(schema.get("minItems"), schema.get("maxItems"))
         kinds = {each.get("type", "") for each in self._expanded(schema.get("items", {}))}
         items = _PLURALS.get(kinds.pop(), "items") if len(kinds) == 1 else "items"
         return f"a list of {size}{_after(size, items)}"
-
-
-def _bounded(member: Schema, union: Schema) -> Schema:
-    """Return an integer member with the bounds that pydantic writes next to the union, as for sizes in bytes."""
-    if member.get("type") != "integer":
-        return member
-    bounds = {"minimum": union.get("ge"), "maximum": union.get("le")}
-    return {**member, **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 
 @cache
@@ -138,17 +130,12 @@ def root_of(model: Hashable) -> Root:
 
 def _number(schema: Schema) -> str:
     noun = "an integer" if schema["type"] == "integer" else "a number"
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if noun == "an integer" and high is None and "exclusiveMaximum" in schema:
-        high = schema["exclusiveMaximum"] - 1
+    low, high, below = schema.get("minimum"), schema.get("maximum"), schema.get("exclusiveMaximum")
+    if noun == "an integer" and high is None and below is not None:
+        high = below - 1
     if low is not None and high is not None:
         return f"{noun} between {_written(low)} and {_written(high)}"
-    bounds = {
-        "of at least": low,
-        "greater than": schema.get("exclusiveMinimum"),
-        "at most": high,
-        "less than": schema.get("exclusiveMaximum"),
-    }
+    bounds = {"of at least": low, "greater than": schema.get("exclusiveMinimum"), "at most": high, "less than": below}
     texts = [f"{word} {_written(bound)}" for word, bound in bounds.items() if bound is not None]
     return f"{noun} {' and '.join(texts)}" if texts else noun
 
@@ -165,19 +152,6 @@ def _object(schema: Schema) -> str:
     return f"an object with {joined(map(quoted, required), 'and')}" if required else "an object"
 
 
-def _anything(_: Schema) -> str:
-    return "a valid value"
-
-
-_TEXTS: dict[str, Callable[[Schema], str]] = {
-    "number": _number,
-    "integer": _number,
-    "string": _string,
-    "object": _object,
-    "null": lambda _: "null",
-}
-
-
 def _size(least: int | None, most: int | None) -> str:
     if least and most:
         return f"{least} " if least == most else f"{least} to {most} "
@@ -187,10 +161,8 @@ def _size(least: int | None, most: int | None) -> str:
 
 
 def _after(size: str, noun: str) -> str:
-    """Return a plural noun, or its singular after a size of one."""
     return noun[:-1] if size in ("1 ", "at most 1 ") else noun
 
 
 def _written(bound: float) -> str:
-    """Return a bound as JSON, without a zero fraction or a small exponent."""
     return str(int(bound)) if bound == int(bound) and abs(bound) < 1e15 else json.dumps(bound)

@@ -16,29 +16,18 @@ _EXPECTED = {
 }
 """The beginnings of Python's parser messages, and our words for them. Python 3.13 adds the last one."""
 
-_GZIP = b"\x1f\x8b"
-
 
 def syntax_error(message: str, position: int) -> str:
-    """Return what JSON syntax requires at the position of an error.
-
-    Args:
-        message: from Python's parser.
-        position: the index of the character.
-    """
+    """Return what JSON syntax requires at the position of an error."""
     expected = next((words for start, words in _EXPECTED.items() if message.startswith(start)), "the syntax is wrong")
     return f"{expected} at character {position}"
 
 
 def unreadable(error: BaseException | None) -> str:
-    """Return why a text cannot be read as JSON, for reasons other than its syntax.
-
-    Args:
-        error: raised by the parser.
-    """
+    """Return why a text cannot be read as JSON, for reasons other than its syntax."""
     match error:
         case UnicodeDecodeError():
-            if bytes(error.object[:2]) == _GZIP:
+            if bytes(error.object[:2]) == b"\x1f\x8b":  # gzip
                 return "it is compressed with gzip; send it uncompressed"
             return f"it is not UTF-8: byte 0x{error.object[error.start]:02x} at position {error.start}"
         case HalfPairError():
@@ -60,11 +49,7 @@ _ESCAPE = re.compile(
 
 
 class HalfPairError(ValueError):
-    """JSON contains half of a surrogate pair.
-
-    Attributes:
-        position: the index of the escape's first character.
-    """
+    """JSON contains half of a surrogate pair at this character."""
 
     def __init__(self, position: int) -> None:
         super().__init__(f"half of a surrogate pair at character {position}")
@@ -72,14 +57,7 @@ class HalfPairError(ValueError):
 
 
 def check_pairs(body: bytes) -> None:
-    """Check that no escape in JSON is half of a surrogate pair. Python's parser accepts them, all others refuse them.
-
-    Args:
-        body: JSON in UTF-8.
-
-    Raises:
-        HalfPairError: if one is.
-    """
+    """Raise HalfPairError if an escape is half of a surrogate pair, which Python's parser accepts."""
     if b"\\ud" not in body and b"\\uD" not in body:
         return
     half = next((found.start() for found in _ESCAPE.finditer(body) if found["half"]), None)

@@ -3,20 +3,11 @@
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _TOKEN = r"(0|[1-9][0-9]{0,14})"
 
-NAME = rf"^{_MODEL}$"
-"""The name of a model."""
-
-PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"
-"""The prefix of the model names that `wager load` generates."""
-
-CURSOR = rf"^$|{NAME}"
-"""The name of a model, or nothing."""
-
-SCAN_CURSOR = r"^([0-9]{1,4}\.[0-9]{1,19})?$"
-"""A place in a scan of the store, or nothing."""
-
-GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"
-"""A prediction id that a client chooses."""
+NAME = rf"^{_MODEL}$"  # the name of a model
+PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"  # the prefix of the model names that `wager load` generates
+CURSOR = rf"^$|{NAME}"  # the name of a model, or nothing
+SCAN_CURSOR = r"^([0-9]{1,4}\.[0-9]{1,19})?$"  # a place in a scan of the store, or nothing
+GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"  # a prediction id that a client chooses
 
 _BLOCK = r"[A-Za-z0-9._~=+/@-]{1,128}"
 
@@ -29,8 +20,7 @@ QUALIFIED_PARTS = rf"({_MODEL}):({_BLOCK})(?::{_TOKEN})?"
 KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
 """The models of an API key. Names have no other characters; `*` matches any of them."""
 
-KEY_LIMIT = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"
-"""The request limit of an API key."""
+KEY_LIMIT = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"  # the request limit of an API key
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME_OF_HOST = rf"{_LABEL}(?:\.{_LABEL})*"
@@ -41,19 +31,13 @@ ORIGIN = (
 )
 """The origin of a page, as browsers write it: lower case, and no default port."""
 
-HOST_NAME = rf"^(?=.{{1,253}}$){_NAME_OF_HOST}$"
-"""The name of a host."""
-
-SOURCE = r"^[!-~]+$"
-"""The name of a source of imported rounds."""
-
-DIGEST = r"^[0-9a-f]{64}$"
-"""A SHA-256 in hex."""
+HOST_NAME = rf"^(?=.{{1,253}}$){_NAME_OF_HOST}$"  # the name of a host
+SOURCE = r"^[!-~]+$"  # the name of a source of imported rounds
+DIGEST = r"^[0-9a-f]{64}$"  # a SHA-256 in hex
 
 _NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
 
-BYTES = r"^\s*(\d*\.?\d+)\s*(\w+)?"
-"""pydantic's pattern of a size in bytes."""
+BYTES = r"^\s*(\d*\.?\d+)\s*(\w+)?"  # pydantic's pattern of a size in bytes
 
 RULES = {
     BYTES: 'a size such as "64MiB"',
@@ -83,5 +67,4 @@ MOST_NAME, MOST_TEXT, MOST_DEPTH = 256, 1024, 8
 LEAST_PROPENSITY = 1e-12
 """A round with a smaller propensity is a mistake: it happens once in 10¹² rounds, and would outweigh all others."""
 
-CLOCK_SECONDS = 300.0
-"""By how much the clock of a client may be fast."""
+CLOCK_SECONDS = 300.0  # by how much the clock of a client may be fast

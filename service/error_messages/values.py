@@ -6,12 +6,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 
-MOST_CHARACTERS = 60
-"""Maximum characters of a text that an error shows."""
+MOST_CHARACTERS = 60  # maximum characters of a text that an error shows
 
-_MOST_DIGITS = 20
-_MOST_ITEMS = 5
-_MOST_NAMES = 3
+_MOST_DIGITS, _MOST_ITEMS, _MOST_NAMES = 20, 5, 3
 
 
 def shown(value: object) -> str:
@@ -22,7 +19,8 @@ def shown(value: object) -> str:
         case bool() | float() | None:
             return json.dumps(value)
         case int():
-            return _integer(value)
+            digits = str(value)
+            return digits if len(digits) <= _MOST_DIGITS else f"an integer of {len(digits.lstrip('-'))} digits"
         case list():
             return _list(value)
         case dict():
@@ -41,11 +39,6 @@ def quoted(text: str) -> str:
 def _escaped(character: str) -> str:
     plain = character.isprintable() and character not in '"\\'
     return character if plain else json.dumps(character)[1:-1]
-
-
-def _integer(value: int) -> str:
-    digits = str(value)
-    return digits if len(digits) <= _MOST_DIGITS else f"an integer of {len(digits.lstrip('-'))} digits"
 
 
 def _list(value: Sequence[object]) -> str:
@@ -67,13 +60,7 @@ def _object(value: dict[object, object]) -> str:
 
 
 def counted(count: int, nouns: str, noun: str = "") -> str:
-    """Return a number and a noun, such as `1 label` or `2,000 labels`.
-
-    Args:
-        count: the number.
-        nouns: the plural.
-        noun: the singular, unless it is the plural without its last letter.
-    """
+    """Return a number and a noun, such as `1 label` or `2,000 labels`."""
     return f"{count:,} {(noun or nouns[:-1]) if count == 1 else nouns}"
 
 
@@ -85,13 +72,7 @@ def joined(parts: Iterable[str], word: str) -> str:
 
 @lru_cache(maxsize=256)
 def choices(given: str, known: tuple[str, ...], what: str) -> str:
-    """Return the known texts, after a suggestion if the given text resembles one of them.
-
-    Args:
-        given: a text that is not known.
-        known: at least one.
-        what: names the known texts, such as "known fields".
-    """
+    """Return the known texts, after a suggestion if the given text resembles one of them."""
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(given.lower(), by_lower, 1) if len(given) <= MOST_CHARACTERS else []
     listed = f"{what}: {', '.join(known)}"

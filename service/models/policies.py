@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from learners.base import AnyLearner
 from learners.registry import ALL_LEARNERS
 from service.error_messages.values import joined, shown
-from service.errors import ClosingPolicyError, MissingFieldError, RewardNotAcceptedError
+from service.errors import ClosingPolicyError, InvalidInputError, MissingFieldError, RewardNotAcceptedError
 from service.schemas.models import ExpiryReward, ModelDefinition
 from service.store.stored_models import StoredPolicies
 
@@ -16,7 +16,7 @@ KEPT_FOR_OUTAGES = 7 * 86_400.0
 """Seconds that an expired prediction waits to be closed, in case no worker runs."""
 
 
-def reward_refused(learner: AnyLearner, reward: float, field: str) -> RewardNotAcceptedError:
+def reward_refused(learner: AnyLearner, reward: float, field: str) -> InvalidInputError:
     """Return the error for a reward that a learner does not accept."""
     others = joined(sorted(name for name, cls in ALL_LEARNERS.items() if cls.accepts_rewards), "and")
     detail = f"got {shown(reward)}; {learner.algorithm} accepts no rewards; send correct, or use one of {others}"

@@ -1,14 +1,16 @@
 """The content of `/metrics`: requests of all worker processes, and figures about the models.
 
-With several workers, a scrape reaches any of them. They share their counters in files (`PROMETHEUS_MULTIPROC_DIR`,
-which `wager serve` sets), so each one returns the sums. Figures of models are read from the store, so every worker
-returns the same ones.
+A scrape reaches any worker. They share counters in files (`PROMETHEUS_MULTIPROC_DIR`, which `wager serve` sets), and
+read the figures of models from the store.
 """
 
 import os
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
+from types import SimpleNamespace
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.metrics_core import Metric
@@ -16,7 +18,6 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _NUMBERS = len(_LATENCIES) + 2  # one bucket for each bound, one without a bound, and the sum
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
@@ -38,14 +39,7 @@ class WorkerMetrics:
         self._gathered: defaultdict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0.0] * _NUMBERS)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answered request.
-
-        Args:
-            method: method of the request, unchecked.
-            route: template of its path, without the version; "" if no route matches.
-            status: status of the response.
-            seconds: duration.
-        """
+        """Count an answered request. The route is its path template without the version; "" if none matches."""
         numbers = self._gathered[method if method in METHODS else "other", route, status]
         numbers[bisect_left(_LATENCIES, seconds)] += 1
         numbers[-1] += seconds
@@ -62,21 +56,10 @@ class WorkerMetrics:
     def expose(self, model_metrics: Iterable[Metric]) -> bytes:
         """Return the counters of all workers and the given metrics, in Prometheus' text format."""
         self.flush()
-        if _SHARED_FOLDER in os.environ:
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         else:
             registry = self._registry
-        return generate_latest(_Both(registry, model_metrics))
-
-
-class _Both:
-    """Collects a registry and further metrics."""
-
-    def __init__(self, registry: CollectorRegistry, more: Iterable[Metric]) -> None:
-        self._registry = registry
-        self._more = more
-
-    def collect(self) -> Iterable[Metric]:
-        yield from self._registry.collect()
-        yield from self._more
+        both: Any = SimpleNamespace(collect=lambda: chain(registry.collect(), model_metrics))
+        return generate_latest(both)

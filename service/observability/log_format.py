@@ -11,17 +11,13 @@ from service import request_context
 
 LogFormat = Literal["auto", "json", "console"]
 
-_MOST_CHARACTERS = 4000
-"""Maximum length of a text in an event."""
+_MOST_CHARACTERS = 4000  # maximum length of a text in an event
 
 
 def configuration(log_format: LogFormat) -> dict[str, Any]:
-    """Return a configuration for `logging.config.dictConfig`, in plain values that worker processes can receive.
+    """Return a picklable configuration for `logging.config.dictConfig`: one event per line on standard error.
 
-    Everything is logged to standard error, one event per line. In text, the lines of a traceback follow, indented.
-
-    Args:
-        log_format: "auto" means "console" if standard error is a terminal, else "json".
+    In text, the lines of a traceback follow, indented.
     """
     if log_format == "auto":
         log_format = "console" if sys.stderr.isatty() else "json"

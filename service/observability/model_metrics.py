@@ -25,7 +25,6 @@ from service.store.values import FeedbackStatus, ModelStats, StoreLoad
 
 _T = TypeVar("_T")
 
-_MICRO = 1e6
 _UNREADABLE = (StoreCorruptError, NewerVersionError)
 
 
@@ -33,15 +32,9 @@ Check = Callable[[str], Awaitable[None]]
 
 
 class ModelMetrics:
-    """Reads the figures of selected models.
+    """Reads the figures of the named models; without names, of the first ones, whatever the traffic.
 
-    Args:
-        store: store of the models.
-        now: returns seconds since the epoch.
-        names: models to include. Empty means the first ones by name, so that the set of series does not depend on
-            traffic.
-        most: maximum number of models.
-        check: raises `StoreCorruptError` if a model cannot be read.
+    `now` returns seconds since the epoch; `check` raises `StoreCorruptError` if a model cannot be read.
     """
 
     def __init__(self, store: Store, now: Callable[[], float], names: Sequence[str], most: int, check: Check) -> None:
@@ -104,38 +97,29 @@ def _of_store(load: StoreLoad, models: int, unreadable: int) -> Iterator[Metric]
 
 def _of_models(models: Sequence[ModelStats], now: float) -> Iterator[Metric]:
     counted = list(_counted(models))
-    yield from _counters(_COUNTERS, [(stats.name, stats) for stats in models])
-    yield from _counters(_SUMS, [(model.stats.name, model) for model in counted])
-    yield from _gauges(_GAUGES, [(stats.name, stats) for stats in models])
-    yield from _gauges(_STATISTICS, [(model.stats.name, model) for model in counted])
-    open_ones = GaugeMetricFamily("wager_open_predictions", _OPEN_TEXT, labels=("model",))
-    for model in counted:
-        open_ones.add_metric((model.stats.name,), open_predictions(model, now))
-    yield open_ones
+    stored, folded = [(stats.name, stats) for stats in models], [(model.stats.name, model) for model in counted]
+    yield from _families(CounterMetricFamily, _COUNTERS, stored)
+    yield from _families(CounterMetricFamily, _SUMS, folded)
+    yield from _families(GaugeMetricFamily, _GAUGES, stored)
+    yield from _families(GaugeMetricFamily, _STATISTICS, folded)
+    still_open = {"wager_open_predictions": (_OPEN_TEXT, lambda model: open_predictions(model, now))}
+    yield from _families(GaugeMetricFamily, still_open, folded)
     yield _feedback(models)
     yield _accuracy(models, counted)
     yield from _distributions(counted)
 
 
-def _counters(
-    families: Mapping[str, tuple[str, Callable[[_T], float]]], models: Sequence[tuple[str, _T]]
-) -> Iterator[Metric]:
-    for family, (text, number) in families.items():
-        counter = CounterMetricFamily(family, text, labels=("model",))
-        for name, model in models:
-            counter.add_metric((name,), number(model))
-        yield counter
-
-
-def _gauges(
-    families: Mapping[str, tuple[str, Callable[[_T], float | None]]], models: Sequence[tuple[str, _T]]
+def _families(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    families: Mapping[str, tuple[str, Callable[[_T], float | None]]],
+    models: Sequence[tuple[str, _T]],
 ) -> Iterator[Metric]:
     for family, (text, value) in families.items():
-        gauge = GaugeMetricFamily(family, text, labels=("model",))
+        metric = kind(family, text, labels=("model",))
         for name, model in models:
             if (number := value(model)) is not None:
-                gauge.add_metric((name,), number)
-        yield gauge
+                metric.add_metric((name,), number)
+        yield metric
 
 
 _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
@@ -147,10 +131,7 @@ _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
     "wager_correct": ("Rounds with a correct answer.", lambda stats: stats.correct),
     "wager_reward": ("Sum of the rewards of the rounds.", lambda stats: stats.correct + stats.partial),
     "wager_expired_rounds": ("Rounds that no feedback made, but the end of the window.", lambda stats: stats.expired),
-    "wager_folded_rounds": (
-        "Rounds that a worker has folded and published.",
-        lambda stats: stats.statistics_rounds,
-    ),
+    "wager_folded_rounds": ("Rounds that a worker has folded and published.", lambda stats: stats.statistics_rounds),
 }
 
 _SUMS: dict[str, tuple[str, Callable[[CountedModel], float]]] = {
@@ -161,14 +142,8 @@ _SUMS: dict[str, tuple[str, Callable[[CountedModel], float]]] = {
 }
 
 _GAUGES: dict[str, tuple[str, Callable[[ModelStats], float | None]]] = {
-    "wager_fold_lag_rounds": (
-        "Rounds in the log that no worker has published as folded.",
-        fold_lag,
-    ),
-    "wager_snapshot_lag_rounds": (
-        "Rounds in the log after the latest snapshot.",
-        snapshot_lag,
-    ),
+    "wager_fold_lag_rounds": ("Rounds in the log that no worker has published as folded.", fold_lag),
+    "wager_snapshot_lag_rounds": ("Rounds in the log after the latest snapshot.", snapshot_lag),
     "wager_snapshot_timestamp_seconds": ("Time of the latest snapshot.", lambda stats: stats.snapshot_at),
     "wager_open_predictions_bytes": (
         "Bytes of open predictions in the store, until they have feedback or are no longer kept.",
@@ -195,12 +170,8 @@ _OPEN_TEXT = f"Predictions in the window still without feedback; the window is a
 def _feedback(models: Sequence[ModelStats]) -> Metric:
     family = CounterMetricFamily("wager_feedback", "Feedback by outcome.", labels=("model", "status"))
     for stats in models:
-        counted = (
-            dict.fromkeys(FeedbackStatus, 0)
-            | stats.refused
-            | {FeedbackStatus.RECORDED: stats.round_count - stats.expired}
-        )
-        for status, count in counted.items():
+        recorded = {FeedbackStatus.RECORDED: stats.round_count - stats.expired}
+        for status, count in (dict.fromkeys(FeedbackStatus, 0) | stats.refused | recorded).items():
             family.add_metric((stats.name, status), count)
     return family
 
@@ -220,7 +191,6 @@ def _accuracy(models: Sequence[ModelStats], counted: Sequence[CountedModel]) -> 
 
 
 def _has_uniform(model: CountedModel) -> bool:
-    """Check whether the model can draw uniformly, and has a round to estimate that policy from."""
     return model.statistics.labels is not None and model.statistics.weighed > 0
 
 
@@ -239,11 +209,10 @@ def _distributions(counted: Sequence[CountedModel]) -> Iterator[Metric]:
         propensities.add_metric(
             (stats.name,), _cumulated(PROPENSITY_BOUNDS, statistics.propensities), statistics.propensity_sum
         )
-        entropy.add_metric((stats.name,), statistics.weighed, statistics.surprisal_micronats / _MICRO)
+        entropy.add_metric((stats.name,), statistics.weighed, statistics.surprisal_micronats / 1e6)
     yield from (delays, propensities, entropy)
 
 
 def _cumulated(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
-    """Return cumulative buckets, as Prometheus requires."""
     totals = itertools.accumulate(buckets)
     return list(zip([*(repr(bound) for bound in bounds), "+Inf"], totals, strict=True))

@@ -1,25 +1,63 @@
-"""The telemetry of one worker, and the log of requests, which is limited in lines per second."""
+"""The telemetry of one worker: ids, traces, and the log of requests, which is limited in lines per second."""
 
+import itertools
 import logging
+import os
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from service.observability import tracing
+from opentelemetry import trace
+
 from service.observability.http_metrics import METHODS, WorkerMetrics
-from service.observability.tracing import request_ids
 from service.request_context import RequestContext
 
 _log = logging.getLogger("wager.requests")
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._~:+/=@-]{1,128}")
+_TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
+_NO_TRACE, _NO_SPAN = b"0" * 32, b"0" * 16
+
+
+def accepted_request_id(given: bytes) -> str | None:
+    """Return the value of `X-Request-ID` if it has 1 to 128 letters, digits and `._~:+/=@-`, else None."""
+    return given.decode() if _REQUEST_ID.fullmatch(given) else None
+
+
+def request_ids(noise: bytes) -> Callable[[], str]:
+    """Return a generator of ids: the noise of the process, and a counter. The ids are not secret."""
+    prefix, numbers = noise.hex(), itertools.count()
+    return lambda: f"{prefix}{next(numbers):012x}"
+
+
+def trace_id(traceparent: bytes) -> str | None:
+    """Return the trace id of a well-formed `traceparent` header (W3C Trace Context, section 3.2), else None."""
+    found = _TRACEPARENT.fullmatch(traceparent)
+    if found is None:
+        return None
+    version, trace, span, more = found.groups()
+    valid = version != b"ff" and trace != _NO_TRACE and span != _NO_SPAN and (version != b"00" or more is None)
+    return trace.decode() if valid else None
+
+
+def is_on() -> bool:
+    """Check whether the environment turns traces on."""
+    endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    wanted = any(os.environ.get(name) for name in endpoints)
+    return wanted and os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
+
+
+def span_trace_id() -> str | None:
+    """Return the id of the current trace, in 32 hexadecimal digits, or None."""
+    context = trace.get_current_span().get_span_context()
+    return f"{context.trace_id:032x}" if context.is_valid else None
 
 
 class RequestLog:
     """Logs requests, without bodies, headers, queries and raw paths.
 
-    Successful responses (below 400) and refusals (400 to 499) have separate quotas, so that neither hides the other.
-    Failures (500 and above) are always logged.
-
-    Args:
-        per_second: lines of each quota from one `tick` to the next.
+    Answers (below 400) and refusals (400 to 499) have separate quotas of lines between two `tick`s. Failures are always
+    logged.
     """
 
     def __init__(self, per_second: int) -> None:
@@ -83,13 +121,9 @@ class Telemetry(NamedTuple):
 
 
 def telemetry(log_requests_per_second: int, noise: bytes) -> Telemetry:
-    """Build the telemetry of one worker.
-
-    Args:
-        log_requests_per_second: quota of log lines; failures are always logged.
-        noise: prefix of request ids, different in each process.
-    """
-    if tracing.is_on():
-        tracing.name_service()
-    span_trace_id = tracing.span_trace_id if tracing.is_on() else None
-    return Telemetry(WorkerMetrics(), RequestLog(log_requests_per_second), request_ids(noise), span_trace_id)
+    """Build the telemetry of one worker. `noise` differs in each process: request ids begin with it."""
+    traced = is_on()
+    if traced:
+        os.environ.setdefault("OTEL_SERVICE_NAME", "wager")
+    log = RequestLog(log_requests_per_second)
+    return Telemetry(WorkerMetrics(), log, request_ids(noise), span_trace_id if traced else None)

@@ -6,7 +6,7 @@ an error to report, is left to the models: the functions then return None, in a 
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 from pydantic import TypeAdapter, ValidationError
@@ -19,8 +19,7 @@ from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, Predic
 from service.strict_body import Body
 from service.tuples import named_tuples
 
-MOST_PLAIN = 2**18
-"""Larger bodies are left to pydantic, in a thread."""
+MOST_PLAIN = 2**18  # larger bodies are left to pydantic, in a thread
 
 _MOST_WITH_ACTIONS = 2**15
 """The same for bodies with actions: new features take longer to check than numbers. The readers of larger bodies limit
@@ -35,30 +34,6 @@ _T = TypeVar("_T")
 _ContextT = TypeVar("_ContextT")
 
 
-class GivenFeedback(Protocol):
-    """Feedback for one prediction, as `service.schemas.rounds.FeedbackRequest`."""
-
-    @property
-    def prediction_id(self) -> PredictionId:
-        """The id of the prediction."""
-
-    @property
-    def correct(self) -> bool | None:
-        """Whether the answer was right."""
-
-    @property
-    def reward(self) -> float | None:
-        """How good the answer was, from 0 to 1."""
-
-    @property
-    def true_label(self) -> str | None:
-        """The label that is right."""
-
-    @property
-    def true_labels(self) -> list[str] | None:
-        """The labels that are right, of a model that answers several."""
-
-
 class PlainFeedback(NamedTuple):
     """Feedback without a truth."""
 
@@ -67,6 +42,9 @@ class PlainFeedback(NamedTuple):
     reward: float | None
     true_label: None = None
     true_labels: None = None
+
+
+GivenFeedback: TypeAlias = FeedbackRequest  # a `FeedbackRequest`, or a `PlainFeedback` with the same attributes
 
 
 class _Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -81,19 +59,22 @@ class _Feedback(msgspec.Struct, forbid_unknown_fields=True):
     feedback: Annotated[list[_Item], msgspec.Meta(min_length=1)]
 
 
-class _Prediction(msgspec.Struct, Generic[_ContextT], forbid_unknown_fields=True):
-    """A `PredictRequest` that names no labels, with its attributes."""
+class _Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A `PredictRequest` that names no labels or actions in its options, with its attributes."""
 
     model: str
-    context: _ContextT
     include_distribution: bool = False
     activated: bool = True
-    actions: None = None
     prediction_id: None = None
     eligible: None = None
     baseline: None = None
     policy: None = None
     top: None = None
+
+
+class _Prediction(_Options, Generic[_ContextT], kw_only=True):
+    context: _ContextT
+    actions: None = None
 
 
 class _Action(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -101,19 +82,9 @@ class _Action(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     features: msgspec.Raw
 
 
-class _Choice(msgspec.Struct, forbid_unknown_fields=True):
-    """A `PredictRequest` with actions that names none of them in its options, with its attributes."""
-
-    model: str
+class _Choice(_Options, kw_only=True):
     actions: list[_Action]
     context: msgspec.Raw = msgspec.Raw()  # empty if absent
-    include_distribution: bool = False
-    activated: bool = True
-    prediction_id: None = None
-    eligible: None = None
-    baseline: None = None
-    policy: None = None
-    top: None = None
 
 
 class _Predictions(msgspec.Struct, forbid_unknown_fields=True):
@@ -129,15 +100,14 @@ _PREDICTION = [
     for kind in PLAIN
 ]
 _IDS, _NAME = re.compile(f"^{QUALIFIED_PARTS}$", re.MULTILINE), re.compile(NAME)
-_ID = re.compile(QUALIFIED_PARTS)
 
 
-def read_plain_feedback(items: Sequence[Any]) -> list[PlainFeedback] | None:
+def read_plain_feedback(items: Sequence[Any]) -> Sequence[GivenFeedback] | None:
     """Return feedback from JSON values; None if any has a truth or is invalid."""
     if set(map(type, items)) == {PlainFeedback}:  # by `read_plain_body`
-        return list(items)
+        return items
     given = _attempt(msgspec.convert, items, list[_Item])
-    return None if given is None else _feedback(given)
+    return None if given is None else cast(list[GivenFeedback] | None, _feedback(given))
 
 
 def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
@@ -145,12 +115,6 @@ def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
 
     Contexts are lists of numbers, or sparse contexts in single predictions, or any with actions. Feedback has no truth.
     The function for single predictions remembers actions, so keep it.
-
-    Args:
-        kind: the type of the bodies.
-
-    Returns:
-        The function, or None if there is none for this type.
     """
     if kind is PredictRequest:
         return _PredictionReader()
@@ -164,7 +128,6 @@ class _PredictionReader:
         self._actions = SourceReader()
 
     def __call__(self, body: bytes) -> PredictRequest | None:
-        """Return a request; None if pydantic must read it."""
         if b'"actions"' in body:
             return self._read_choice(body)
         for decode, of_plain in _PREDICTION:
@@ -191,11 +154,8 @@ class _PredictionReader:
 
 def _read_one_feedback(body: bytes) -> PlainFeedback | None:
     given = _decoded(_ITEM.decode, body)
-    found = None if given is None else _ID.fullmatch(given.prediction_id)
-    if given is None or found is None:
-        return None
-    model, block, token = found.groups("")
-    return PlainFeedback(PredictionId(model, block, int(token) if token else SINGLE), given.correct, given.reward)
+    items = None if given is None else _feedback([given])
+    return None if items is None else items[0]
 
 
 def _read_feedback(body: bytes) -> FeedbackBatchRequest | None:
@@ -239,7 +199,6 @@ def _feedback(given: Sequence[_Item]) -> list[PlainFeedback] | None:
 
 
 def _parsed(texts: Sequence[str]) -> list[PredictionId] | None:
-    """Parse wire forms of ids, all with one search; return None if one is invalid."""
     lines = "\n".join(texts)
     found = _IDS.findall(lines)
     if len(found) != len(texts) or lines.count("\n") != len(texts) - 1:

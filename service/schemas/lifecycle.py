@@ -5,21 +5,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from service.error_messages.patterns import NAME
 from service.schemas.models import Answer, LearnerChoice, ModelName, read_short_form
 from service.strict_body import Body
-
-SnapshotId = Annotated[
-    str,
-    StringConstraints(pattern=NAME),
-    Field(description="1 to 64 letters, digits, `.`, `_` or `-`; the first is a letter or digit."),
-]
 
 
 class SnapshotRequest(Body):
     """A snapshot to take now."""
 
-    id: Annotated[SnapshotId, Field(default_factory=str, examples=["before-sale"])]
+    id: Annotated[ModelName, Field(default_factory=str, examples=["before-sale"])]
     """Its id; by default a new one. The same request again returns the first snapshot."""
     note: Annotated[str, StringConstraints(max_length=1000), Field(examples=["before the sale"])] = ""
     """A text of your own."""
@@ -52,7 +45,7 @@ class SnapshotList(Answer):
 class RollbackRequest(Body):
     """The state to return to."""
 
-    snapshot: SnapshotId
+    snapshot: ModelName
     """The id of a kept snapshot."""
 
 

@@ -27,16 +27,11 @@ from service.strict_body import Body
 
 Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
-MOST_LABELS = 100_000
-"""Maximum labels of a model, retired ones included."""
+MOST_LABELS = 100_000  # maximum labels of a model, retired ones included
 
 
 def several(labels: list[str]) -> list[str]:
-    """Check that there are two labels or more, and that they differ; return them.
-
-    Raises:
-        PydanticCustomError: of type `too_few_labels` or `duplicate_labels`.
-    """
+    """Check that there are two labels or more, and that they differ; return them."""
     if len(labels) < 2:
         message = "got {given}; a model needs at least 2 labels"
         raise PydanticCustomError("too_few_labels", message, {"given": shown(labels)})
@@ -44,11 +39,7 @@ def several(labels: list[str]) -> list[str]:
 
 
 def unique(labels: list[str]) -> list[str]:
-    """Check that labels differ; return them.
-
-    Raises:
-        PydanticCustomError: of type `duplicate_labels`.
-    """
+    """Check that labels differ; return them."""
     seen: set[str] = set()
     for label in labels:
         if label in seen:
@@ -65,13 +56,9 @@ class ExpiryReward(Body):
     """The reward, for models whose learner accepts rewards."""
 
 
-def _form_of(given: object) -> str:
-    return "object" if isinstance(given, (dict, ExpiryReward)) else "word"
-
-
 OnExpiry = Annotated[
     Annotated[Literal["drop", "incorrect"], Tag("word")] | Annotated[ExpiryReward, Tag("object")],
-    Discriminator(_form_of),
+    Discriminator(lambda given: "object" if isinstance(given, (dict, ExpiryReward)) else "word"),
 ]
 
 
@@ -81,10 +68,6 @@ class FixedLabel(Body):
     label: Label
 
 
-def _kind_of_policy(given: object) -> str:
-    return "label" if isinstance(given, (dict, FixedLabel)) else "name"
-
-
 class Holdout(Body):
     """A share of the requests that another policy answers, to compare it with the learner, which ignores them."""
 
@@ -92,7 +75,7 @@ class Holdout(Body):
     """The share of the requests, chosen at random."""
     policy: Annotated[
         Annotated[Literal["uniform", "baseline"], Tag("name")] | Annotated[FixedLabel, Tag("label")],
-        Discriminator(_kind_of_policy),
+        Discriminator(lambda given: "label" if isinstance(given, (dict, FixedLabel)) else "name"),
     ]
     """`uniform` draws an eligible label, `baseline` answers the baseline in the request, and an object with `label`
     answers this label, or draws an eligible one if it is not eligible."""
@@ -106,8 +89,7 @@ class Freshness(Body):
     round that was acknowledged before the request. Changes of the model are never late."""
 
 
-SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 366 * 86_400.0
-"""Seconds."""
+SHORTEST_WINDOW, LONGEST_WINDOW = 0.001, 366 * 86_400.0  # seconds
 
 
 class Policies(Body):
@@ -142,8 +124,7 @@ class Policies(Body):
     predictions may lag."""
 
 
-POLICIES = tuple(Policies.model_fields)
-"""The names of the policies."""
+POLICIES = tuple(Policies.model_fields)  # the names of the policies
 
 
 def policies_of(model: Policies) -> dict[str, Any]:
@@ -391,7 +372,6 @@ class _PatchFields(Body):
 
 
 def _optional(name: str) -> Any:
-    """Return the type and the field of a policy that a request may leave out."""
     field = copy(Policies.model_fields[name])
     field.default, field.default_factory = PydanticUndefined, lambda: None
     return Policies.model_fields[name].annotation, field

@@ -77,32 +77,30 @@ class ExplainRequest(Body):
     """The actions, for a model with actions: up to 10,000, with different ids."""
 
 
-class ExplainedFeature(Answer):
+class _Feature(Answer):
+    name: str
+    index: int
+    """Its index in the vector. Features with the same index add up."""
+    sign: int
+    """1, or -1 if the hash of the name changes the sign of the value."""
+    value: float
+    """Its value in the vector, after the sign and the norm policy."""
+
+
+class ExplainedFeature(_Feature):
     """One feature of the context, as the learner sees it."""
 
     name: str
     """The name, such as `user.age` or `country=FR`; the index of a nameless one; `intercept` for the constant."""
-    index: int
-    """Its index in the vector. Features with the same index add up."""
-    sign: int
-    """1, or -1 if the hash of the name changes the sign of the value."""
-    value: float
-    """Its value in the vector, after the sign and the norm policy."""
     contributions: dict[str, float] | None
     """What it adds to the score of each label; null if the learner's scores are not sums over features."""
 
 
-class ActionFeature(Answer):
+class ActionFeature(_Feature):
     """One feature of an action, or its product with one of the context, as the learner sees it."""
 
     name: str
     """The name, such as `price`, or `user.country=FR*price` for a product; `intercept` for the constant."""
-    index: int
-    """Its index in the vector. Features with the same index add up."""
-    sign: int
-    """1, or -1 if the hash of the name changes the sign of the value."""
-    value: float
-    """Its value in the vector, after the sign and the norm policy."""
     contribution: float
     """What it adds to the score of the action."""
 

@@ -4,17 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetPydanticSchema,
-    SkipValidation,
-)
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, GetPydanticSchema, SkipValidation
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from service.actions.definition import ActionId, GivenActions
@@ -27,6 +19,17 @@ from service.schemas.models import _DESCRIBED, MOST_LABELS, Answer, Label, Model
 from service.schemas.problems import Problem
 from service.strict_body import Body, FirstError
 
+_AnswerT = TypeVar("_AnswerT")
+
+
+@dataclass_transform()
+def answer(kind: type[_AnswerT]) -> type[_AnswerT]:
+    """Make a dataclass of a response that is built often. The docstrings of its fields are in openapi.json."""
+    new = dataclass(kind)
+    new.__pydantic_config__ = _DESCRIBED  # type: ignore[attr-defined]
+    return new
+
+
 _OURS = re.compile(r"(^|:)~[^:]*\Z")
 
 
@@ -37,31 +40,21 @@ def _not_ours(given: Any) -> Any:
     return given
 
 
-def _parse_given(text: str) -> PredictionId:
-    return PredictionId.parse(text if ":" in text else f":{text}")
-
-
 def _parsed(parse: Callable[[str], PredictionId], pattern: str) -> CoreSchema:
     text, written = core_schema.str_schema(pattern=pattern), core_schema.to_string_ser_schema()
     return core_schema.no_info_after_validator_function(parse, text, serialization=written)
 
 
-def _qualified(*_: Any) -> CoreSchema:
-    return _parsed(PredictionId.parse, QUALIFIED_ID)
-
-
-def _given(*_: Any) -> CoreSchema:
-    return _parsed(_parse_given, GIVEN_ID)
-
-
 QualifiedId = Annotated[
     PredictionId,
-    GetPydanticSchema(_qualified),
+    GetPydanticSchema(lambda *_: _parsed(PredictionId.parse, QUALIFIED_ID)),
     Field(description="`<model>:<id>`, as `/predict` returns it."),
 ]
 GivenId = Annotated[
     PredictionId,
-    GetPydanticSchema(_given),
+    GetPydanticSchema(
+        lambda *_: _parsed(lambda text: PredictionId.parse(text if ":" in text else f":{text}"), GIVEN_ID)
+    ),
     BeforeValidator(_not_ours),
     Field(
         description="Your own id, unique within the model, optionally after `<model>:`. It must not begin with `~`, "
@@ -74,8 +67,7 @@ GivenId = Annotated[
 _Eligible = Annotated[list[Label], FirstError(), Field(min_length=1, max_length=MOST_LABELS), AfterValidator(unique)]
 
 
-MOST_SLOTS = 100
-"""Maximum slots of an answer. Each has its own record."""
+MOST_SLOTS = 100  # maximum slots of an answer. Each has its own record
 
 Top = Annotated[int, Field(ge=1, le=MOST_SLOTS)]
 
@@ -121,22 +113,18 @@ class ActivateRequest(Body):
     prediction_id: QualifiedId
 
 
-@dataclass
+@answer
 class ActivateAnswer:
     """An active prediction, which takes feedback."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     status: Literal["activated", "duplicate"]
     """`duplicate` if the prediction was active before."""
 
 
-@dataclass
+@answer
 class Slot:
     """One of the answers to a request with `top`. It is a prediction: send feedback for it to its own id."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     """The id of the request, a colon, and the number of the slot, from 0."""
@@ -145,11 +133,9 @@ class Slot:
     """The probability of this label given the labels of the slots before, in (0, 1]."""
 
 
-@dataclass
+@answer
 class PredictAnswer:
     """An answer drawn from a known distribution, with its probability."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     model: str
@@ -206,11 +192,9 @@ class FeedbackRequest(Body):
     `correct`."""
 
 
-@dataclass
+@answer
 class FeedbackAnswer:
     """The recorded feedback of a prediction."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     correct: bool | None
@@ -228,20 +212,16 @@ class FeedbackBatchRequest(Body):
     """One for each prediction."""
 
 
-@dataclass
+@answer
 class PredictBatchAnswer:
     """A prediction or a problem for each context, in order."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     predictions: list[PredictAnswer | Problem]
 
 
-@dataclass
+@answer
 class FeedbackBatchAnswer:
     """A result or a problem for each feedback item, in order."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     results: list[FeedbackAnswer | Problem]
 
@@ -368,11 +348,9 @@ class ImportRequest(Body):
     """All of them are checked before the first is imported."""
 
 
-@dataclass
+@answer
 class ImportAnswer:
     """The progress of an import."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     source: str
     status: Literal["recorded", "duplicate"]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from service.api.routes import dashboard
+from service.api.routes import pages
 
 
 @pytest.mark.parametrize(
-    "folder", [dashboard.FOLDER / "uplot", Path(__file__).parent / "axe"], ids=["uPlot", "axe-core"]
+    "folder", [pages.DASHBOARD / "uplot", Path(__file__).parent / "axe"], ids=["uPlot", "axe-core"]
 )
 def test_vendored_files_are_the_published_ones(folder: Path) -> None:
     """Every file has the checksum noted when it was downloaded, and the licence is among them."""

@@ -11,17 +11,11 @@ from typing import NamedTuple
 
 from starlette.types import Scope
 
-from service import request_context
+from service import errors, request_context
 from service.access import keys
 from service.access.key_admin import AccessControl
 from service.access.keys import Caller, Names
-from service.errors import (
-    RateLimitedError,
-    StoreCorruptError,
-    StoreUnavailableError,
-    UnauthenticatedError,
-    WrongKeysError,
-)
+from service.error_messages.values import quoted
 from service.store.access_tables import RequestCount
 
 _log = logging.getLogger(__name__)
@@ -52,8 +46,7 @@ _READ, _ADMIN = Need("read"), Need("admin")
 _OPEN = frozenset({"/", "/livez", "/readyz", "/openapi.json", "/docs", "/webhooks/feedback"})
 """Paths that need no key: the dashboard's page, which has no data, health, the description of the API, and webhooks,
 which are signed."""
-_OPEN_FOLDERS = ("/docs/", "/dashboard/")
-"""Folders of files of pages, which need no key."""
+_OPEN_FOLDERS = ("/docs/", "/dashboard/")  # folders of files of pages, which need no key
 
 _HOW = "send an API key, as `Authorization: Bearer wk_...`"
 _EVERY_NAME = Names("*")
@@ -62,8 +55,7 @@ _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None 
 
 def need_of(method: str, path: str) -> Need | None:
     """Return what a request needs; None for an open path. The model in the path is checked separately."""
-    listed = _SCOPES.get((method, path))
-    if listed is not None:
+    if (listed := _SCOPES.get((method, path))) is not None:
         return listed
     path = path.removeprefix("/v1")
     if path in _OPEN or path.startswith(_OPEN_FOLDERS):
@@ -75,25 +67,17 @@ def need_of(method: str, path: str) -> Need | None:
 
 
 def check_model(name: str, field: str) -> None:
-    """Check that the request's key allows the model.
-
-    Raises:
-        ModelNotFoundError: if it does not, whether or not the model exists.
-    """
-    caller = _caller.get()
-    if caller is not None:
-        caller.check_model(name, field)
+    """Check that the request's key allows the model. Raises ModelNotFoundError, whether or not the model exists."""
+    if name not in own_names():
+        raise errors.ModelNotFoundError(f"there is no model {quoted(name)}", field)
 
 
 def check_new_model(name: str) -> None:
-    """Check that the request's key allows a new model of that name.
-
-    Raises:
-        ForbiddenError: if it does not.
-    """
-    caller = _caller.get()
-    if caller is not None:
-        caller.check_new_model(name)
+    """Check that the request's key allows a new model of that name. Raises ForbiddenError."""
+    if name not in (names := own_names()):
+        raise errors.ForbiddenError(
+            f"got {quoted(name)}; the API key allows only names that match {quoted(names.glob)}", "name"
+        )
 
 
 def caller_id() -> str | None:
@@ -108,72 +92,48 @@ def own_names() -> Names:
     return _EVERY_NAME if caller is None else caller.names
 
 
-class Access:
-    """Admits requests with a sufficient API key.
+async def admit(control: AccessControl | None, scope: Scope, need: Need, limit: list[Header]) -> None:
+    """Check the key of a request and note it; append the headers about its limit to `limit`.
 
-    A service without API keys refuses malformed ones only: a client that sends them is misconfigured, and its requests
-    would fail wherever keys are required. It accepts a well-formed key without reading the store.
-
-    Args:
-        control: checks the keys and counts their requests; None if no keys are required.
+    A service without API keys (`control` is None) refuses malformed ones only: their clients are misconfigured. Raises
+    AccessError, StoreUnavailableError, and ModelNotFoundError if the path has another key's model.
     """
-
-    def __init__(self, control: AccessControl | None) -> None:
-        self._control = control
-
-    async def admit(self, scope: Scope, need: Need, limit: list[Header]) -> None:
-        """Check the key of a request, and note it for the functions above.
-
-        Args:
-            scope: the request.
-            need: what it needs.
-            limit: gets the headers about the limit of the key, if it has one.
-
-        Raises:
-            AccessError: if the key is missing, wrong, insufficient, or has made too many requests.
-            ModelNotFoundError: if it does not allow the model in the path.
-            StoreError: if the key cannot be looked up or counted; never `StoreCorruptError`.
-        """
-        key, control = presented_key(scope), self._control
-        if control is None:
-            if key is not None and not keys.is_well_formed(key):
-                raise UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
-            return
-        try:
-            caller = await _identify(control, key, scope)
-            if caller.limit is not None:
-                counted = await control.request_counter.count(caller.key_id, caller.limit)
-                limit += _limit_headers(counted)
-                _check_count(counted)
-        except StoreCorruptError as error:
-            _log.error("the API keys in the store cannot be read: %s", error.detail)
-            raise StoreUnavailableError("the API keys cannot be read; the log of the service has the cause") from None
-        request_context.note_key(caller.key_id)
-        _check(caller, need, scope["path"])
-        _caller.set(caller)
+    key = presented_key(scope)
+    if control is None:
+        if key is not None and not keys.is_well_formed(key):
+            raise errors.UnauthenticatedError("not an API key; a key reads wk_<12 hex digits>_<64 hex digits>")
+        return
+    try:
+        caller = await _identify(control, key, scope)
+        if caller.limit is not None:
+            _check_count(await control.request_counter.count(caller.key_id, caller.limit), limit)
+    except errors.StoreCorruptError as error:
+        _log.error("the API keys in the store cannot be read: %s", error.detail)
+        detail = "the API keys cannot be read; the log of the service has the cause"
+        raise errors.StoreUnavailableError(detail) from None
+    request_context.note_key(caller.key_id)
+    _caller.set(caller)
+    _check(caller, need, scope["path"])
 
 
 async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Caller:
     if key is None:
-        raise UnauthenticatedError(_HOW)
+        raise errors.UnauthenticatedError(_HOW)
     try:
         return await control.gatekeeper.identify(key)
-    except UnauthenticatedError:
+    except errors.UnauthenticatedError:
         client = scope.get("client")
         seconds = control.wrong_keys.count(client[0] if client else "")
         if seconds is None:
             raise
         detail = "this address has sent too many wrong API keys; valid keys still work"
-        raise WrongKeysError(detail, retry_after=seconds) from None
+        raise errors.WrongKeysError(detail, retry_after=seconds) from None
 
 
 def presented_key(scope: Scope) -> str | None:
-    """Return the key of a request, from `Authorization: Bearer` or `X-API-Key`; None without these headers.
+    """Return the key in `Authorization: Bearer` or `X-API-Key`; None without. Other schemes belong to proxies.
 
-    `Authorization` with another scheme is not a key: a proxy may require it, and pass it on.
-
-    Raises:
-        UnauthenticatedError: if the headers have different keys, or `Authorization` has no scheme.
+    Raises UnauthenticatedError if the headers have different keys, or `Authorization` has no scheme.
     """
     keys = set()
     for name, value in scope["headers"]:
@@ -182,33 +142,31 @@ def presented_key(scope: Scope) -> str | None:
         elif name == b"authorization":
             scheme, _, credentials = value.partition(b" ")
             if not credentials:
-                raise UnauthenticatedError(_HOW)
+                raise errors.UnauthenticatedError(_HOW)
             if scheme.lower() == b"bearer":
                 keys.add(credentials.strip())
     if len(keys) > 1:
-        raise UnauthenticatedError("the headers have different API keys; send one")
+        raise errors.UnauthenticatedError("the headers have different API keys; send one")
     return str(keys.pop(), "latin-1") if keys else None
 
 
 def _check(caller: Caller, need: Need, path: str) -> None:
-    caller.check_scope(need.scope)
-    if need.every_model:
-        caller.check_everything()
+    if need.scope not in caller.scopes:
+        raise errors.ForbiddenError(
+            f"the request needs the scope {quoted(need.scope)}, which the API key does not have"
+        )
+    if need.every_model and not caller.names.all:
+        raise errors.ForbiddenError("the request needs an API key for all models; this key is for some models")
     path = path.removeprefix("/v1")
     if path.startswith("/models/"):
-        caller.check_model(path.split("/", 3)[2], "name")
+        check_model(path.split("/", 3)[2], "name")
 
 
-def _check_count(counted: RequestCount) -> None:
+def _check_count(counted: RequestCount, limit: list[Header]) -> None:
+    """Append the limit and the remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10; refuse too many."""
+    reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
+    limit.append((b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()))
+    limit.append((b"ratelimit", f'"key";r={max(counted.left, 0)}{reset}'.encode()))
     if counted.left < 0:
         detail = f"the API key may make at most {counted.most} requests in {counted.window} s"
-        raise RateLimitedError(detail, retry_after=counted.resets_in or counted.window)
-
-
-def _limit_headers(counted: RequestCount) -> list[Header]:
-    """Return the key's limit and its remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10."""
-    reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
-    return [
-        (b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()),
-        (b"ratelimit", f'"key";r={max(counted.left, 0)}{reset}'.encode()),
-    ]
+        raise errors.RateLimitedError(detail, retry_after=counted.resets_in or counted.window)

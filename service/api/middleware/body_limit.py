@@ -5,6 +5,7 @@ FastAPI's own size limit answers in plain text, bypassing the application's erro
 
 import asyncio
 from collections.abc import Awaitable, Generator
+from types import coroutine
 from typing import Any, NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -32,52 +33,25 @@ class Pace(NamedTuple):
         return min(self.max_seconds, self.grace_seconds + received / self.min_rate)
 
 
-class MostBytes(NamedTuple):
-    """Maximum bytes of a body."""
-
-    of_request: int
-    of_import: int  # of the file of a model
-
-
-def _is_import(scope: Scope) -> bool:
-    return bool(scope["method"] == "POST" and scope["path"].endswith("/import"))
-
-
 _IMPORT_FACTOR = 20
 """Factor by which the maximum time and the minimum rate of a file to import exceed those of other bodies."""
 
 
 class BodyLimit:
-    """Checks a declared length immediately, and counts the bytes of every body.
+    """Checks a declared length immediately, and counts the bytes of every body."""
 
-    Args:
-        most: maximum bytes of a body.
-        pace: the slowest body that is accepted.
-    """
-
-    def __init__(self, most: MostBytes, pace: Pace) -> None:
-        self._most = most
-        self._pace = pace
+    def __init__(self, most: int, most_of_import: int, pace: Pace) -> None:
         longest, least = _IMPORT_FACTOR * pace.max_seconds, _IMPORT_FACTOR * pace.min_rate
-        self._import_pace = pace._replace(max_seconds=longest, min_rate=least)
+        self._others = most, pace
+        self._imports = most_of_import, pace._replace(max_seconds=longest, min_rate=least)
 
     async def limit(self, scope: Scope, receive: Receive, place: Place | None) -> Receive:
-        """Return a function that receives a body within the limits.
-
-        Args:
-            scope: the request.
-            receive: receives its body.
-            place: its place among those in flight.
-
-        Raises:
-            HTTPException: if the declared length is too large, or a body that the operation does not read is refused.
-        """
+        """Return a function that receives a body within the limits. Raises HTTPException if it is refused already."""
         declared = _declared_length(scope)
         if declared == 0:  # without a body, a disconnect interrupts nothing
             return receive
-        most, pace = self._most.of_request, self._pace
-        if _is_import(scope):
-            most, pace = self._most.of_import, self._import_pace
+        is_import = scope["method"] == "POST" and scope["path"].endswith("/import")
+        most, pace = self._imports if is_import else self._others
         if declared is not None and declared > most:
             raise _too_large(most)
         limited = _Body(receive, place, most, pace).receive
@@ -91,7 +65,6 @@ def _too_large(most: int) -> HTTPException:
 
 
 def _declared_length(scope: Scope) -> int | None:
-    """Return the declared length of a body, 0 without a body, or None for a body in chunks."""
     length = 0
     for name, value in scope["headers"]:
         if name == b"content-length":
@@ -125,7 +98,7 @@ class _Body:
         except StopIteration as arrived:  # usually; a timer would cost as much as the other checks together
             message: Message = arrived.value
         else:
-            message = await self._in_time(_Rest(waiting, awaited))
+            message = await self._in_time(_rest(waiting, awaited))
         if message["type"] == "http.disconnect":
             raise client_left()
         self._received += len(message.get("body", b""))
@@ -152,21 +125,11 @@ class _Body:
             raise HTTPException(408, detail, {"Connection": "close"}) from None
 
 
-class _Rest:
-    """What remains of an awaitable after its first step.
-
-    Args:
-        waiting: its iterator.
-        awaited: what the first step waits for.
-    """
-
-    def __init__(self, waiting: Generator[Any, Any, Message], awaited: Any) -> None:
-        self._waiting, self._awaited = waiting, awaited
-
-    def __await__(self) -> Generator[Any, Any, Message]:
-        """See `Awaitable`."""
-        try:
-            yield self._awaited
-            return (yield from self._waiting)
-        finally:
-            self._waiting.close()
+@coroutine
+def _rest(waiting: Generator[Any, Any, Message], awaited: Any) -> Generator[Any, Any, Message]:
+    """Await what remains of an awaitable after its first step."""
+    try:
+        yield awaited
+        return (yield from waiting)
+    finally:
+        waiting.close()

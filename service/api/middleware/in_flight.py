@@ -15,30 +15,17 @@ LOST = HTTPException(
 )
 
 _ALWAYS = frozenset({"/livez", "/readyz", "/v1/livez", "/v1/readyz"})
-_OPEN_SHARE = 10
 
 
 class InFlight:
-    """The places of one worker. Health checks need none: a busy worker is alive.
-
-    Args:
-        most: maximum requests in flight. Requests that need no key have an additional tenth, at least one.
-    """
+    """The places of one worker. Health checks need none; requests without a key share an additional tenth."""
 
     def __init__(self, most: int) -> None:
         self._keyed = Places(most)
-        self._open = Places(max(1, most // _OPEN_SHARE))
+        self._open = Places(max(1, most // 10))
 
     def take(self, path: str, *, open_path: bool) -> "Place | None":
-        """Take a place for a request; None if it needs none.
-
-        Args:
-            path: the path of the request.
-            open_path: whether it needs no key.
-
-        Raises:
-            OverloadedError: if no place is free.
-        """
+        """Take a place for a request; None if it needs none. Raises OverloadedError if no place is free."""
         if path in _ALWAYS:
             return None
         places = self._open if open_path else self._keyed
@@ -48,12 +35,7 @@ class InFlight:
 
 
 class Places:
-    """The places for one kind of request.
-
-    Attributes:
-        taken: places that are occupied.
-        waiting: those whose request waits for its body, the oldest first.
-    """
+    """The places for one kind of request. `waiting` are those whose request waits for its body, oldest first."""
 
     def __init__(self, most: int) -> None:
         self.most = most

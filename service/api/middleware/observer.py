@@ -1,16 +1,28 @@
 """Observes every request: its id and trace, one log line, one count."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import request_context
-from service.api.responses.headers import complete
+from service.api.middleware.access import Header
 from service.error_messages.patterns import NAME
-from service.observability.telemetry import Telemetry
-from service.observability.tracing import accepted_request_id, trace_id
+from service.observability.telemetry import Telemetry, accepted_request_id, trace_id
 from service.request_context import RequestContext
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+}
+"""Defaults for browsers: a response may set other values. A TLS proxy, if any, adds Strict-Transport-Security."""
+
+_ADDED = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+_NAMES = frozenset(name for name, _ in _ADDED)
 
 _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
 """Routes that are polled every few seconds: only failures are logged."""
@@ -20,13 +32,7 @@ _is_name = re.compile(NAME).fullmatch
 
 
 class Observer:
-    """Middleware that counts and logs requests, and completes the headers of their responses.
-
-    Args:
-        app: answers the requests.
-        telemetry: counts and logs requests, and generates an id for a request without one.
-        now: returns seconds of a monotonic clock.
-    """
+    """Middleware that counts and logs requests, and completes the headers of their responses."""
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry, now: Callable[[], float]) -> None:
         self._app = app
@@ -34,7 +40,6 @@ class Observer:
         self._now = now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `ASGIApp`."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         if scope["method"] == "HEAD":  # like GET; the server drops the body (RFC 9110, section 9.3.2)
@@ -46,7 +51,7 @@ class Observer:
         async def completed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 notes.status = message["status"]
-                headers = complete(message.get("headers", ()), notes.request_id)
+                headers = _completed(message.get("headers", ()), notes.request_id)
                 message = {"type": "http.response.start", "status": notes.status, "headers": headers}
             await send(message)
 
@@ -69,7 +74,6 @@ class Observer:
         return notes
 
     def _end(self, scope: Scope, notes: RequestContext, seconds: float) -> None:
-        """Count a request, and log it if it has a line."""
         # The path template in the router: /predict and /v1/predict share one label, and the labels are bounded.
         status, route, method = notes.status or 499, getattr(scope.get("route"), "path", ""), scope["method"]
         self._metrics.count_request(method, route, status, seconds)
@@ -78,3 +82,10 @@ class Observer:
         if notes.model is None and route.startswith("/models/") and _is_name(scope["path_params"].get("name", "")):
             notes.model = scope["path_params"]["name"]
         self._log.write(method, route, status, seconds, notes)
+
+
+def _completed(given: Iterable[Header], request_id: str) -> list[Header]:
+    headers = list(given)
+    existing = {name for name, _ in headers}
+    headers.append((b"x-request-id", request_id.encode()))
+    return headers + (_ADDED if _NAMES.isdisjoint(existing) else [each for each in _ADDED if each[0] not in existing])

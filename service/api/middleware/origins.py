@@ -18,18 +18,12 @@ ALLOWED_METHODS = ("GET", "POST", "PATCH", "DELETE")
 ALLOWED_HEADERS = ("Authorization", "Content-Type", "If-Match", "If-None-Match", "X-API-Key", "X-Request-ID")
 EXPOSED_HEADERS = ("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID")
 
-_MAX_AGE_SECONDS = 600
-
 
 class Cors(CORSMiddleware):
     """Starlette's middleware, for requests of allowed origins only.
 
     It precedes the checks of keys, because a preflight request has none. It says nothing secret. Requests of other
     origins, and without an origin, pass unchanged: to them, the service has no CORS.
-
-    Args:
-        app: answers the requests.
-        origins: the exact origins, as browsers send them.
     """
 
     def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
@@ -39,11 +33,10 @@ class Cors(CORSMiddleware):
             allow_methods=ALLOWED_METHODS,
             allow_headers=ALLOWED_HEADERS,
             expose_headers=EXPOSED_HEADERS,
-            max_age=_MAX_AGE_SECONDS,
+            max_age=600,  # seconds
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `ASGIApp`."""
         if scope["type"] == "http" and Headers(scope=scope).get("origin") in self.allow_origins:
             await super().__call__(scope, receive, send)
         else:
@@ -72,10 +65,6 @@ class OwnPages:
     """The hosts and the origins of the pages that may use the service without a key.
 
     Every IP address is an own host: a page of another site has a name.
-
-    Args:
-        hosts: names of the service, in addition to `localhost`.
-        origins: the origins that CORS allows.
     """
 
     def __init__(self, hosts: Collection[str], origins: Collection[str]) -> None:
@@ -83,11 +72,9 @@ class OwnPages:
         self._origins = frozenset(origin.encode("ascii") for origin in origins)
 
     def check(self, method: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Check the headers of a request. A request without them is not from a browser.
+        """Check the headers of a request; one that is not from a browser lacks them.
 
-        Raises:
-            UnknownHostError: if `Host` is not the service's.
-            ForeignOriginError: if the request writes, and `Origin` has neither that host nor a listed origin.
+        Raises UnknownHostError for another `Host`, ForeignOriginError for a writing request with another `Origin`.
         """
         host, origins = None, []
         for name, value in headers:
@@ -95,28 +82,26 @@ class OwnPages:
                 host = value if host in (None, value) else host + b", " + value  # several are no host
             elif name == b"origin":  # a proxy may add one
                 origins.append(value)
-        if host is not None and not self._is_own(_read(host)):
+        own = None if host is None else _read(host)
+        if host is not None and not (own and (own.is_address or own.name in self._hosts)):
             raise UnknownHostError(
                 f"got the Host {_shown(host)}; without API keys, the service answers to IP addresses, localhost and "
                 "the names in WAGER_ALLOWED_HOSTS"
             )
         for origin in () if method in _READS else origins:
-            if origin not in self._origins and not _is_of(host, origin):
+            if origin not in self._origins and not _is_of(own, origin):
                 shown = "no Host" if host is None else f"the Host {_shown(host)}"
                 raise ForeignOriginError(
                     f"got the Origin {_shown(origin)} and {shown}; without API keys, only pages of the service itself "
                     "and of WAGER_CORS_ORIGINS may write"
                 )
 
-    def _is_own(self, host: _Authority | None) -> bool:
-        return host is not None and (host.is_address or host.name in self._hosts)
 
-
-def _is_of(host: bytes | None, origin: bytes) -> bool:
+def _is_of(own: _Authority | None, origin: bytes) -> bool:
     """Check whether an origin has this host and port. The scheme may differ, as a proxy may terminate TLS."""
     scheme, _, authority = origin.partition(b"://")
     default = _DEFAULT_PORTS.get(scheme)  # None for `null`, and for pages that are files or extensions
-    page, own = _read(authority), None if host is None else _read(host)
+    page = _read(authority)
     if default is None or page is None or own is None:
         return False
     return (page.name, page.port or default) == (own.name, own.port or default)

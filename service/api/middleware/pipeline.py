@@ -2,25 +2,106 @@
 
 1. The observer gives the request an id, completes the headers of its response, and counts and logs it at the end.
 2. CORS answers a preflight request, and lets pages of listed origins read the response.
-3. Admission refuses requests: of pages of other sites, above a limit, without a sufficient key, with a body that is too
-   large or too slow.
+3. Admission refuses requests: of pages of other sites without API keys, above the limit in flight, without a sufficient
+   key, and with a body that is too large or too slow; in this order.
 
 Middleware that is added to the application surrounds all of them.
 """
 
+import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fastapi.middleware import Middleware
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service import request_context
 from service.access.key_admin import AccessControl
-from service.api.middleware.access import Access
-from service.api.middleware.admission import Admission
-from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
-from service.api.middleware.in_flight import InFlight
+from service.api.middleware.access import Header, admit, need_of
+from service.api.middleware.body_limit import BodyLimit, Pace
+from service.api.middleware.in_flight import LOST, InFlight
 from service.api.middleware.observer import Observer
 from service.api.middleware.origins import Cors, OwnPages
+from service.api.responses.problems import answer_to, answer_to_http, internal_error
+from service.errors import AccessError, ModelNotFoundError, OverloadedError, StoppingError, StoreError
 from service.observability.telemetry import Telemetry
+
+_log = logging.getLogger(__name__)
+
+
+class Admission:
+    """Middleware that refuses requests, and answers those that fail unexpectedly or that the worker abandons."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        own_pages: OwnPages | None,
+        in_flight: InFlight,
+        access: AccessControl | None,
+        bodies: BodyLimit,
+    ) -> None:
+        self._app = app
+        self._own_pages, self._in_flight, self._access, self._bodies = own_pages, in_flight, access, bodies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        try:
+            await self._admit(scope, receive, send)
+        except asyncio.CancelledError:  # the server is stopping and no longer waits
+            if _has_begun():
+                raise
+            stopping = answer_to(StoppingError("this worker stopped before it could answer"))
+            await stopping(scope, receive, send)
+        except Exception as error:
+            if not _has_begun():
+                _log.error("unexpected error", exc_info=error)
+                await internal_error()(scope, receive, send)
+            raise
+        return None
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        place, limit, refusal = None, list[Header](), None
+        try:
+            try:
+                if self._own_pages is not None:
+                    self._own_pages.check(scope["method"], scope["headers"])
+                need = need_of(scope["method"], scope["path"])
+                place = self._in_flight.take(scope["path"], open_path=need is None)
+                if need is not None:
+                    await admit(self._access, scope, need, limit)
+                receive = await self._bodies.limit(scope, receive, place)
+            except (AccessError, ModelNotFoundError, OverloadedError, StoreError) as error:
+                refusal = answer_to(error)
+            except HTTPException as error:
+                refusal = answer_to_http(error)
+            answer = self._app if refusal is None else refusal
+            await answer(scope, receive, _with_headers(send, limit) if limit else send)
+        except asyncio.CancelledError:
+            if place is None or not place.is_lost:
+                raise
+            await answer_to_http(LOST)(scope, receive, send)
+        finally:
+            if place is not None:
+                place.free()
+
+
+def _has_begun() -> bool:
+    """Whether the response to the current request has begun."""
+    notes = request_context.current.get()
+    return notes is not None and bool(notes.status)
+
+
+def _with_headers(send: Send, more: Sequence[Header]) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *more]}
+        await send(message)
+
+    return sent
 
 
 class RequestLimits(NamedTuple):
@@ -44,12 +125,7 @@ class RequestPolicy(NamedTuple):
 
 
 def pipeline(policy: RequestPolicy, now: Callable[[], float]) -> list[Middleware]:
-    """Return the middleware of the service, outermost first.
-
-    Args:
-        policy: the checks.
-        now: returns seconds of a monotonic clock.
-    """
+    """Return the middleware of the service, outermost first. `now` is monotonic, in seconds."""
     limits, origins = policy.limits, policy.origins
     return [
         Middleware(Observer, policy.telemetry, now),
@@ -58,7 +134,7 @@ def pipeline(policy: RequestPolicy, now: Callable[[], float]) -> list[Middleware
             Admission,
             OwnPages(policy.hosts, origins) if policy.access is None else None,
             InFlight(limits.in_flight),
-            Access(policy.access),
-            BodyLimit(MostBytes(limits.body_bytes, limits.import_bytes), limits.pace),
+            policy.access,
+            BodyLimit(limits.body_bytes, limits.import_bytes, limits.pace),
         ),
     ]

@@ -13,22 +13,15 @@ from service.per_item import attempt_each
 from service.schemas.problems import Problem
 from service.strict_body import Body
 
-_MOST_FIELDS = 5
-"""Maximum invalid fields to list for each item."""
-
-READING_COST = 100_000
-"""Cost of `read_each` for one item, in multiply-adds."""
+_MOST_FIELDS = 5  # maximum invalid fields to list for each item
+READING_COST = 100_000  # cost of `read_each` for one item, in multiply-adds
 
 _Answer = TypeVar("_Answer")
 _Body = TypeVar("_Body", bound=Body)
 
 
 def check_size(items: int, most: int, field: str) -> None:
-    """Check the size of a batch.
-
-    Raises:
-        BatchTooLargeError: if it has more than `most` items.
-    """
+    """Check the size of a batch. Raises BatchTooLargeError if it has more than `most` items."""
     if items > most:
         raise BatchTooLargeError(f"got {items} items; a request may have at most {most}", field)
 
@@ -62,11 +55,7 @@ def _reader(bodies: type[_Body]) -> pydantic.TypeAdapter[list[_Body]]:
 
 
 def answers_or_problems(results: Sequence[_Answer | Exception]) -> list[_Answer | Problem]:
-    """Return the results in order, with a problem for each error. The fields of a problem are relative to its item.
-
-    Raises:
-        Exception: the first exception among the results that is not a `WagerError`.
-    """
+    """Replace each WagerError among the results by its problem, relative to its item; raise other exceptions."""
     return [_problem(result) if isinstance(result, Exception) else result for result in results]
 
 

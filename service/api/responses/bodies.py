@@ -28,22 +28,12 @@ from service.schemas.models import ChangeList, ModelAnswer
 from service.schemas.reports import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 
-CLIENT_GONE = 499
-"""The status in metrics and logs if the client disconnects before its body is complete."""
+CLIENT_GONE = 499  # the status in metrics and logs if the client disconnects before its body is complete
+LARGE = 2**15  # from this size, a thread reads a body (in bytes) or encodes a response (in labels and numbers)
+MOST_MEMBERS = 1000  # maximum members of an object in a request
+MOST_PARTS = 250_000  # maximum objects, lists and members of a body. Each becomes a Python object to allocate and free
+_OWNER = ""  # the owner of all jobs on bodies in `Compute`. No model has this name
 
-LARGE = 2**15
-"""From this size, a thread reads a body (in bytes) or encodes a response (in labels and numbers)."""
-
-MOST_MEMBERS = 1000
-"""Maximum members of an object in a request."""
-
-MOST_PARTS = 250_000
-"""Maximum objects, lists and members of a body. Each becomes a Python object to allocate and free."""
-
-_OWNER = ""
-"""The owner of all jobs on bodies in `Compute`. No model has this name."""
-
-_NESTED = frozenset({dict, list})
 _CHUNK = 2**18
 _MOST_TYPE_BYTES = 256
 
@@ -59,11 +49,7 @@ def is_json(content_type: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def check_charset(content_type: bytes) -> None:
-    """Refuse a body whose media type declares another charset than UTF-8, the only one of JSON (RFC 8259, section 8.1).
-
-    Raises:
-        HTTPException: with status 415, if it does, or if the type is too long, as parsing takes quadratic time.
-    """
+    """Refuse with status 415 a media type with another charset than UTF-8 (RFC 8259, section 8.1), or a long one."""
     if len(content_type) > _MOST_TYPE_BYTES:
         raise HTTPException(415, f"Content-Type has more than {_MOST_TYPE_BYTES} bytes")
     parsed = Message()
@@ -74,13 +60,7 @@ def check_charset(content_type: bytes) -> None:
 
 
 def check_text(body: bytes) -> None:
-    """Refuse a body that is not UTF-8, or whose strings UTF-8 cannot encode.
-
-    Python's parser would accept UTF-16, UTF-32 and halves of surrogate pairs, also as escapes.
-
-    Raises:
-        HTTPException: with status 400.
-    """
+    """Refuse with status 400 a body that is not UTF-8 or has half a surrogate pair, which Python's parser accepts."""
     try:
         body.decode()
         null = body.find(b"\0")  # every character of JSON's syntax has one in UTF-16 and UTF-32
@@ -92,11 +72,7 @@ def check_text(body: bytes) -> None:
 
 
 async def read_whole(receive: Receive) -> bytes:
-    """Return the whole body of a request.
-
-    Raises:
-        HTTPException: if the body is too large or too slow, or the client disconnects.
-    """
+    """Return the body of a request. Raises HTTPException if it is too large or slow, or the client disconnects."""
     parts, more = list[bytes](), True
     while more:
         message = await receive()
@@ -113,18 +89,7 @@ def client_left() -> HTTPException:
 
 
 async def read_json(compute: Compute, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read a body, a large one in a thread.
-
-    Args:
-        compute: the threads.
-        body: JSON.
-        model: the type to read.
-
-    Raises:
-        RequestValidationError: if the body is not JSON, or not valid.
-        HTTPException: with status 400, if the body cannot be decoded, or is nested too deeply.
-        InvalidInputError: if a large body has too many objects, lists and members, or one object too many members.
-    """
+    """Read a body, a large one in a thread. Raises RequestValidationError, HTTPException or InvalidInputError."""
     if len(body) >= LARGE:
         return await compute.run(_OWNER, _read_large, body, model)
     try:
@@ -141,7 +106,10 @@ def compute_of(scope: Scope) -> Compute:
 
 def _read_large(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     if len(body) > MOST_PARTS:  # a part has at least one byte
-        _check_parts(sum(map(body.count, (b"[", b"{", b":"))))
+        parts = sum(map(body.count, (b"[", b"{", b":")))
+        if parts > MOST_PARTS:
+            detail = f"the body has about {parts:,} objects, lists and members; it may have at most {MOST_PARTS:,}"
+            raise InvalidInputError(detail)
     try:
         if body.count(b":") > MOST_MEMBERS:
             check_members(msgspec.json.decode(body))
@@ -150,15 +118,7 @@ def _read_large(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
         return _read_as_fastapi(body, model)
 
 
-def _check_parts(parts: int) -> None:
-    if parts > MOST_PARTS:
-        raise InvalidInputError(
-            f"the body has about {parts:,} objects, lists and members; it may have at most {MOST_PARTS:,}"
-        )
-
-
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read an invalid body with Python's parser, so that its errors are the same as those of FastAPI's routes."""
     if not body:
         raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required", "input": None}])
     check_text(body)
@@ -179,11 +139,7 @@ def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
 
 
 def check_members(value: Any) -> None:
-    """Check the number of members of all objects in a value, at any depth.
-
-    Raises:
-        InvalidInputError: if an object has too many.
-    """
+    """Raise InvalidInputError if an object in a value, at any depth, has too many members."""
     level = [value]
     while level:  # all values at one depth together, as this is much faster
         objects = [each for each in level if type(each) is dict]
@@ -191,45 +147,25 @@ def check_members(value: Any) -> None:
         if most > MOST_MEMBERS:
             raise InvalidInputError(f"an object of the body has {most:,} members; it may have at most {MOST_MEMBERS:,}")
         inner = [each.values() for each in objects] + [each for each in level if type(each) is list]
-        level = [each for each in chain.from_iterable(inner) if type(each) in _NESTED]
+        level = [each for each in chain.from_iterable(inner) if type(each) in (dict, list)]
 
 
-def _as_json(value: Any) -> Any:
-    """Convert a pydantic model into values that msgspec encodes."""
-    return value.model_dump(mode="json")
+_NUMBERS_OF_FEATURE, _NUMBERS_OF_CHANGE = 5, 100
+"""A feature of an explanation, or a change, takes as long as this many numbers."""
 
-
-_NUMBERS_OF_FEATURE = 5
-"""A feature of an explanation takes as long as this many numbers."""
-
-_NUMBERS_OF_CHANGE = 100
-"""A change takes as long as this many numbers."""
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
+_ENCODER = msgspec.json.Encoder(enc_hook=lambda model: model.model_dump(mode="json"))
 
 
 async def answer_with(
     request: Request, answer: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the response with this content; a thread encodes large content.
-
-    Args:
-        request: the request.
-        answer: a dataclass or a pydantic model.
-        status: the HTTP status.
-        headers: further headers.
-    """
+    """Return a JSON response; a thread encodes a large one."""
     body = await encode(answer, compute_of(request.scope))
     return _JsonResponse(body, status, dict(headers or {}), "application/json")
 
 
 async def encode(answer: Any, compute: Compute) -> bytes:
-    """Return the JSON of an answer; a thread encodes a large one.
-
-    Args:
-        answer: a dataclass or a pydantic model.
-        compute: the threads.
-    """
+    """Return the JSON of a dataclass or a pydantic model; a thread encodes a large one."""
     if _numbers_in(answer) < LARGE:
         return _ENCODER.encode(answer)
     return await compute.run(_OWNER, _written, answer)
@@ -263,7 +199,6 @@ def _numbers_in(answer: Any) -> int:
 
 
 def _written(answer: Any) -> bytes:
-    """Encode the content item by item, to release the interpreter's lock between items."""
     if isinstance(answer, PredictBatchAnswer):
         return b'{"predictions":[' + b",".join(map(_ENCODER.encode, answer.predictions)) + b"]}"
     if isinstance(answer, ExplainAnswer):

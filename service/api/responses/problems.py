@@ -2,19 +2,20 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from service import errors, request_context
 from service.api.responses import problem_types
 from service.api.responses.problem_types import Kind
-from service.api.responses.schemas import schema_of
-from service.error_messages.json_schemas import Root
+from service.error_messages.json_schemas import Root, root_of
 from service.error_messages.json_text import syntax_error, unreadable
 from service.error_messages.validation import explain, shown_field
 from service.error_messages.values import quoted
@@ -25,12 +26,9 @@ _log = logging.getLogger(__name__)
 TYPE_PREFIX = "urn:wager:problem:"
 MEDIA_TYPE = "application/problem+json"
 
-_NOT_JSON = "the body is not JSON: "
-
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
-MOST_FIELDS = 20
-"""Maximum invalid fields that a problem lists."""
+MOST_FIELDS = 20  # maximum invalid fields that a problem lists
 
 
 class InvalidBodyError(errors.InvalidInputError):
@@ -52,15 +50,7 @@ def problem_of(error: errors.WagerError) -> Problem:
 def problem_of_validation(
     found: Sequence[Mapping[str, Any]], root: Root, skip: int = 0, most: int = MOST_FIELDS, whole: str = "the body"
 ) -> Problem:
-    """Return the problem of pydantic's errors.
-
-    Args:
-        found: the errors, at least one.
-        root: the schema of the value that was validated.
-        skip: the first steps of each path to leave out.
-        most: maximum fields to list.
-        whole: name of the whole value, for errors without a field.
-    """
+    """Return the problem of the first `most` of pydantic's errors, without the first `skip` steps of each path."""
     wrong = [explain(item, root, skip) for item in found[:most]]
     listed = [FieldError(field=each.field, detail=each.sentence(whole)) for each in wrong]
     problem = _problem(problem_types.of_validation(wrong[0].type), listed[0].detail, wrong[0].field)
@@ -101,12 +91,7 @@ def install(app: FastAPI) -> None:
 
 
 def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses=` of a route.
-
-    Args:
-        raised: the errors that the route raises, except `StoreUnavailableError`, which all routes raise.
-        body: whether the route reads a body or parameters, which may be invalid.
-    """
+    """Return the `responses=` of a route: these errors, `StoreUnavailableError`, and invalid requests."""
     possible = [problem_types.OF_ERROR[error] for error in (*raised, errors.StoreUnavailableError)]
     possible += [problem_types.INVALID_REQUEST] if body else []
     return {status: _documented(status, possible) for status in sorted({kind.status for kind in possible})}
@@ -119,7 +104,7 @@ def documented(*possible: Kind) -> dict[str, dict[str, Any]]:
 
 
 def _documented(status: int, possible: Sequence[Kind]) -> dict[str, Any]:
-    names = dict.fromkeys(f"`{kind.slug}`" for kind in possible if kind.status == status)
+    names = sorted({f"`{kind.slug}`" for kind in possible if kind.status == status})
     schema = {"$ref": "#/components/schemas/Problem"}
     return {"model": Problem, "description": ", ".join(names), "content": {MEDIA_TYPE: {"schema": schema}}}
 
@@ -137,19 +122,25 @@ def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSO
 
 
 def _headers(error: errors.WagerError) -> dict[str, str] | None:
-    """Return the headers that HTTP requires for some errors."""
-    match error:
-        case errors.UnauthenticatedError():
-            return {"WWW-Authenticate": 'Bearer realm="wager"'}
-        case errors.ForbiddenError():
-            return {"WWW-Authenticate": 'Bearer realm="wager", error="insufficient_scope"'}
-        case errors.RateLimitedError() | errors.WrongKeysError() | errors.OpenPredictionsFullError():
-            return {"Retry-After": str(error.retry_after)}
-        case errors.StoreUnavailableError() | errors.StoreFullError() | errors.OverloadedError():
-            return {"Retry-After": "1"}
-        case errors.NewerVersionError():  # a worker of the newer version may answer the retry
-            return {"Retry-After": "1"}
-    return None
+    if isinstance(error, errors.UnauthenticatedError):
+        return {"WWW-Authenticate": 'Bearer realm="wager"'}
+    if isinstance(error, errors.ForbiddenError):
+        return {"WWW-Authenticate": 'Bearer realm="wager", error="insufficient_scope"'}
+    return None if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+
+
+def _schema_of(route: APIRoute, part: str) -> Root:
+    """Return the schema of the "body", the "path" or the "query" of a route's requests."""
+    if part == "body" and route.body_field is not None:
+        body: Any = route.body_field.field_info.annotation
+        return root_of(body)
+    parameters = {"path": route.dependant.path_params, "query": route.dependant.query_params}.get(part, [])
+    properties = {each.alias: _schema(each.field_info) for each in parameters}
+    return Root({"type": "object", "properties": properties}, {})
+
+
+def _schema(field: Any) -> dict[str, Any]:
+    return TypeAdapter(Annotated[field.annotation, field]).json_schema()
 
 
 async def _on_wager_error(_: Request, error: Exception) -> JSONResponse:
@@ -164,17 +155,17 @@ async def _on_validation_error(request: Request, error: Exception) -> JSONRespon
     found = error.errors()
     part, *path = found[0]["loc"]
     if found[0]["type"] == "json_invalid":
-        detail = _NOT_JSON + syntax_error(found[0]["ctx"]["error"], path[-1])
+        detail = f"the body is not JSON: {syntax_error(found[0]['ctx']['error'], path[-1])}"
         return _response(_problem(problem_types.INVALID_JSON, detail))
     if isinstance(error.body, bytes):
         return answer_to_http(wrong_media_type(request, "JSON with Content-Type application/json"))
-    return _response(problem_of_validation(found, schema_of(request.scope["route"], part), skip=1))
+    return _response(problem_of_validation(found, _schema_of(request.scope["route"], part), skip=1))
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 400:
-        error = HTTPException(400, _NOT_JSON + unreadable(error.__cause__))
+        error = HTTPException(400, f"the body is not JSON: {unreadable(error.__cause__)}")
     if error.status_code == 404:
         error = HTTPException(404, f"there is nothing at the path {quoted(request.url.path)}")
     if error.status_code == 405:

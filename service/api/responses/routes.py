@@ -1,7 +1,7 @@
 """Routes: strict ones of FastAPI, and those that read and write JSON themselves."""
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from inspect import signature
 from itertools import islice
 from typing import Any
@@ -38,7 +38,6 @@ class _Request(Request):
     """A request whose JSON is UTF-8."""
 
     async def json(self) -> Any:
-        """See `Request.json`. Raises HTTPException with status 400 for other text."""
         check_text(await self.body())
         return await super().json()
 
@@ -53,7 +52,7 @@ class StrictRoute(APIRoute):
         super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
 
     def get_route_handler(self) -> Handler:
-        """See `APIRoute.get_route_handler`."""
+        """Return the handler of requests, after the checks of the query and of the text."""
         answer, body = super().get_route_handler(), self.body_field
         names = [field.alias for field in self.dependant.query_params]
 
@@ -66,15 +65,7 @@ class StrictRoute(APIRoute):
 
 
 def check_query(request: Request, names: Sequence[str]) -> None:
-    """Refuse unknown and repeated query parameters.
-
-    Args:
-        request: the request.
-        names: parameters of its operation.
-
-    Raises:
-        RequestValidationError: if there is any. The error lists at most `MOST_FIELDS` of them.
-    """
+    """Refuse unknown and repeated query parameters. Raises RequestValidationError."""
     if errors := list(islice(_errors(request, names), MOST_FIELDS)):
         raise RequestValidationError(errors)
 
@@ -82,15 +73,10 @@ def check_query(request: Request, names: Sequence[str]) -> None:
 def _errors(request: Request, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in names:
-            yield {"type": "unknown_parameter", "loc": ("query", name), "msg": _unknown(name, names)}
+            known = choices(name, tuple(names), "known parameters") if names else "this operation has none"
+            yield {"type": "unknown_parameter", "loc": ("query", name), "msg": f"unknown query parameter; {known}"}
         elif times > 1:
             yield {"type": "repeated_parameter", "loc": ("query", name), "msg": f"given {times} times; give it once"}
-
-
-def _unknown(name: str, names: Sequence[str]) -> str:
-    if not names:
-        return "unknown query parameter; this operation has none"
-    return f"unknown query parameter; {choices(name, tuple(names), 'known parameters')}"
 
 
 class JsonRoute(StrictRoute):
@@ -109,7 +95,7 @@ class JsonRoute(StrictRoute):
         self._reader, self._read_plain = TypeAdapter[Any](model), plain_reader(model)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `Route.handle`."""
+        """Read the body, call the function, and send its answer as JSON."""
         if scope["method"] != "POST":
             return await super().handle(scope, receive, send)  # refuses it
         content, headers = self.represent(await self.endpoint(**await self._read(scope, receive)))
@@ -124,16 +110,10 @@ class JsonRoute(StrictRoute):
         return answer, {}
 
     async def _read(self, scope: Scope, receive: Receive) -> dict[str, Any]:
-        """Return the arguments of the function.
-
-        Raises:
-            RequestValidationError: if the query, a path parameter or the body is not valid, or the body is not JSON.
-            HTTPException: if the body has another type, cannot be decoded, or does not arrive.
-            InvalidInputError: if the body has too many parts.
-        """
+        """Return the arguments of the function."""
         if scope["query_string"]:
             check_query(Request(scope), ())
-        content_type = _content_type(scope["headers"])
+        content_type: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
         if of_json := is_json(content_type):
             check_charset(content_type)
         body = await read_whole(receive)
@@ -141,7 +121,8 @@ class JsonRoute(StrictRoute):
             raise wrong_media_type(Request(scope), "JSON with Content-Type application/json")
         given, wrong = self._read_path(scope) if self._paths else ({}, [])
         try:
-            given[self._body_name] = self._plain(body) or await read_json(compute_of(scope), body, self._reader)
+            plain = self._read_plain(body) if self._read_plain is not None and len(body) < MOST_PLAIN else None
+            given[self._body_name] = plain or await read_json(compute_of(scope), body, self._reader)
         except RequestValidationError as error:
             if error.errors()[0]["type"] == "json_invalid":
                 raise
@@ -150,23 +131,10 @@ class JsonRoute(StrictRoute):
             raise RequestValidationError(wrong)
         return given
 
-    def _plain(self, body: bytes) -> Any:
-        """Return a body that msgspec can read, or None."""
-        return None if self._read_plain is None or len(body) >= MOST_PLAIN else self._read_plain(body)
-
     def _read_path(self, scope: Scope) -> tuple[dict[str, Any], list[Any]]:
-        """Return the parameters in the path, and their errors."""
         given: dict[str, Any] = {}
         wrong: list[Any] = []
         for each in self._paths:
             given[each.name], errors = each.validate(scope["path_params"][each.alias], loc=("path", each.alias))
             wrong += errors or []
         return given, wrong
-
-
-def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the first Content-Type of a request; empty if it has none."""
-    for name, value in headers:
-        if name == b"content-type":
-            return value
-    return b""

@@ -38,12 +38,7 @@ class _File:
 
 
 class ArrivingFiles:
-    """The files of one worker.
-
-    Args:
-        most_bytes: maximum bytes of all files together.
-        now: returns seconds of a monotonic clock.
-    """
+    """The files of one worker, at most `most_bytes` together. `now` is monotonic, in seconds."""
 
     def __init__(self, most_bytes: int, now: Callable[[], float]) -> None:
         self._most_bytes = most_bytes
@@ -54,14 +49,9 @@ class ArrivingFiles:
 
     @contextlib.asynccontextmanager
     async def whole(self, owner: str | None, parts: AsyncIterator[bytes]) -> AsyncIterator[memoryview]:
-        """Yield a file when it has arrived and no other file of its owner is imported.
+        """Yield a file when it has arrived and no other one of its owner, an API key, is imported.
 
-        Args:
-            owner: the id of the API key; None for all clients without one.
-            parts: the parts of the file.
-
-        Raises:
-            OverloadedError: if the file has to give way to others.
+        Raises OverloadedError if it gives way to others.
         """
         file = _File(owner, self._now())
         self._waiting[file] = None
@@ -89,7 +79,6 @@ class ArrivingFiles:
         self._check(file)
 
     def _slowest(self) -> _File:
-        """Return the slowest file of the owners with at least half of their share: of several files of one, if any."""
         now, least = self._now(), self._most_bytes / (2 * len(self._bytes))
         heavy = [file for file in self._waiting if self._bytes[file.owner] >= least] or list(self._waiting)
         by_pace = sorted(heavy, key=lambda file: file.pace(now))
@@ -111,43 +100,31 @@ class ArrivingFiles:
 
 
 _CHUNK = 2**18
-_LARGEST_FILES = 2
-"""Number of the largest files for import that a worker's memory may hold."""
+_LARGEST_FILES = 2  # number of the largest files for import that a worker's memory may hold
 
 _BYTES = "application/octet-stream"
 _FILE = {"schema": {"type": "string", "format": "binary"}}
-_UNREADABLE = (errors.NewerVersionError, errors.StoreCorruptError)
 
 
 def router(copying: Copying, most_bytes: int, now: Callable[[], float]) -> APIRouter:
-    """Return the routes of copies.
-
-    Args:
-        copying: the use cases.
-        most_bytes: maximum bytes of a file to import.
-        now: returns seconds of a monotonic clock.
-    """
+    """Return the routes of copies; a file to import has at most `most_bytes`."""
+    clones = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=CreatedRoute)
+    files = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
+    _add_clone(clones, copying)
+    _add_export(files, copying)
+    _add_import(files, copying, ArrivingFiles(_LARGEST_FILES * most_bytes, now))
     routes = APIRouter()
-    routes.include_router(_clones(copying))
-    routes.include_router(_export(copying))
-    routes.include_router(_import(copying, ArrivingFiles(_LARGEST_FILES * most_bytes, now)))
+    routes.include_router(clones)
+    routes.include_router(files)
     return routes
 
 
-def _clones(copying: Copying) -> APIRouter:
-    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=CreatedRoute)
-
+def _add_clone(routes: APIRouter, copying: Copying) -> None:
     @routes.post(
         "/clone",
         status_code=201,
         response_model=ModelAnswer,
-        responses=responses(
-            errors.ModelNotFoundError,
-            errors.ModelExistsError,
-            errors.TooManyChangesError,
-            *_UNREADABLE,
-            errors.StoreFullError,
-        ),
+        responses=responses(errors.ModelExistsError, errors.TooManyChangesError, *errors.WRITING_ERRORS),
     )
     async def clone_model(name: Name, request: CloneRequest) -> Described:
         """Create a model with the definition, the changes, the counts and the state of this one.
@@ -157,17 +134,12 @@ def _clones(copying: Copying) -> APIRouter:
         check_new_model(request.name)
         return await copying.clone(name, request.name, caller_id())
 
-    return routes
 
-
-def _export(copying: Copying) -> APIRouter:
-    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
-
+def _add_export(routes: APIRouter, copying: Copying) -> None:
     @routes.get(
         "/export",
         response_class=StreamingResponse,
-        responses=responses(errors.ModelNotFoundError, *_UNREADABLE)
-        | {200: {"description": "The file.", "content": {_BYTES: _FILE}}},
+        responses=responses(*errors.READING_ERRORS) | {200: {"description": "The file.", "content": {_BYTES: _FILE}}},
     )
     async def export_model(name: Name) -> StreamingResponse:
         """Return the model as a file: definition, changes, statistics and state, but no rounds.
@@ -179,27 +151,18 @@ def _export(copying: Copying) -> APIRouter:
             "Content-Disposition": f'attachment; filename="{name}.safetensors"',
             "Content-Length": str(len(exported.header) + len(exported.body)),
         }
-        return StreamingResponse(_parts(exported), media_type=_BYTES, headers=headers)
-
-    return routes
+        return StreamingResponse(_chunks(exported), media_type=_BYTES, headers=headers)
 
 
-def _import(copying: Copying, files: ArrivingFiles) -> APIRouter:
-    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
-
+def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> None:
     @routes.post(
         "/import",
         status_code=201,
         response_model=ModelAnswer,
         responses=responses(
             errors.ModelNotFoundError,  # if the key does not allow the name, as for every path with a name
-            errors.ModelExistsError,
-            errors.ModelFileError,
-            errors.NewerFileError,
-            errors.TooManyChangesError,
-            errors.ModelTooLargeError,
-            errors.ModelTooCostlyError,
-            errors.StoreFullError,
+            *(errors.ModelExistsError, errors.ModelFileError, errors.NewerFileError, errors.TooManyChangesError),
+            *(errors.ModelTooLargeError, errors.ModelTooCostlyError, errors.StoreFullError),
         ),
         openapi_extra={"requestBody": {"required": True, "content": {_BYTES: _FILE}}},
     )
@@ -209,22 +172,15 @@ def _import(copying: Copying, files: ArrivingFiles) -> APIRouter:
         The body may have up to `WAGER_MAX_IMPORT_BYTES`.
         """
         check_new_model(name)
-        _check_type(request)
+        # A page of another site could send other media types without a preflight request.
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _BYTES:
+            raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
         async with files.whole(caller_id(), request.stream()) as file:
             created = await copying.import_(name, file, caller_id())
         return await answer_with(request, created.answer, 201, created_headers(created))
 
-    return routes
 
-
-def _check_type(request: Request) -> None:
-    """Refuse other media types: a page of another site could send them without a preflight request."""
-    given = request.headers.get("content-type")
-    if given is None or given.partition(";")[0].strip().lower() != _BYTES:
-        raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
-
-
-async def _parts(exported: Exported) -> AsyncIterator[bytes]:
+async def _chunks(exported: Exported) -> AsyncIterator[bytes]:
     for whole in (memoryview(exported.header), exported.body):
         for start in range(0, len(whole), _CHUNK):
             yield bytes(whole[start : start + _CHUNK])

@@ -17,86 +17,43 @@ from service.error_messages.validation import explain
 from service.per_item import apply_to_valid, attempt_each
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier, read_feedback
+from service.schemas import rounds as schemas
 from service.schemas.fast_decoders import GivenFeedback, read_plain_feedback
-from service.schemas.rounds import (
-    ActivateAnswer,
-    ActivateRequest,
-    FeedbackAnswer,
-    FeedbackBatchAnswer,
-    FeedbackBatchRequest,
-    FeedbackRequest,
-    WebhookAnswer,
-)
 
-_ERRORS = responses(
-    errors.ModelNotFoundError,
-    errors.PredictionNotFoundError,
-    errors.PredictionExpiredError,
-    errors.FeedbackConflictError,
-    errors.UnknownLabelError,
-    errors.WrongTruthError,
-    errors.InconsistentFeedbackError,
-    errors.LabelNeededError,
-    errors.RewardNotAloneError,
-    errors.RewardNotAcceptedError,
-    errors.NotActivatedError,
-    errors.HistoryLostError,
-    errors.BrokenPredictionError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
+_OUTCOME_ERRORS = (
+    *(errors.FeedbackConflictError, errors.NotActivatedError, errors.UnknownLabelError, errors.WrongTruthError),
+    *errors.OUTCOME_ERRORS,
 )
-
-_ACTIVATION_ERRORS = responses(
-    errors.ModelNotFoundError,
-    errors.PredictionNotFoundError,
-    errors.PredictionExpiredError,
-    errors.BrokenPredictionError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
-)
+_ACTIVATION_ERRORS = (errors.PredictionNotFoundError, errors.PredictionExpiredError, *errors.WRITING_ERRORS)
 
 
 def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
-    """Return the routes of feedback.
-
-    Args:
-        rounds: records the feedback.
-        compute: reads batches with invalid items.
-        max_items: maximum items in a batch.
-    """
+    """Return the routes of feedback."""
     routes = APIRouter(tags=["rounds"], route_class=JsonRoute)
 
-    @routes.post("/feedback", responses=_ERRORS)
-    async def feedback(request: FeedbackRequest) -> FeedbackAnswer:
+    @routes.post("/feedback", responses=responses(*_ACTIVATION_ERRORS, errors.HistoryLostError, *_OUTCOME_ERRORS))
+    async def feedback(request: schemas.FeedbackRequest) -> schemas.FeedbackAnswer:
         """Record whether a prediction was right. A repeat returns the first outcome, with status `duplicate`."""
         return await rounds.give_feedback(_allowed(request))
 
     @routes.post("/feedback/batch", responses=responses(errors.BatchTooLargeError))
-    async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
+    async def feedback_batch(request: schemas.FeedbackBatchRequest) -> schemas.FeedbackBatchAnswer:
         """Record many feedback items together. The response has a result or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
-
         requests = await _read(request.feedback)
-        answers = await apply_to_valid(
-            rounds.give_all, requests if own_names().all else attempt_each(_allowed, requests)
-        )
-        return FeedbackBatchAnswer(results=answers_or_problems(answers))
+        allowed = requests if own_names().all else attempt_each(_allowed, requests)
+        return schemas.FeedbackBatchAnswer(results=answers_or_problems(await apply_to_valid(rounds.give_all, allowed)))
 
-    @routes.post("/activate", responses=_ACTIVATION_ERRORS)
-    async def activate(request: ActivateRequest) -> ActivateAnswer:
+    @routes.post("/activate", responses=responses(*_ACTIVATION_ERRORS))
+    async def activate(request: schemas.ActivateRequest) -> schemas.ActivateAnswer:
         """Let a prediction that was made with `"activated": false` take feedback. A repeat changes nothing."""
         check_model(request.prediction_id.model, "prediction_id")
         return await rounds.activate(request)
 
     async def _read(items: Sequence[Any]) -> Sequence[GivenFeedback | Exception]:
-        if (plain := read_plain_feedback(items)) is not None:
-            return plain
-        together = read_together(FeedbackRequest, items)
-        if together is not None:
-            return together
-        return await compute.run_costly(READING_COST * len(items), "", read_each, FeedbackRequest, items)
+        if (found := read_plain_feedback(items) or read_together(schemas.FeedbackRequest, items)) is not None:
+            return found
+        return await compute.run_costly(READING_COST * len(items), "", read_each, schemas.FeedbackRequest, items)
 
     return routes
 
@@ -108,58 +65,41 @@ def _allowed(request: GivenFeedback) -> GivenFeedback:
 
 # A retry would fail again. A sender that receives errors retries for days, then disables the webhook.
 _IGNORED = (
-    errors.ModelNotFoundError,
-    errors.PredictionNotFoundError,
-    errors.PredictionExpiredError,
-    errors.BrokenPredictionError,
-    errors.HistoryLostError,
+    *(errors.ModelNotFoundError, errors.PredictionNotFoundError, errors.PredictionExpiredError),
+    *(errors.BrokenPredictionError, errors.HistoryLostError),
 )
 
 _COST_PER_BYTE = 50  # cost of verifying and reading a byte, in multiply-adds
 
-_FEEDBACK_SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
 _HEADERS = {
     "webhook-id": "The id of the message, the same for every attempt.",
     "webhook-timestamp": "When the message was sent, in seconds since the epoch; at most five minutes ago.",
     "webhook-signature": "`v1,` and the base64 of an HMAC-SHA256; separate several with spaces.",
 }
 _DOCUMENTED: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": _FEEDBACK_SCHEMA}}},
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/FeedbackRequest"}}},
+    },
     "parameters": [
         {"name": name, "in": "header", "required": True, "description": about, "schema": {"type": "string"}}
         for name, about in _HEADERS.items()
     ],
 }
 _WEBHOOK_ERRORS = responses(
-    errors.SignatureError,
-    errors.FeedbackConflictError,
-    errors.NotActivatedError,
-    errors.UnknownLabelError,
-    errors.WrongTruthError,
-    errors.InconsistentFeedbackError,
-    errors.LabelNeededError,
-    errors.RewardNotAloneError,
-    errors.RewardNotAcceptedError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
+    *(errors.SignatureError, errors.NewerVersionError, errors.StoreFullError, errors.StoreCorruptError),
+    *_OUTCOME_ERRORS,
 )
 
 
 def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -> APIRouter:
-    """Return the route of webhooks.
-
-    Args:
-        rounds: records the feedback.
-        verifier: checks the signatures.
-        compute: reads large webhooks.
-    """
+    """Return the route of webhooks."""
     routes = APIRouter(tags=["rounds"], route_class=StrictRoute)
 
     @routes.post(
         "/webhooks/feedback", summary="Receive a webhook", responses=_WEBHOOK_ERRORS, openapi_extra=_DOCUMENTED
     )
-    async def webhook_feedback(request: Request) -> WebhookAnswer:
+    async def webhook_feedback(request: Request) -> schemas.WebhookAnswer:
         """Record feedback that is signed according to Standard Webhooks 1.0.
 
         The body is that of `POST /feedback`, or an event that contains it as `data`: a CloudEvent (structured or
@@ -172,22 +112,18 @@ def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -
         cost = len(body) * _COST_PER_BYTE
         feedback = await compute.run_costly(cost, "", _verified, verifier, request.headers, body)
         try:
-            return await _give(rounds, feedback)
+            answer = await rounds.give_feedback(feedback)
         except _IGNORED as error:
-            return WebhookAnswer(status="ignored", reason=problem_of(error))
+            return schemas.WebhookAnswer(status="ignored", reason=problem_of(error))
+        return schemas.WebhookAnswer(status=answer.status, feedback=answer)
 
     return routes
 
 
-def _verified(verifier: Verifier, headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
+def _verified(verifier: Verifier, headers: Mapping[str, str], body: bytes) -> schemas.FeedbackRequest:
     verifier.verify(headers, body)
     try:
         return read_feedback(headers, body)
     except pydantic.ValidationError as error:
-        first = explain(error.errors(include_url=False)[0], root_of(FeedbackRequest))
+        first = explain(error.errors(include_url=False)[0], root_of(schemas.FeedbackRequest))
         raise errors.InvalidInputError(first.reason, first.field) from None
-
-
-async def _give(rounds: RoundService, feedback: FeedbackRequest) -> WebhookAnswer:
-    answer = await rounds.give_feedback(feedback)
-    return WebhookAnswer(status=answer.status, feedback=answer)

@@ -1,7 +1,7 @@
 """`/livez`, `/readyz` and `/metrics`, for operators."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -14,17 +14,11 @@ from service.schemas.reports import Health, Readiness
 from service.store.capabilities import Store
 from service.store.values import StoreReadiness
 
-_MOST_NAMES = 10
-"""Maximum model names in a warning."""
+_MOST_NAMES = 10  # maximum model names in a warning
 
 
 def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
-    """Return the routes of health.
-
-    Args:
-        store: checked for readiness.
-        stops: returns whether this worker is stopping.
-    """
+    """Return the routes of health."""
     routes = APIRouter(tags=["operations"])
     check = _OneAtATime(store.check)
 
@@ -39,15 +33,14 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
         if stops():
             raise StoppingError("this worker is stopping: send new requests to another one")
         readiness, damaged = await check(), await store.list_damaged(_MOST_NAMES + 1)
-        warnings = [*readiness.warnings, *([_of_damage(damaged)] if damaged else [])]
+        warnings = list(readiness.warnings)
+        if damaged:
+            more = " and more" if len(damaged) > _MOST_NAMES else ""
+            names = ", ".join(damaged[:_MOST_NAMES])
+            warnings.append(f"models with unreadable data, see `wager repair`: {names}{more}")
         return Readiness(status="ready", store=readiness.version, durability=readiness.persistence, warnings=warnings)
 
     return routes
-
-
-def _of_damage(names: Sequence[str]) -> str:
-    more = " and more" if len(names) > _MOST_NAMES else ""
-    return f"models with unreadable data, see `wager repair`: {', '.join(names[:_MOST_NAMES])}{more}"
 
 
 class _OneAtATime:

@@ -1,12 +1,11 @@
 """`/models`: create, list, read, change, delete; `GET /learners`."""
 
 import re
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from service import errors
-from service import errors as actions
 from service.api.middleware.access import caller_id, check_new_model, own_names
 from service.api.responses.bodies import answer_with
 from service.api.responses.problems import problem_of, responses
@@ -15,16 +14,7 @@ from service.error_messages.patterns import CURSOR, NAME
 from service.error_messages.values import quoted
 from service.registry.descriptions import Described
 from service.registry.registry import Catalogue, describe_learners
-from service.schemas.models import (
-    ChangeList,
-    LearnerList,
-    ModelAnswer,
-    ModelDefinition,
-    ModelList,
-    ModelPatch,
-    ModelSummary,
-    UnreadableModel,
-)
+from service.schemas import models as schemas
 from service.store.stored_models import UnreadModel
 
 Name = Annotated[str, Path(pattern=NAME, description="The model's name.")]
@@ -34,14 +24,14 @@ IfMatch = Annotated[
     Header(description="Required: the ETag of the model, as `GET /models/{name}` returns it, or `*` for any."),
 ]
 
+_ItemT = TypeVar("_ItemT")
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 
 
 class CreatedRoute(JsonRoute):
     """A route that creates a model. Its function returns `Described`."""
 
-    def represent(self, answer: Described) -> tuple[ModelAnswer, dict[str, str]]:
-        """See `JsonRoute.represent`."""
+    def represent(self, answer: Described) -> tuple[schemas.ModelAnswer, dict[str, str]]:
         return answer.answer, created_headers(answer)
 
 
@@ -50,13 +40,19 @@ def created_headers(created: Described) -> dict[str, str]:
     return {"Location": f"/models/{created.answer.name}", "ETag": f'"{created.version}"'}
 
 
+async def answer_described(request: Request, described: Described) -> Response:
+    """Return the response with a model and the ETag of its definition."""
+    return await answer_with(request, described.answer, headers={"ETag": f'"{described.version}"'})
+
+
 def router(catalogue: Catalogue) -> APIRouter:
     """Return the routes of models."""
+    others = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
+    _add_reading(others, catalogue)
+    _add_changes(others, catalogue)
     routes = APIRouter()
     routes.include_router(_creation(catalogue))
-    routes.include_router(_reading(catalogue))
-    routes.include_router(_history(catalogue))
-    routes.include_router(_change(catalogue))
+    routes.include_router(others)
     return routes
 
 
@@ -66,25 +62,13 @@ def _creation(catalogue: Catalogue) -> APIRouter:
     @routes.post(
         "",
         status_code=201,
-        response_model=ModelAnswer,
+        response_model=schemas.ModelAnswer,
         responses=responses(
-            errors.ModelExistsError,
-            *actions.CREATION_ERRORS,
-            errors.UnknownLabelError,
-            errors.UnknownAlgorithmError,
-            errors.FeaturesError,
-            errors.NamespaceError,
-            errors.InterceptError,
-            errors.HyperparameterError,
-            errors.ModelTooLargeError,
-            errors.ModelTooCostlyError,
-            errors.MissingFieldError,
-            errors.ClosingPolicyError,
-            errors.RewardNotAcceptedError,
-            errors.StoreFullError,
+            *(errors.ModelExistsError, errors.LabelsOrActionsError, errors.ActionLearnerError, errors.StoreFullError),
+            *(errors.MissingFieldError, errors.UnknownLabelError, errors.NamespaceError, *errors.LEARNER_ERRORS),
         ),
     )
-    async def create_model(definition: ModelDefinition) -> Described:
+    async def create_model(definition: schemas.ModelDefinition) -> Described:
         """Create a model. The ETag identifies its definition, for `PATCH`."""
         check_new_model(definition.name)
         return await catalogue.create(definition)
@@ -92,47 +76,32 @@ def _creation(catalogue: Catalogue) -> APIRouter:
     return routes
 
 
-def _reading(catalogue: Catalogue) -> APIRouter:
-    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
-
+def _add_reading(routes: APIRouter, catalogue: Catalogue) -> None:
     @routes.get("", responses=responses())
     async def list_models(
         cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page.")] = "",
         limit: Annotated[int, Query(ge=1, le=1000, description="Maximum models on a page.")] = 100,
-    ) -> ModelList:
+    ) -> schemas.ModelList:
         """List the models that the API key allows, a page at a time, ordered by name."""
         page = await catalogue.page(cursor, limit, own_names())
-        return ModelList(models=[_listed(item) for item in page.models], next_cursor=page.next_cursor)
+        return schemas.ModelList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
 
-    @routes.get(
-        "/{name}",
-        response_model=ModelAnswer,
-        responses=responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
-    )
+    @routes.get("/{name}", response_model=schemas.ModelAnswer, responses=responses(*errors.READING_ERRORS))
     async def get_model(name: Name, request: Request) -> Response:
         """Return a model: its definition, its counts, and its guarantee.
 
         The ETag identifies the definition. `PATCH` needs it; counts change without it.
         """
-        answer, version = await catalogue.get(name)
-        return await answer_with(request, answer, headers={"ETag": f'"{version}"'})
+        return await answer_described(request, await catalogue.get(name))
 
     @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
     async def delete_model(name: Name) -> None:
         """Delete a model and its log. Its open predictions no longer accept feedback."""
         await catalogue.delete(name)
 
-    return routes
 
-
-def _history(catalogue: Catalogue) -> APIRouter:
-    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
-
-    @routes.get(
-        "/{name}/changes",
-        response_model=ChangeList,
-        responses=responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
-    )
+def _add_changes(routes: APIRouter, catalogue: Catalogue) -> None:
+    @routes.get("/{name}/changes", response_model=schemas.ChangeList, responses=responses(*errors.READING_ERRORS))
     async def list_changes(
         name: Name,
         request: Request,
@@ -142,52 +111,28 @@ def _history(catalogue: Catalogue) -> APIRouter:
         """Read the changes of a model, oldest first. Use `next_after` as `after` for the next page."""
         return await answer_with(request, await catalogue.changes(name, after, limit))
 
-    return routes
-
-
-def _change(catalogue: Catalogue) -> APIRouter:
-    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
-
     @routes.patch(
         "/{name}",
-        response_model=ModelAnswer,
+        response_model=schemas.ModelAnswer,
         responses=responses(
-            errors.ModelNotFoundError,
-            errors.PreconditionRequiredError,
-            errors.PreconditionFailedError,
-            errors.UnknownLabelError,
-            errors.RetiredLabelError,
-            errors.DuplicateLabelsError,
-            errors.TooFewLabelsError,
-            errors.MissingFieldError,
-            errors.ClosingPolicyError,
-            errors.RewardNotAcceptedError,
-            errors.LabelsFixedError,
-            errors.TooManyChangesError,
-            errors.ModelTooLargeError,
-            errors.ModelTooCostlyError,
-            errors.NewerVersionError,
-            errors.StoreCorruptError,
-            errors.StoreFullError,
+            *(errors.UnknownLabelError, errors.RetiredLabelError, errors.DuplicateLabelsError, errors.LabelsFixedError),
+            *(errors.TooFewLabelsError, errors.MissingFieldError, *errors.CHANGE_ERRORS, *errors.FIT_ERRORS),
         ),
     )
-    async def change_model(name: Name, patch: ModelPatch, request: Request, if_match: IfMatch = None) -> Response:
+    async def change_model(
+        name: Name, patch: schemas.ModelPatch, request: Request, if_match: IfMatch = None
+    ) -> Response:
         """Change the labels or the policies of a model. Later predictions follow the change.
 
         Repeating the last change with the same `If-Match`, as after a lost answer, returns its result.
         """
-        answer, version = await catalogue.change(name, patch, versions_in(if_match), caller_id())
-        return await answer_with(request, answer, headers={"ETag": f'"{version}"'})
-
-    return routes
+        return await answer_described(request, await catalogue.change(name, patch, versions_in(if_match), caller_id()))
 
 
 def versions_in(if_match: str | None) -> list[str]:
-    """Return the versions in a header If-Match. A weak tag matches nothing (RFC 9110, section 13.1.1).
+    """Return the versions in If-Match; a weak tag matches none (RFC 9110, section 13.1.1).
 
-    Raises:
-        PreconditionRequiredError: without the header.
-        PreconditionFailedError: if it has no ETag, such as one without its quotes.
+    Raises PreconditionRequiredError without the header, PreconditionFailedError without an ETag in it.
     """
     if if_match is None:
         detail = "missing; send the ETag that GET /models/{name} returned, so that no other change is overwritten"
@@ -203,8 +148,11 @@ def versions_in(if_match: str | None) -> list[str]:
     return [tag for weak, tag in tags if not weak and tag != "*"]
 
 
-def _listed(item: ModelSummary | UnreadModel) -> ModelSummary | UnreadableModel:
-    return UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item
+def readable(item: _ItemT | UnreadModel) -> _ItemT | schemas.UnreadableModel:
+    """Return an item of a list of models; the problem in the place of a model that cannot be read."""
+    if isinstance(item, UnreadModel):
+        return schemas.UnreadableModel(name=item.name, problem=problem_of(item.error))
+    return item
 
 
 def learners_router() -> APIRouter:
@@ -213,7 +161,7 @@ def learners_router() -> APIRouter:
     described = describe_learners()
 
     @routes.get("/learners")
-    async def list_learners() -> LearnerList:
+    async def list_learners() -> schemas.LearnerList:
         """List the learners, their guarantees, and the JSON Schemas of their hyperparameters."""
         return described
 

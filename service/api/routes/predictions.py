@@ -8,8 +8,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from service import errors
-from service import errors as actions
-from service import errors as slots
 from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
 from service.api.responses.problems import responses
@@ -29,40 +27,14 @@ _NUMBER_COST = 50
 _ITEM_COST = 2_000
 
 _ERRORS = responses(
-    errors.ModelNotFoundError,
-    *errors.CONTEXT_ERRORS,
-    errors.NoDistributionError,
-    errors.UnknownLabelError,
-    errors.RetiredLabelError,
-    errors.EligibleError,
-    errors.ModeError,
-    errors.BaselineNeededError,
-    *actions.REQUEST_ERRORS,
-    slots.TopUnsupportedError,
-    slots.TooFewChoicesError,
-    slots.TopTooLargeError,
-    errors.IdentifierError,
-    errors.PredictionConflictError,
-    errors.HistoryLostError,
-    errors.OpenPredictionsFullError,
-    errors.LearnerFailedError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
+    *(*errors.WRITING_ERRORS, *errors.REQUEST_ERRORS, errors.ModeError, errors.NoDistributionError),
+    *(errors.TopUnsupportedError, errors.TooFewChoicesError, errors.TopTooLargeError, errors.IdentifierError),
+    *(errors.PredictionConflictError, errors.HistoryLostError, errors.OpenPredictionsFullError),
 )
 
 
-_BATCH_ERRORS = responses(errors.BatchTooLargeError, errors.IdentifierError, errors.StoreCorruptError)
-
-
 def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
-    """Return the routes of predictions.
-
-    Args:
-        rounds: makes the predictions.
-        compute: reads large batches.
-        max_items: maximum predictions in a batch.
-    """
+    """Return the routes of predictions."""
     routes = APIRouter(tags=["rounds"], route_class=JsonRoute)
 
     @routes.post("/predict", responses=_ERRORS)
@@ -71,7 +43,10 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         check_model(request.model, "model")
         return await rounds.predict(request.model, prediction_request(request))
 
-    @routes.post("/predict/batch", responses=_BATCH_ERRORS)
+    @routes.post(
+        "/predict/batch",
+        responses=responses(errors.BatchTooLargeError, errors.IdentifierError, errors.StoreCorruptError),
+    )
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
         """Predict for many contexts together. The response has a prediction or a problem for each, in order."""
         given = _given(batch)
@@ -94,12 +69,6 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
 
 def _given(batch: PredictBatchRequest) -> list[Any]:
-    """Return the contexts or the items of a batch.
-
-    Raises:
-        MissingFieldError: if it has neither.
-        InvalidInputError: if it has both, or ids beside the items.
-    """
     if batch.items is None:
         if batch.contexts is None:
             raise errors.MissingFieldError("missing; send contexts or items", "contexts")
@@ -112,11 +81,6 @@ def _given(batch: PredictBatchRequest) -> list[Any]:
 
 
 def _check_slots(batch: PredictBatchRequest, most: int) -> None:
-    """Refuse a batch with more slots than a batch may have predictions.
-
-    Raises:
-        BatchTooLargeError: if it does.
-    """
     asked = [0 if batch.top is None else batch.top] * len(_given(batch))
     items: list[Any] = batch.items or []
     for i, each in enumerate(items):
@@ -129,30 +93,28 @@ def _check_slots(batch: PredictBatchRequest, most: int) -> None:
 
 def _lists_distributions(batch: PredictBatchRequest) -> bool:
     items: list[Any] = batch.items or []
-    asked = [isinstance(item, dict) and item.get("include_distribution") is True for item in items]
-    return batch.include_distribution or any(asked)
-
-
-def _reading_cost(batch: PredictBatchRequest) -> int:
-    """Return the cost of `_read_together`, in multiply-adds."""
-    given = _given(batch)
-    numbers = [each.get("context") if isinstance(each, dict) and batch.items is not None else each for each in given]
-    return sum([_NUMBER_COST * (10 + len(each)) for each in numbers if isinstance(each, list)]) + _ITEM_COST * len(
-        given
+    return batch.include_distribution or any(
+        isinstance(item, dict) and item.get("include_distribution") is True for item in items
     )
+
+
+def _reading_cost(given: Sequence[Any], are_items: bool) -> int:
+    contexts = [each.get("context") if are_items and isinstance(each, dict) else each for each in given]
+    numbers = sum([10 + len(each) for each in contexts if isinstance(each, list)])
+    return _NUMBER_COST * numbers + _ITEM_COST * len(given)
 
 
 async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
     """Return the prediction requests of a batch. This is much faster if all of them are valid."""
-    cost = _reading_cost(batch)
+    given = _given(batch)
+    cost = _reading_cost(given, batch.items is not None)
     together = await compute.run_costly(cost, "", _read_together, batch)
     if together is not None:
         return together
-    return await compute.run_costly(cost + READING_COST * len(_given(batch)), "", _read_each, batch)
+    return await compute.run_costly(cost + READING_COST * len(given), "", _read_each, batch)
 
 
 def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception] | None:
-    """Return the prediction requests of a batch; None if a context or an id is invalid."""
     if batch.contexts is not None and batch.prediction_ids is None:
         contexts = read_contexts(batch.contexts)
         if contexts is None:
@@ -170,7 +132,6 @@ def _read_each(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Excep
 
 
 def _items(batch: PredictBatchRequest) -> list[Any]:
-    """Return a batch as the bodies of single predictions, without the model."""
     common: dict[str, Any] = {"include_distribution": True} if batch.include_distribution else {}
     if not batch.activated:
         common["activated"] = False
@@ -190,12 +151,7 @@ def explanation_router(rounds: RoundService) -> APIRouter:
     @routes.post(
         "/models/{name}/explain",
         responses=responses(
-            errors.ModelNotFoundError,
-            *errors.CONTEXT_ERRORS,
-            *actions.READING_ERRORS,
-            errors.BatchTooLargeError,
-            errors.NewerVersionError,
-            errors.StoreCorruptError,
+            *errors.READING_ERRORS, *errors.CONTEXT_ERRORS, *errors.ACTIONS_ERRORS, errors.BatchTooLargeError
         ),
     )
     async def explain(name: Name, request: ExplainRequest) -> ExplainAnswer:

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 
 from service import errors
-from service import errors as actions
 from service.api.responses.batches import check_size
 from service.api.responses.problems import responses
 from service.api.responses.routes import JsonRoute, StrictRoute
@@ -23,43 +22,18 @@ _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
 _DEFINED = _SCHEMA.pop("$defs")  # openapi.json lists them among its components, except the following one
 _SCHEMA["properties"]["actions"]["anyOf"][0]["items"] = _DEFINED["LoggedAction"]
-_RESPONSES = responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError) | {
-    200: {
-        "description": "One `RoundLine` in JSON per line.",
-        "content": {_NDJSON: {"schema": _SCHEMA}},
-    }
+_RESPONSES = responses(*errors.READING_ERRORS) | {
+    200: {"description": "One `RoundLine` in JSON per line.", "content": {_NDJSON: {"schema": _SCHEMA}}}
 }
 
 _IMPORT_ERRORS = responses(
-    errors.ModelNotFoundError,
-    *errors.CONTEXT_ERRORS,
-    *actions.REQUEST_ERRORS,
-    errors.UnknownLabelError,
-    errors.RetiredLabelError,
-    errors.EligibleError,
-    errors.BaselineNeededError,
-    errors.MissingFieldError,
-    errors.InconsistentFeedbackError,
-    errors.LabelNeededError,
-    errors.RewardNotAloneError,
-    errors.RewardNotAcceptedError,
-    errors.BatchTooLargeError,
-    errors.ImportPositionError,
-    errors.LearnerFailedError,
-    errors.NewerVersionError,
-    errors.StoreFullError,
-    errors.StoreCorruptError,
+    *(*errors.WRITING_ERRORS, *errors.REQUEST_ERRORS, *errors.OUTCOME_ERRORS),
+    *(errors.BatchTooLargeError, errors.ImportPositionError),
 )
 
 
 def router(catalogue: Catalogue, imports: RoundImporter, compute: Compute) -> APIRouter:
-    """Return the routes that read logs and the progress of imports.
-
-    Args:
-        catalogue: reads the logs.
-        imports: knows the progress.
-        compute: encodes many lines.
-    """
+    """Return the routes that read logs and the progress of imports."""
     routes = APIRouter(tags=["models"], route_class=StrictRoute)
 
     @routes.get("/models/{name}/rounds", response_class=StreamingResponse, responses=_RESPONSES)
@@ -72,10 +46,7 @@ def router(catalogue: Catalogue, imports: RoundImporter, compute: Compute) -> AP
         parts = await catalogue.rounds(name, after, limit)
         return StreamingResponse(_written(parts, compute), media_type=_NDJSON)
 
-    @routes.get(
-        "/models/{name}/imports",
-        responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError),
-    )
+    @routes.get("/models/{name}/imports", responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError))
     async def list_imports(name: Name) -> ImportList:
         """Read how much of each source has been imported, for the last 100 sources."""
         return await imports.sources(name)
@@ -84,12 +55,7 @@ def router(catalogue: Catalogue, imports: RoundImporter, compute: Compute) -> AP
 
 
 def import_router(imports: RoundImporter, max_items: int) -> APIRouter:
-    """Return the route that imports rounds.
-
-    Args:
-        imports: imports the rounds.
-        max_items: maximum rounds in a request.
-    """
+    """Return the route that imports rounds."""
     routes = APIRouter(tags=["models"], route_class=JsonRoute)
 
     @routes.post("/models/{name}/rounds", responses=_IMPORT_ERRORS)
@@ -106,7 +72,7 @@ async def _written(parts: AsyncIterator[Sequence[RoundLine]], compute: Compute) 
         yield await compute.run_costly(_COST_PER_LINE * len(lines), "", _dumped, lines)
 
 
-def _dumped(lines: Sequence[RoundLine]) -> bytes:
+def _dumped(lines: Sequence[RoundLine] | Sequence[PredictionLine]) -> bytes:
     return "".join([line.model_dump_json() + "\n" for line in lines]).encode()
 
 
@@ -138,9 +104,8 @@ def open_predictions_router(catalogue: Catalogue) -> APIRouter:
         the listing; one that is made or closed during it may be missing, or occur twice. A page may be empty.
         """
         page = await catalogue.predictions(name, cursor, limit)
-        body = "".join([line.model_dump_json() + "\n" for line in page.lines])
         following = f"/models/{name}/predictions?cursor={page.next_cursor}&limit={limit}"
         link = {} if page.next_cursor is None else {"Link": f'<{following}>; rel="next"'}
-        return Response(body, media_type=_NDJSON, headers=link)
+        return Response(_dumped(page.lines), media_type=_NDJSON, headers=link)
 
     return routes

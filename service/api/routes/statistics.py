@@ -1,5 +1,7 @@
 """`GET /models/{name}/statistics`, `GET /statistics`, `GET /models/{name}/evaluation`."""
 
+import hashlib
+import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -8,20 +10,18 @@ from service import errors
 from service.analytics.evaluation import MOST_ROUNDS, LatestRounds
 from service.analytics.statistics import Insights
 from service.api.middleware.access import own_names
-from service.api.responses.headers import conditional
-from service.api.responses.problems import problem_of, responses
+from service.api.responses.problems import responses
 from service.api.responses.routes import StrictRoute
-from service.api.routes.models import Name
+from service.api.routes.models import Name, readable
 from service.error_messages.patterns import CURSOR
-from service.schemas.models import UnreadableModel
 from service.schemas.reports import EvaluationAnswer
 from service.schemas.statistics import StatisticsAnswer, StatisticsList
-from service.store.stored_models import UnreadModel
 
 IfNoneMatch = Annotated[
     str | None, Header(description="The ETag of the last answer: an equal one is answered with 304, without a body.")
 ]
 
+_TAG = re.compile(r'"[\x21\x23-\x7e]*"')
 _UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The answer has not changed."}}
 
 
@@ -32,7 +32,7 @@ def router(insights: Insights) -> APIRouter:
     @routes.get(
         "/models/{name}/statistics",
         response_model=StatisticsAnswer,
-        responses=_UNCHANGED | responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
+        responses=_UNCHANGED | responses(*errors.READING_ERRORS),
     )
     async def read_statistics(name: Name, request: Request, if_none_match: IfNoneMatch = None) -> Response:  # noqa: ARG001
         """Return the rewards, labels, exploration and verdict of a model.
@@ -40,7 +40,7 @@ def router(insights: Insights) -> APIRouter:
         The cost does not depend on the length of the log. Workers publish the sums every few seconds; `fold_lag` says
         how many rounds they lack.
         """
-        return conditional(request, await insights.read(name))
+        return _conditional(request, await insights.read(name))
 
     @routes.get("/statistics", response_model=StatisticsList, responses=_UNCHANGED | responses())
     async def list_statistics(
@@ -51,29 +51,23 @@ def router(insights: Insights) -> APIRouter:
     ) -> Response:
         """List the models that the API key allows, with the essence of their statistics, ordered by name."""
         page = await insights.page(cursor, limit, own_names())
-        models = [
-            UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item
-            for item in page.models
-        ]
-        answer = StatisticsList(models=models, next_cursor=page.next_cursor)
-        return conditional(request, answer.model_dump_json().encode())
+        answer = StatisticsList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
+        return _conditional(request, answer.model_dump_json().encode())
 
     return routes
-
-
-_EVALUATION_RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError, errors.NotEvaluableError)
 
 
 def evaluation_router(latest: LatestRounds) -> APIRouter:
     """Return the route of evaluations."""
     routes = APIRouter(tags=["models"], route_class=StrictRoute)
 
-    @routes.get("/models/{name}/evaluation", responses=_EVALUATION_RESPONSES)
+    @routes.get(
+        "/models/{name}/evaluation",
+        responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError, errors.NotEvaluableError),
+    )
     async def evaluate_model(
         name: Name,
-        rounds: Annotated[
-            int, Query(ge=1, le=MOST_ROUNDS, description="The number of latest rounds to read.")
-        ] = 10_000,
+        rounds: Annotated[int, Query(ge=1, le=MOST_ROUNDS, description="The number of latest rounds to read.")] = 10**4,
     ) -> EvaluationAnswer:
         """Compare the served policy with the uniform one and the best constant label, by importance weights.
 
@@ -82,3 +76,13 @@ def evaluation_router(latest: LatestRounds) -> APIRouter:
         return await latest.evaluate(name, rounds)
 
     return routes
+
+
+def _conditional(request: Request, body: bytes) -> Response:
+    """Return a JSON body with its ETag; 304 if a tag in `If-None-Match` is the same."""
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}  # `no-store` would forbid to keep it
+    given = ",".join(request.headers.getlist("if-none-match"))
+    if given.strip() == "*" or tag in _TAG.findall(given):
+        return Response(None, 304, headers)
+    return Response(body, 200, headers, "application/json")
