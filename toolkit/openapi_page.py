@@ -17,10 +17,11 @@ from service.settings import Settings
 Schema = dict[str, Any]
 
 _LIMITS = {
-    "exclusiveMinimum": "> {}", "minimum": "≥ {}", "exclusiveMaximum": "< {}", "maximum": "≤ {}",
-    "minLength": "at least {} characters", "maxLength": "at most {} characters", "minItems": "at least {}",
-    "maxItems": "at most {}", "pattern": "matching `{}`", "format": "{}",
+    "exclusiveMinimum": "more than {}", "minimum": "at least {}", "exclusiveMaximum": "less than {}",
+    "maximum": "at most {}", "minLength": "at least {} characters", "maxLength": "at most {} characters",
+    "minItems": "at least {}", "maxItems": "at most {}", "pattern": "matching `{}`", "format": "{}",
 }  # fmt: skip
+
 _CONVENTIONS = """\
 - **Paths.** Every path below exists twice: as written, and under `/v1`.
 - **Query parameters** are strict: an unknown or repeated one gets 400, before the request has any effect.

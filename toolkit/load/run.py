@@ -10,13 +10,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from toolkit.load.audit import audit
 from toolkit.load.client import Client, LoadError
-from toolkit.load.fleet import Part, generate
+from toolkit.load.fleet import generate
+from toolkit.load.generator import Part
 from toolkit.load.models import check_ready, created
 from toolkit.load.plan import Plan
 from toolkit.load.report import Report
 
 EXIT_WRONG = 1
-EXIT_CANNOT = 2
 EXIT_UNKNOWN = 3
 
 _CONNECTIONS = 2  # for the models and the audit; the load uses others
@@ -62,33 +62,26 @@ async def drive(plan: Plan, console: Console) -> Report:
                 ledgers = [part.ledger for part in parts]
                 found = await audit(client, models, ledgers, lambda lines: progress.advance(reading, lines))
     if not found.predictions_answered:
-        raise LoadError(f"no prediction was answered: {_commonest_problem(parts)}")
+        problems = [problem for part in parts for problem, _ in part.problems.most_common(1)]
+        raise LoadError(f"no prediction was answered: {next(iter(problems), 'nothing was sent')}")
     return Report.of(plan, parts, found)
 
 
 async def _generate(plan: Plan, models: list[str], progress: Progress) -> list[Part]:
-    seconds = plan.warm_up + plan.seconds
     task = progress.add_task("Load", total=plan.rounds_expected, said="")
 
-    def show(counts: tuple[int, int, int]) -> None:
-        answered, acknowledged, right = counts
+    def show(answered: int, acknowledged: int, right: int) -> None:
         said = f"{answered} answered, {acknowledged} acknowledged, {right / max(1, answered):.1%} right"
         progress.update(task, completed=answered, said=said)
 
     parts = await generate(plan, models, show)
-    progress.update(task, description=f"Load, {seconds:g} s", completed=plan.rounds_expected)
+    progress.update(task, description=f"Load, {plan.warm_up + plan.duration:g} s", completed=plan.rounds_expected)
     return parts
 
 
 def _progress(console: Console) -> Progress:
-    bar = BarColumn(20, finished_style="bar.complete")
-    return Progress(
-        TextColumn("{task.description:16}"),
-        bar,
-        TextColumn("{task.fields[said]}"),
-        TimeRemainingColumn(),
-        console=console,
-    )
+    texts = (TextColumn("{task.description:16}"), TextColumn("{task.fields[said]}"))
+    return Progress(texts[0], BarColumn(20), texts[1], TimeRemainingColumn(), console=console)
 
 
 def _introduction(plan: Plan, models: list[str]) -> str:
@@ -100,7 +93,3 @@ def _introduction(plan: Plan, models: list[str]) -> str:
         f"Load       {plan.rate:g} predict requests a second, {plan.batch} contexts in each; feedback after "
         f"{plan.delay:g} s on average, {plan.duplicates:.0%} of it twice"
     )
-
-
-def _commonest_problem(parts: list[Part]) -> str:
-    return next((problem for part in parts for problem, _ in part.problems.most_common(1)), "nothing was sent")

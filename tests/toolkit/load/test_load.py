@@ -3,9 +3,7 @@
 import asyncio
 import io
 import json
-import re
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -16,7 +14,6 @@ from service.__main__ import app
 from tests.servers import free_port
 from tests.service.wager import serve
 from tests.toolkit.load.world_server import FakeWager, serving
-from toolkit.load import command
 from toolkit.load.client import LoadError
 from toolkit.load.plan import Plan
 from toolkit.load.report import SATURATED, Report
@@ -26,7 +23,7 @@ from toolkit.load.run import drive
 def plan_for(url: str, **options: object) -> Plan:
     """Return the plan of a short load."""
     short = {"url": url, "rate": 300.0, "seconds": 0.6, "warm_up": 0.1, "delay": 0.05, "duplicates": 0.3, "timeout": 5}
-    return Plan.from_options(short | options)
+    return Plan.from_options(**short | options)
 
 
 async def load_on(fake: FakeWager, **options: object) -> Report:
@@ -136,21 +133,6 @@ def test_a_real_service_passes_the_audit(tmp_path: Path) -> None:
             counts = json.loads(written.read_text())["correctness"]
             assert counts["feedbacks_acknowledged"] == counts["rounds_in_the_logs"] > 50
         assert httpx2.get(f"{wager.url}/models").json()["models"] == []
-
-
-def test_the_help_shows_the_defaults() -> None:
-    """The help of each option shows the plan's default."""
-    helps = {name: annotation.__metadata__[0].help for name, annotation in _options().items()}
-    as_json = {name: re.search(r"Default: (\S*)\.$", text) for name, text in helps.items()}
-    defaults = Plan(url="http://host").as_json()
-    for name, found in as_json.items():
-        if found is not None:
-            assert type(defaults[name])(found[1]) == defaults[name], name
-    assert sum(found is not None for found in as_json.values()) >= 15
-
-
-def _options() -> dict[str, Any]:
-    return {name: kind for name, kind in command.load.__annotations__.items() if name != "return"}
 
 
 @pytest.mark.parametrize(

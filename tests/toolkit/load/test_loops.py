@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +10,7 @@ from tests.servers import free_port
 from tests.toolkit.load.world_server import Reply, conversing, serving
 from toolkit.load.client import Answer, Client, LoadError, Target
 from toolkit.load.loops import Pace, Requests, closed_loop, open_loop
-from toolkit.load.timing import Alarm, Pacer, _LoopAlarm, make_alarm
+from toolkit.load.timing import Pacer
 
 STALL = 0.5  # seconds
 RATE = 400.0
@@ -192,24 +191,10 @@ def test_a_key_cannot_break_the_header() -> None:
         Target.parse("http://host", "a\r\nb: c")
 
 
-@pytest.mark.parametrize("kind", [make_alarm, _LoopAlarm])
-async def test_an_alarm_rings_at_the_last_time_set(kind: Callable[[Callable[[], None]], Alarm]) -> None:
-    """An alarm fires once, not before the last time set, and immediately if that time has passed."""
-    rung = asyncio.Event()
-    alarm = kind(rung.set)
-    start = time.perf_counter()
-    alarm.set(start + 30)
-    alarm.set(start + 0.02)
-    await rung.wait()
-    assert time.perf_counter() >= start + 0.019
-    rung.clear()
-    alarm.set(start)
-    await asyncio.wait_for(rung.wait(), 10)
-    alarm.close()
-
-
-async def test_the_pacer_keeps_the_order() -> None:
+@pytest.mark.parametrize("platform", ["linux", "other"])
+async def test_the_pacer_keeps_the_order(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Actions start in order of their due times; actions due at the same time start in the order planned."""
+    monkeypatch.setattr("toolkit.load.timing.sys.platform", platform)
     pacer, done, order = Pacer(), asyncio.Event(), list[float]()
     now = time.perf_counter()
     for after in (0.02, 0.0, 0.01, 0.01):
@@ -218,5 +203,5 @@ async def test_the_pacer_keeps_the_order() -> None:
     pacer.at(now + 60, lambda _: None)
     await done.wait()
     assert [round(due - now, 3) for due in order] == [0.0, 0.01, 0.01, 0.02]
-    assert [due for due, _ in pacer.stop()] == [now + 60]
+    pacer.stop()
     assert len(pacer.lag) == 5
