@@ -63,11 +63,7 @@ def write_manifest(folder: Path, notes: list[Note], release: str) -> None:
 
 
 def read_manifest(folder: Path) -> list[Note]:
-    """Return the notes of all models in a backup.
-
-    Raises:
-        BackupError: if the folder has no manifest of this version.
-    """
+    """Return the notes of all models in a backup."""
     path = folder / MANIFEST
     try:
         found = json.loads(path.read_text())
@@ -86,11 +82,7 @@ def read_manifest(folder: Path) -> list[Note]:
 
 
 def check_file(folder: Path, note: Note) -> None:
-    """Check the size and the checksum of a model's file.
-
-    Raises:
-        BackupError: if one differs, or the file cannot be read.
-    """
+    """Check the size and the checksum of a model's file."""
     path = file_of(folder, note.name)
     digest = hashlib.sha256()
     try:

@@ -71,9 +71,6 @@ def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> 
         rounds: number of predictions, each followed by its feedback.
         seed: seed of the generated contexts and labels.
         api_key: sent with each request.
-
-    Raises:
-        DemoError: if no service answers, or the service refuses a request.
     """
     console = Console(highlight=False)
     name = f"demo-{secrets.token_hex(4)}"

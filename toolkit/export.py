@@ -71,13 +71,6 @@ def _format(output: Path, named: str | None) -> str:
 class _Job:
     """One run of the command.
 
-    Args:
-        client: calls the service.
-        export: where the log goes.
-        holes: the rounds that are wanted, oldest first.
-        part_rounds: rounds in a part.
-        with_distributions: whether to recompute distributions.
-
     Attributes:
         written: the number of rounds in files so far.
     """

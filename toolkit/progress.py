@@ -11,12 +11,7 @@ _Item = TypeVar("_Item")
 
 
 def with_progress(items: Sequence[_Item], name_of: Callable[[_Item], str]) -> Iterator[_Item]:
-    """Yield the items; show a progress bar on standard error, or a line for each if it is no terminal.
-
-    Args:
-        items: a model each.
-        name_of: returns the model's name.
-    """
+    """Yield the items; show a progress bar on standard error, or a line for each if it is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -36,12 +31,7 @@ def with_progress(items: Sequence[_Item], name_of: Callable[[_Item], str]) -> It
 
 
 class Progress:
-    """A progress bar with the throughput, on standard error, if that is a terminal.
-
-    Args:
-        what: what is done.
-        total: the number of rounds; None if unknown.
-    """
+    """A progress bar with the throughput, on standard error, if that is a terminal."""
 
     def __init__(self, what: str, total: int | None) -> None:
         from rich.console import Console

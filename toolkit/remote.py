@@ -39,17 +39,7 @@ def connect(url: str, key: str | None) -> httpx2.Client:
 
 
 def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx2.Response:
-    """Send a request and return its successful answer.
-
-    Args:
-        client: from `connect`.
-        method: the HTTP method.
-        path: the path, such as `/models`.
-        options: further arguments of `httpx2.Client.request`.
-
-    Raises:
-        RemoteError: if the service does not answer, or answers with a problem.
-    """
+    """Send a request and return its successful answer."""
     try:
         answer = client.request(method, path, **options)
     except httpx2.HTTPError as error:
@@ -60,16 +50,7 @@ def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx
 
 
 def download(client: httpx2.Client, path: str, file: BinaryIO) -> str:
-    """Write the body of a successful answer to a file, part by part; return its SHA-256.
-
-    Args:
-        client: from `connect`.
-        path: what to get.
-        file: where to write.
-
-    Raises:
-        RemoteError: if the service does not answer, or answers with a problem.
-    """
+    """Write the body of a successful answer to a file, part by part; return its SHA-256."""
     digest = hashlib.sha256()
     try:
         with client.stream("GET", path) as answer:
@@ -102,11 +83,7 @@ MOST_CHANGES = 1_000
 
 
 def changes(client: httpx2.Client, model: str, after: int) -> dict[str, Any]:
-    """Return the answer of `GET /models/{name}/changes` after a change.
-
-    Raises:
-        RemoteError: if the service does not answer.
-    """
+    """Return the answer of `GET /models/{name}/changes` after a change."""
     asked = {"after": after, "limit": MOST_CHANGES}
     found: dict[str, Any] = call(client, "GET", f"/models/{model}/changes", params=asked).json()
     return found
@@ -115,18 +92,7 @@ def changes(client: httpx2.Client, model: str, after: int) -> dict[str, Any]:
 def pages(
     client: httpx2.Client, model: str, after: int, limit: int | None, wait: Callable[[], bool]
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the lines of a log in pages; an empty page at each end of the log that is waited at.
-
-    Args:
-        client: calls the service.
-        model: its name.
-        after: the last round not to read.
-        limit: maximum rounds; None for all.
-        wait: called at the end of the log; returns whether to look for further rounds.
-
-    Raises:
-        RemoteError: if the service does not answer.
-    """
+    """Yield the lines of a log in pages; an empty page at each end of the log that is waited at."""
     left = limit
     while left is None or left > 0:
         most = PAGE if left is None else min(PAGE, left)
@@ -145,18 +111,7 @@ def pages(
 def pages_until(
     client: httpx2.Client, model: str, after: int, until: int, limit: int | None = None
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the lines of a log after one round, up to another, in pages.
-
-    Args:
-        client: calls the service.
-        model: its name.
-        after: the last round not to read.
-        until: the last round to read.
-        limit: maximum rounds; None for all.
-
-    Raises:
-        RemoteError: if the service does not answer.
-    """
+    """Yield the lines of a log after one round, up to another, in pages."""
     most = until - after  # a log lacks rounds, and never has more
     for lines in pages(client, model, after, most if limit is None else min(most, limit), lambda: False):
         wanted = [line for line in lines if line["round"] <= until]

@@ -35,11 +35,7 @@ class Finding(NamedTuple):
 
 
 async def search(store: Store, name: str | None) -> AsyncIterator[Finding]:
-    """Yield the unreadable data of one model, or of all models if `name` is None.
-
-    Raises:
-        ModelNotFoundError: if the named model does not exist.
-    """
+    """Yield the unreadable data of one model, or of all models if `name` is None."""
     if name is not None and not await _is_there(store, name):
         raise ModelNotFoundError(f"there is no model {quoted(name)}", "model")
     for each in [name] if name else await store.list_names(_MOST_MODELS):

@@ -49,28 +49,13 @@ class Sender:
         self.place: int | None = None
 
     def position(self) -> int:
-        """Return the number of rounds imported so far.
-
-        Raises:
-            RemoteError: if the service does not say.
-        """
+        """Return the number of rounds imported so far."""
         imports = self._retried("GET", f"{self._path}/imports").json()["imports"]
         self.place = next((int(each["position"]) for each in imports if each["source"] == self._source), 0)
         return self.place
 
     def send(self, rows: Iterator[Row], position: int, batch: int, progress: Callable[[int], None]) -> None:
-        """Import the rows from a position on, and count them. Other clients may import the same at the same time.
-
-        Args:
-            rows: the rest of the rounds.
-            position: the number of rounds before them.
-            batch: maximum rounds in a request.
-            progress: gets the number of rounds of each request.
-
-        Raises:
-            SendingError: if the service refuses a round.
-            RemoteError: if it does not answer.
-        """
+        """Import the rows from a position on, and count them. Other clients may import the same at the same time."""
         for part in _parts(rows, batch):
             body = {"source": self._source, "offset": position, "rounds": [row.round for row in part]}
             answer = self._import(body, part, position)

@@ -27,16 +27,7 @@ _PLOTS = {".png", ".svg", ".pdf"}
 
 
 def advise(file: Path, **options: Any) -> None:
-    """Run the command.
-
-    Args:
-        file: the data.
-        options: see `command.compare`.
-
-    Raises:
-        FileError: if a file cannot be used.
-        ValueError: if an option is invalid.
-    """
+    """Run the command."""
     plot, features = options["plot"], options["features"]
     if features not in _KINDS:
         raise ValueError(f"--features: got {features!r}; must be one of {', '.join(_KINDS)}")

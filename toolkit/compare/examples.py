@@ -28,11 +28,7 @@ class SparseRows(NamedTuple):
 
 
 def read_svmlight(path: Path) -> SparseRows:
-    """Read lines of a label and `index:value` pairs. Text after `#` and `qid:` pairs are ignored.
-
-    Raises:
-        FileError: if the file cannot be read, or if a line has another form; names the line.
-    """
+    """Read lines of a label and `index:value` pairs. Text after `#` and `qid:` pairs are ignored."""
     labels: list[str] = []
     lengths: list[int] = []
     indices: list[int] = []
@@ -90,11 +86,7 @@ class Data(NamedTuple):
 
 
 def read_data(path: Path, wish: Wish) -> Data:
-    """Read a file: `.svm`, `.svmlight` or `.libsvm`; `.parquet`; otherwise CSV. Text may be compressed.
-
-    Raises:
-        FileError: if the file or a column cannot be used; names the line or the column.
-    """
+    """Read a file: `.svm`, `.svmlight` or `.libsvm`; `.parquet`; otherwise CSV. Text may be compressed."""
     if suffix_of(path) in {".svm", ".svmlight", ".libsvm"}:
         sparse = read_svmlight(path)
         features = {"kind": "sparse", "size": sparse.size}

@@ -15,15 +15,7 @@ _VERSION = 1
 
 
 class FinishedRuns:
-    """A file with one line of JSON for each finished run, so that a stopped comparison continues.
-
-    Args:
-        path: the file; None to keep nothing.
-        digest: identifies the examples. A file of other examples is refused.
-
-    Raises:
-        FileError: if the file cannot be used.
-    """
+    """A file with one line of JSON for each finished run, so that a stopped comparison continues."""
 
     def __init__(self, path: Path | None, digest: str) -> None:
         self._path, self._known = path, dict[str, Played]()
@@ -80,13 +72,7 @@ class FinishedRuns:
 def players(
     finished: FinishedRuns, engine: Engine, note: Callable[[int, int], None]
 ) -> Callable[[Sequence[Run], Examples], Iterable[Played]]:
-    """Return a player of runs for `contest`.
-
-    Args:
-        finished: the runs that need not be played again.
-        engine: plays the others.
-        note: called with the finished and all runs.
-    """
+    """Return a player of runs for `contest`."""
 
     def play_all(runs: Sequence[Run], examples: Examples) -> list[Played]:
         missing = [run for run in runs if finished.find(run) is None]

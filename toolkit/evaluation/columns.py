@@ -66,17 +66,10 @@ def _number(value: float | None) -> float:
 class LoggedModel:
     """The model of a log: what its rounds mean.
 
-    Args:
-        answer: the answer of `GET /models/{name}`.
-        where: the file that has it, for messages.
-
     Attributes:
         name: the model's name.
         labels: its labels; empty for a model with actions.
         model: the model.
-
-    Raises:
-        EvaluationError: if it is not a model, or one that answers sets or rankings.
     """
 
     def __init__(self, answer: Mapping[str, Any], where: str) -> None:
@@ -104,28 +97,14 @@ class LoggedModel:
         return 0 if self.has_actions else self.model.learner.problem.n_features
 
     def label_number(self, label: str, where: str) -> int:
-        """Return the number of a label.
-
-        Raises:
-            EvaluationError: if the model does not have it.
-        """
+        """Return the number of a label."""
         if label not in self._numbers:
             known = ", ".join(self.labels[:10])
             raise EvaluationError(f"{where}: got {label!r}; the labels of the model are {known}")
         return self._numbers[label]
 
     def rounds_of(self, columns: Columns, where: str, first_row: int, with_contexts: bool) -> LoggedRounds:
-        """Return the rounds of some columns.
-
-        Args:
-            columns: the columns.
-            where: the part that has them, for messages.
-            first_row: the number of their first row in the part, from 1.
-            with_contexts: whether to convert contexts.
-
-        Raises:
-            EvaluationError: if a value cannot be used; names the part, the row and the column.
-        """
+        """Return the rounds of some columns."""
         rounds = LoggedRounds(
             columns.numbers,
             self._labels_of(columns.labels, where, first_row),

@@ -24,29 +24,15 @@ class Engine:
         self.close(at_once=kind is not None)
 
     def map(self, function: Callable[..., _T], parts: Sequence[Any], *rest: Any) -> Iterator[_T]:
-        """Yield the result of a function for each part, in order.
-
-        Args:
-            function: takes a part and the other arguments; importable in another process.
-            parts: the parts.
-            rest: the other arguments.
-        """
+        """Yield the result of a function for each part, in order."""
         return (function(part, *rest) for part in parts)
 
     def close(self, *, at_once: bool = False) -> None:
-        """Release connections and processes.
-
-        Args:
-            at_once: whether parts may be left unfinished.
-        """
+        """Release connections and processes."""
 
 
 class Joblib(Engine):
-    """Computes parts in several processes of this machine, which end with this one even if it is killed.
-
-    Args:
-        jobs: the number of processes.
-    """
+    """Computes parts in several processes of this machine, which end with this one even if it is killed."""
 
     def __init__(self, jobs: int) -> None:
         self._processes = Processes(jobs, backend="loky", **tied_workers())
@@ -61,14 +47,7 @@ class Joblib(Engine):
 
 
 class Dask(Engine):
-    """Computes parts on an existing Dask cluster, whose workers have this version of Wager and see the same files.
-
-    Args:
-        scheduler: the address of the scheduler.
-
-    Raises:
-        EvaluationError: if Dask is not installed, or the scheduler does not answer.
-    """
+    """Computes parts on an existing Dask cluster, whose workers have this version of Wager and see the same files."""
 
     def __init__(self, scheduler: str) -> None:
         try:

@@ -39,18 +39,7 @@ class Request(NamedTuple):
 def evaluate(
     parts: Sequence[Part], model: LoggedModel, request: Request, engine: Engine, progress: Progress
 ) -> EvaluationAnswer:
-    """Return the values of policies.
-
-    Args:
-        parts: the parts of the log, in order.
-        model: the model that made it.
-        request: the policies and settings.
-        engine: computes the parts.
-        progress: shows the progress.
-
-    Raises:
-        EvaluationError: if a part or policy cannot be used.
-    """
+    """Return the values of policies."""
     log = Log(model, first_number(parts), request.seed)
     found, missing = _surveyed(parts, log, engine, progress)
     if found.n == 0:

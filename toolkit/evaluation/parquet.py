@@ -32,11 +32,7 @@ class ParquetPart(NamedTuple):
         return self.path
 
     def batches(self, size: int) -> Iterator[Columns]:
-        """Yield the rounds in batches of up to this many rows.
-
-        Raises:
-            FileError: if the file cannot be read, lacks a column, or has one of another type.
-        """
+        """Yield the rounds in batches of up to this many rows."""
         path = Path(self.path)
         known = parquet.schema_of(path).names
         missing = next((name for name in _NEEDED if name not in known), None)
@@ -50,20 +46,12 @@ class ParquetPart(NamedTuple):
 
 
 def parts_of(source: Path) -> list[ParquetPart]:
-    """Return the parts of a file or a folder, in the order of their names.
-
-    Raises:
-        FileError: if there is none.
-    """
+    """Return the parts of a file or a folder, in the order of their names."""
     return [ParquetPart(str(path)) for path in parquet.parts_of(source)]
 
 
 def described_model(part: ParquetPart) -> dict[str, Any]:
-    """Return the answer of `GET /models/{name}` that an export has in its metadata.
-
-    Raises:
-        FileError: if it has none, or one of a newer version.
-    """
+    """Return the answer of `GET /models/{name}` that an export has in its metadata."""
     path = Path(part.path)
     metadata = parquet.schema_of(path).metadata or {}
     if _KEY not in metadata:

@@ -43,11 +43,7 @@ class Survey(NamedTuple):
     rewards: RewardSums
 
     def merge(self, other: "Survey", where: str) -> "Survey":
-        """Return what is in both; the other one comes later.
-
-        Raises:
-            EvaluationError: if it does not come later.
-        """
+        """Return what is in both; the other one comes later."""
         if self.n == 0 or other.n == 0:
             return other if self.n == 0 else self
         if other.first <= self.last:
@@ -87,11 +83,7 @@ class Log(NamedTuple):
 
 
 def survey(part: Part, log: Log) -> Survey:
-    """Read a part for the first time.
-
-    Raises:
-        EvaluationError: if it cannot be used.
-    """
+    """Read a part for the first time."""
     found = NO_ROUNDS
     for columns, rounds in _read(part, log, log.problem.uses_contexts):
         found = found.merge(_surveyed(columns, rounds, log), part.name)
@@ -122,11 +114,7 @@ class Plan(NamedTuple):
 
 
 def measure(part: Part, log: Log, plan: Plan) -> list[Sums]:
-    """Read a part for the second time; return the sums of each policy.
-
-    Raises:
-        EvaluationError: if it cannot be used.
-    """
+    """Read a part for the second time; return the sums of each policy."""
     sums = [no_sums(plan.settings) for _ in plan.specifications]
     for _, rounds in _read(part, log, plan.rewards is not None and log.problem.uses_contexts):
         evaluated = [_evaluated(each, rounds, log, plan) for each in plan.specifications]
@@ -155,18 +143,7 @@ def _evaluated(specification: Specification, rounds: LoggedRounds, log: Log, pla
 def replay_parts(
     parts: Sequence[Part], log: Log, specification: Specification, plan: Plan, total: int
 ) -> Iterator[Sums]:
-    """Replay a log to a learner, in order; yield the sums of each part.
-
-    Args:
-        parts: all parts of the log.
-        log: what they share.
-        specification: names the learner.
-        plan: the settings and the reward model.
-        total: the number of rounds of the log.
-
-    Raises:
-        EvaluationError: if the learner cannot learn from a round.
-    """
+    """Replay a log to a learner, in order; yield the sums of each part."""
     learner, state = build(specification, log.model), None
     for part in parts:
         sums, row = no_sums(plan.settings), 0

@@ -32,11 +32,7 @@ class Choices(NamedTuple):
     probabilities: FloatArray  # (m,) float64
 
     def distributions(self, rounds: LoggedRounds, n_labels: int) -> FloatArray:
-        """Return the distribution of each round, (n, K).
-
-        Raises:
-            EvaluationError: if a round has none, or one of a label that it could not answer.
-        """
+        """Return the distribution of each round, (n, K)."""
         starts = np.searchsorted(self.numbers, rounds.numbers, "left")
         ends = np.searchsorted(self.numbers, rounds.numbers, "right")
         if (starts == ends).any():
@@ -53,12 +49,7 @@ class Choices(NamedTuple):
 
 
 def read_choices(path: Path, model: LoggedModel) -> Choices:
-    """Read a file of choices.
-
-    Raises:
-        EvaluationError: if the model has actions, or the file has an unknown label.
-        FileError: if it cannot be read, lacks a column, or has probabilities that do not sum to 1 in each round.
-    """
+    """Read a file of choices."""
     if model.has_actions:
         raise EvaluationError(f"--choices {path}: a model with actions has no labels to choose from")
     table = read_table(path)
@@ -126,11 +117,7 @@ class Specification(NamedTuple):
 
 
 def read_policy(text: str, model: LoggedModel) -> Specification:
-    """Read the value of the option `--policy`.
-
-    Raises:
-        EvaluationError: if it names no policy, or a label that the model does not have.
-    """
+    """Read the value of the option `--policy`."""
     kind, _, label = text.partition(":")
     if kind == "constant" and label:
         if model.has_actions:
@@ -145,22 +132,14 @@ def read_policy(text: str, model: LoggedModel) -> Specification:
 
 
 def read_learner(text: str, model: LoggedModel) -> Specification:
-    """Read the value of the option `--learner`: the JSON of a learner, or the name of an algorithm.
-
-    Raises:
-        EvaluationError: if it is neither, or does not fit the model.
-    """
+    """Read the value of the option `--learner`: the JSON of a learner, or the name of an algorithm."""
     specification = Specification("learner", text)
     build(specification, model)
     return specification
 
 
 def build(specification: Specification, model: LoggedModel) -> AnyLearner:
-    """Return the learner that a policy names.
-
-    Raises:
-        EvaluationError: as `read_learner`.
-    """
+    """Return the learner that a policy names."""
     text = specification.value
     if model.has_actions:
         detail = "other learners of actions cannot be replayed yet: their logs lack the actions that were not chosen"

@@ -26,11 +26,7 @@ class RemotePart(NamedTuple):
         return f"rounds {self.after + 1} to {self.last} of {self.model}"
 
     def batches(self, size: int) -> Iterator[Columns]:
-        """Yield its rounds, oldest first.
-
-        Raises:
-            RemoteError: if the service does not answer, or refuses.
-        """
+        """Yield its rounds, oldest first."""
         after = self.after
         with connect(self.url, self.key) as client:
             while after < self.last:
@@ -45,11 +41,7 @@ class RemotePart(NamedTuple):
 
 
 def remote_parts(url: str, key: str | None, name: str) -> tuple[dict[str, Any], list[RemotePart]]:
-    """Return the description of a model, and the parts of its log as it is now.
-
-    Raises:
-        RemoteError: if the service does not answer, or refuses.
-    """
+    """Return the description of a model, and the parts of its log as it is now."""
     with connect(url, key) as client:
         model: dict[str, Any] = call(client, "GET", f"/models/{name}").json()
     last = int(model["rounds_seen"])

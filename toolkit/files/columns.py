@@ -60,11 +60,7 @@ class Columns(NamedTuple):
 
 
 def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
-    """Return the meaning of the columns of a table.
-
-    Raises:
-        RowError: if a column is missing, or occurs twice.
-    """
+    """Return the meaning of the columns of a table."""
     check_names(header)
     named = [chosen.label, chosen.propensity, chosen.reward, *chosen.features, *chosen.text]
     for name in named:
@@ -92,9 +88,6 @@ def round_of(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> d
         columns: the meaning of its columns.
         row: its values by column; None or "" for missing ones.
         shape: of the model, or None.
-
-    Raises:
-        RowError: if the row is no round of such a model.
     """
     found = _candidates(columns, row, shape)
     if columns.features or "context" not in columns.others:
@@ -118,11 +111,7 @@ def round_of(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> d
 
 
 def given_context(value: Any) -> Any:
-    """Return the context of a cell, which may hold it as JSON; None if the cell is empty.
-
-    Raises:
-        RowError: if it is not JSON, or neither an object nor a list.
-    """
+    """Return the context of a cell, which may hold it as JSON; None if the cell is empty."""
     if _is_missing(value):
         return None
     found = _json(value, "context")
@@ -132,11 +121,7 @@ def given_context(value: Any) -> Any:
 
 
 def check_names(header: Sequence[str]) -> None:
-    """Check the names of the columns of a table.
-
-    Raises:
-        RowError: if one occurs twice.
-    """
+    """Check the names of the columns of a table."""
     seen = set[str]()
     for name in header:
         if name in seen:

@@ -42,14 +42,7 @@ class DsjsonReader:
         self.skipped = 0
 
     def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file.
-
-        Args:
-            shape: of the model; None yields actions with features.
-
-        Raises:
-            FileError: if a line is damaged, or does not fit the model.
-        """
+        """Yield the rounds of the file."""
         self.skipped = 0
         for number, text in read_lines(self._path):
             place = f"line {number}"
@@ -221,17 +214,7 @@ def converted(value: Any) -> Any:
 def dsjson_line(
     labels: Sequence[str], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
 ) -> dict[str, Any]:
-    """Return a round as an object of dsjson.
-
-    Args:
-        labels: those that the model had for the prediction; any for a model with actions.
-        line: a line of its log.
-        distribution: the probabilities of its labels or actions; None spreads what the chosen one leaves evenly.
-        path: the file, for errors.
-
-    Raises:
-        FileError: if the log does not have what the format needs.
-    """
+    """Return a round as an object of dsjson."""
     if line["label"] is None:
         raise FileError(path, f"round {line['round']}", "has several labels; use ndjson")
     multi, ids, p = _listed(labels, line, distribution, path)

@@ -33,11 +33,7 @@ class Hole(NamedTuple):
 
 
 def held_rounds(folder: Path, suffix: str) -> list[Held]:
-    """Return the rounds of each part of a folder, in order. Of Parquet, only footers are read.
-
-    Raises:
-        FileError: if a part is damaged, or two parts hold the same rounds.
-    """
+    """Return the rounds of each part of a folder, in order. Of Parquet, only footers are read."""
     found = [_held(path) for path in sorted(folder.glob(f"part-*{suffix}"))]
     for one, other in pairwise(found):
         if other.first <= one.last:
@@ -47,12 +43,7 @@ def held_rounds(folder: Path, suffix: str) -> list[Held]:
 
 
 def holes_of(held: Sequence[Held], after: int) -> list[Hole]:
-    """Return the rounds that no part holds, oldest first; the last hole is open.
-
-    Args:
-        held: the rounds of the parts, in order.
-        after: the last round that is not wanted.
-    """
+    """Return the rounds that no part holds, oldest first; the last hole is open."""
     found, last = list[Hole](), after
     for each in held:
         if each.first > last + 1:
@@ -147,14 +138,7 @@ class Export(NamedTuple):
         return self.output.is_dir() or self.output.suffix != SUFFIXES[self.format]
 
     def begin(self, after: int = 0) -> list[Hole]:
-        """Create the folder; return the rounds that its parts do not hold, oldest first.
-
-        Args:
-            after: the last round that is not wanted.
-
-        Raises:
-            FileError: if the folder has parts of another model, or a damaged one, or cannot be written.
-        """
+        """Create the folder; return the rounds that its parts do not hold, oldest first."""
         if self.format == "parquet":
             pyarrow(self.output)
         if not self.is_folder:
@@ -167,11 +151,7 @@ class Export(NamedTuple):
         return holes_of(held_rounds(self.output, SUFFIXES[self.format]), after)
 
     def renewed(self, model: Mapping[str, Any]) -> "Export":
-        """Return the export with a newer description of the model.
-
-        Raises:
-            FileError: if it describes another model, or cannot be written.
-        """
+        """Return the export with a newer description of the model."""
         newer = self._replace(model=model)
         if newer.is_folder:
             newer.check_model()
@@ -191,11 +171,7 @@ class Export(NamedTuple):
         _replace(note, lambda path: path.write_text(json.dumps(about, indent=1) + "\n"))
 
     def write(self, part: Lines) -> Path:
-        """Write lines as one part; return its path.
-
-        Raises:
-            FileError: if that is not possible. No file has half of them.
-        """
+        """Write lines as one part; return its path."""
         first = part.lines[0]["round"] if part.lines else 0
         path = self.output / f"part-{first:012}{SUFFIXES[self.format]}" if self.is_folder else self.output
         try:

@@ -12,11 +12,7 @@ from toolkit.files.tables import CsvReader, ParquetReader, is_parquet, suffix_of
 
 
 class NdjsonReader:
-    """Reads rounds in NDJSON.
-
-    Args:
-        path: the file, compressed or not.
-    """
+    """Reads rounds in NDJSON."""
 
     skipped = 0
 
@@ -24,11 +20,7 @@ class NdjsonReader:
         self._path = path
 
     def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file.
-
-        Raises:
-            FileError: if a line is damaged, or does not fit the model.
-        """
+        """Yield the rounds of the file."""
         for number, text in read_lines(self._path):
             try:
                 yield Row(self._path, f"line {number}", _round(text, shape))
@@ -64,28 +56,13 @@ class Reader(Protocol):
     skipped: int
 
     def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file, checked against the model; without a shape, unchecked.
-
-        Raises:
-            FileError: if the file is damaged, or does not fit the model.
-        """
+        """Yield the rounds of the file, checked against the model; without a shape, unchecked."""
 
 
 def open_reader(
     path: Path, format_: str | None, chosen: Chosen, costs: CostRule = "negate", action_id: str | None = None
 ) -> Reader:
-    """Return the reader of a file.
-
-    Args:
-        path: the file, or a folder of Parquet parts.
-        format_: one of `FORMATS`; None finds it out.
-        chosen: the columns of a table.
-        costs: how the costs of dsjson become rewards.
-        action_id: the feature of dsjson's actions that is their id.
-
-    Raises:
-        FileError: if the format is unknown, or the file cannot be read.
-    """
+    """Return the reader of a file."""
     match format_ or _format_of(path):
         case "dsjson":
             return DsjsonReader(path, costs, action_id)
@@ -114,11 +91,7 @@ def _format_of(path: Path) -> str:
 
 
 def survey(path: Path, reader: Reader) -> dict[str, Any]:
-    """Return the definition of a model, without its name, that fits the rounds of a file.
-
-    Raises:
-        FileError: if there is none.
-    """
+    """Return the definition of a model, without its name, that fits the rounds of a file."""
     labels, contexts, has_actions, rounds = dict[str, None](), _Contexts(), False, 0
     for row in reader.rows(None):
         given, rounds = row.round, rounds + 1

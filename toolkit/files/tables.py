@@ -24,9 +24,6 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the values of each row that is not empty, with the number of its first line.
 
     Commas separate them, or tabs if the suffix is `.tsv`. Quoted values may contain line breaks.
-
-    Raises:
-        FileError: if the file is damaged, or a row has another number of values than the first one.
     """
     csv.field_size_limit(MOST_LINE_BYTES)
     delimiter = "\t" if suffix_of(path) == ".tsv" else ","
@@ -65,35 +62,19 @@ class Table(NamedTuple):
     places: Sequence[str]  # of each row: `line 2` of a text file, `row 1` of Parquet
 
     def column(self, name: str) -> list[Any]:
-        """Return a column by name.
-
-        Raises:
-            FileError: if the table does not have it.
-        """
+        """Return a column by name."""
         if name not in self.names:
             raise FileError(self.path, "", no_column(name, self.names))
         return self.values[self.names.index(name)]
 
 
 def is_parquet(path: Path) -> bool:
-    """Check whether a file is Parquet by its content, or by its name.
-
-    Raises:
-        FileError: if it cannot be read, or is empty.
-    """
+    """Check whether a file is Parquet by its content, or by its name."""
     return read_start(path).startswith(b"PAR1") or suffix_of(path) in {".parquet", ".pq"}
 
 
 def read_table(path: Path, has_header: bool = True) -> Table:
-    """Read a file of CSV, of CSV with tabs (`.tsv`), compressed or not, or of Parquet.
-
-    Args:
-        path: the file.
-        has_header: whether the first row of a text file has names; without one, they are 1, 2, ….
-
-    Raises:
-        FileError: if it cannot be read, or has no rows, or two columns of the same name.
-    """
+    """Read a file of CSV, of CSV with tabs (`.tsv`), compressed or not, or of Parquet."""
     table = _parquet(path) if is_parquet(path) else _text(path, has_header)
     try:
         check_names(table.names)
@@ -129,12 +110,7 @@ _ROWS_PER_READ = 2_000
 
 
 class CsvReader:
-    """Reads a CSV file with a header, or one with tabs if its suffix is `.tsv`.
-
-    Args:
-        path: the file, compressed or not.
-        chosen: what the user says of the columns.
-    """
+    """Reads a CSV file with a header, or one with tabs if its suffix is `.tsv`."""
 
     skipped = 0
 
@@ -142,11 +118,7 @@ class CsvReader:
         self._path, self._chosen = path, chosen
 
     def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file.
-
-        Raises:
-            FileError: if a line is damaged, or does not fit the model.
-        """
+        """Yield the rounds of the file."""
         rows = read_rows(self._path)
         number, header = next(rows, (1, list[str]()))
         try:
@@ -160,12 +132,7 @@ class CsvReader:
 
 
 class ParquetReader:
-    """Reads a Parquet file, or a folder of parts in the order of their names.
-
-    Args:
-        path: the file or the folder.
-        chosen: what the user says of the columns.
-    """
+    """Reads a Parquet file, or a folder of parts in the order of their names."""
 
     skipped = 0
 
@@ -173,11 +140,7 @@ class ParquetReader:
         self._path, self._chosen = path, chosen
 
     def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of all parts.
-
-        Raises:
-            FileError: if a part is damaged, or a row does not fit the model.
-        """
+        """Yield the rounds of all parts."""
         first: tuple[Path, Columns] | None = None
         for part in parts_of(self._path):
             columns = self._columns(part)
@@ -208,11 +171,7 @@ def _rows_of(path: Path, columns: Columns, shape: Shape | None) -> Iterator[Row]
 
 
 def _check_same(path: Path, columns: Columns, first_path: Path, first: Columns) -> None:
-    """Check that a part has the columns of the first one.
-
-    Raises:
-        FileError: if it lacks one of them, or has another one.
-    """
+    """Check that a part has the columns of the first one."""
     for name in first.used:
         if name not in columns.used:
             raise FileError(path, "", f"has no column {name!r}, which {first_path.name} has")

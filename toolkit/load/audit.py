@@ -47,17 +47,7 @@ class Audit:
 
 
 async def audit(client: Client, models: Sequence[str], ledgers: Sequence[Ledger], read: Callable[[int], None]) -> Audit:
-    """Read the logs of all models and compare them with the ledgers.
-
-    Args:
-        client: a client of the service.
-        models: the names of the models.
-        ledgers: the ledger of each process.
-        read: receives the number of rounds of each page, once it has been read.
-
-    Raises:
-        LoadError: if a log cannot be read.
-    """
+    """Read the logs of all models and compare them with the ledgers."""
     found, stored = Audit(), 0
     copies = [np.zeros(len(ledger.stages), dtype=np.int64) for ledger in ledgers]
     for model in models:

@@ -43,11 +43,7 @@ class Target(NamedTuple):
 
     @classmethod
     def parse(cls, url: str, api_key: str | None = None) -> Self:
-        """Parse `http(s)://host[:port][/prefix]`.
-
-        Raises:
-            LoadError: if the URL is invalid, or if a header cannot carry the key.
-        """
+        """Parse `http(s)://host[:port][/prefix]`."""
         wrong = LoadError(f"{url!r} is not a URL such as http://127.0.0.1:8000")
         try:
             parts = urlsplit(url)
@@ -105,11 +101,7 @@ class Client:
         self._closing = False
 
     async def __aenter__(self) -> Self:
-        """Open all connections.
-
-        Raises:
-            LoadError: if the server does not accept connections.
-        """
+        """Open all connections."""
         self._loop = asyncio.get_running_loop()
         self._tls = ssl.create_default_context() if self.target.tls else None
         try:

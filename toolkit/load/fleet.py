@@ -23,11 +23,7 @@ Progress = Callable[[int, int, int], None]
 
 
 async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> list[Part]:
-    """Run the load in `plan.processes` processes that start at the same time.
-
-    Raises:
-        LoadError: if a process fails; the others are terminated.
-    """
+    """Run the load in `plan.processes` processes that start at the same time."""
     context = multiprocessing.get_context("spawn")
     pipes, processes = list[Connection](), []
     try:

@@ -53,11 +53,7 @@ def _sparse(plan: Plan, label: int, rng: np.random.Generator) -> dict[str, list[
 
 
 async def check_ready(client: Client) -> None:
-    """Check that the server is Wager and ready.
-
-    Raises:
-        LoadError: if it is not.
-    """
+    """Check that the server is Wager and ready."""
     answer = await client.call("GET", "/readyz")
     try:
         ready = answer.status == OK and json.loads(answer.body)["status"] == "ready"
@@ -69,11 +65,7 @@ async def check_ready(client: Client) -> None:
 
 @contextlib.asynccontextmanager
 async def created(client: Client, plan: Plan) -> AsyncIterator[list[str]]:
-    """Create the models of a plan, yield their names, and delete them unless the plan keeps them.
-
-    Raises:
-        LoadError: if the service refuses a model.
-    """
+    """Create the models of a plan, yield their names, and delete them unless the plan keeps them."""
     run = secrets.token_hex(4)
     names: list[str] = []
     try:

@@ -114,11 +114,7 @@ class Plan:
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """Check the options of the command.
-
-        Raises:
-            LoadError: if options are invalid; the message names each of them.
-        """
+        """Check the options of the command."""
         try:
             return cls(**options)
         except ValidationError as error:

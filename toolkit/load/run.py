@@ -32,9 +32,6 @@ def run(plan: Plan, json_file: Path | None) -> int:
     Returns:
         0 if the logs match the acknowledged feedback, `EXIT_WRONG` if they do not, and `EXIT_UNKNOWN` if outcomes
         stayed unknown.
-
-    Raises:
-        LoadError: if the load cannot run.
     """
     to_stdout = json_file is not None and str(json_file) == "-"
     console = Console(highlight=False, stderr=to_stdout)
@@ -47,11 +44,7 @@ def run(plan: Plan, json_file: Path | None) -> int:
 
 
 async def drive(plan: Plan, console: Console) -> Report:
-    """Create the models, generate the load and audit the logs.
-
-    Raises:
-        LoadError: if one of these steps fails, or if no prediction got a response.
-    """
+    """Create the models, generate the load and audit the logs."""
     async with Client(plan.target, _CONNECTIONS, plan.timeout) as client:
         await check_ready(client)
         async with created(client, plan) as models:

@@ -28,10 +28,6 @@ _OTHER = "the model did not decide them itself, as in an import, or its updates 
 class Distributions:
     """The distributions of one model's log.
 
-    Args:
-        answer: what `GET /models/{name}` says of the model.
-        history: its changes.
-
     Attributes:
         reasons: why distributions are unknown, each with the number of rounds.
     """
@@ -45,9 +41,6 @@ class Distributions:
 
     def of(self, lines: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
         """Return the distribution of each of the next rounds of the log.
-
-        Args:
-            lines: the lines of `GET /models/{name}/rounds` after the last ones, from round 1 on.
 
         Returns:
             The probability of each label that the model had for the prediction, retired ones included, in the order

@@ -28,12 +28,6 @@ class Fold:
     """The state of a model at a place of its log.
 
     The state is unknown after a change to a state that is not public, and known again after a reset.
-
-    Args:
-        history: the changes of the model.
-
-    Raises:
-        UnknownHistoryError: if this version cannot build the model.
     """
 
     def __init__(self, history: History) -> None:
@@ -53,9 +47,6 @@ class Fold:
         """Bring the state to a place of the log; return why it is unknown there, or "".
 
         The predictions of all rounds before the place must have been decided, as the fold needs their evidence.
-
-        Raises:
-            UnknownHistoryError: if this version cannot make one of the changes.
         """
         if place < self._position and not self._go_back(place):
             return f"a prediction waited for more than {_STATE_EVERY * (_MOST_STATES - 1):,} rounds"

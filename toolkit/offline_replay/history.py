@@ -13,12 +13,7 @@ from service.store.stored_models import ModelKey
 
 
 def model_of(answer: Mapping[str, Any]) -> Model:
-    """Return the model of a definition, as `GET /models/{name}` and `GET /models/{name}/changes` have it.
-
-    Raises:
-        ValueError: if a newer version of the service describes it in another way.
-        InvalidInputError: if this version does not have its learner.
-    """
+    """Return the model of a definition, as `GET /models/{name}` and `GET /models/{name}/changes` have it."""
     known = {name: answer[name] for name in ModelDefinition.model_fields if answer.get(name) not in (None, [])}
     definition = ModelDefinition.model_validate_json(json.dumps(known))
     return Model(ModelKey(definition.name, "refolded"), definition, build_learner(definition))
@@ -49,11 +44,7 @@ class UnknownHistoryError(Exception):
 
 
 class History:
-    """The changes of a model.
-
-    Args:
-        read: reads those after a given one.
-    """
+    """The changes of a model."""
 
     def __init__(self, read: ReadChanges) -> None:
         self._read = read
@@ -73,11 +64,7 @@ class History:
         return self._label_counts[changes]
 
     def model(self, changes: int) -> Model:
-        """Return the model after some changes, which must not be before those that were forgotten.
-
-        Raises:
-            UnknownHistoryError: if this version cannot build it, or the service does not list the changes.
-        """
+        """Return the model after some changes, which must not be before those that were forgotten."""
         self._know(changes)
         if not self._models:
             self._models[0] = self._first()

@@ -53,12 +53,7 @@ class Page(NamedTuple):
 
 
 def page_of(history: History, lines: Sequence[Mapping[str, Any]]) -> Page:
-    """Return the lines of `GET /models/{name}/rounds`, at least one, of a model with labels.
-
-    Raises:
-        UnknownHistoryError: if this version cannot build the model.
-        ValueError: if they do not belong to the model.
-    """
+    """Return the lines of `GET /models/{name}/rounds`, at least one, of a model with labels."""
     model = history.model(lines[-1]["changes"])
     contexts = [model.choice.contexts.check(_CONTEXT.validate_python(line["context"])) for line in lines]
     numbers, n = model.choice.answers.numbers, len(lines)
