@@ -15,10 +15,11 @@ from service.models.learner_choice import build_learner
 from service.models.model import Model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey
+from toolkit import ToolError
 
 
-class EvaluationError(Exception):
-    """A file, a policy or a cluster that cannot be used; the message is for the user, with part and row."""
+class EvaluationError(ToolError):
+    """A file, a policy or a cluster cannot be used; the message names part and row."""
 
 
 _CONTEXT = pydantic.TypeAdapter[Any](GivenContext)

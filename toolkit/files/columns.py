@@ -197,8 +197,8 @@ def _json(value: Any, field: str) -> Any:
         return value
     try:
         return json_of(value)
-    except (ValueError, RecursionError) as error:
-        raise RowError(f"{field}: is not JSON: {error}") from None
+    except RowError as error:
+        raise RowError(f"{field}: {error}") from None
 
 
 def _flag(value: Any, field: str) -> bool:

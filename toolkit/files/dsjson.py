@@ -1,14 +1,13 @@
 """Reads and writes Vowpal Wabbit's dsjson: one decision per line, with its actions, probabilities and cost."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, NamedTuple
 
-from toolkit.files.lines import FileError, read_lines
+from toolkit.files.lines import FileError
 from toolkit.files.rows import (
-    Row,
     RowError,
     Shape,
     check_features,
@@ -20,55 +19,38 @@ from toolkit.files.rows import (
     outcome_of,
 )
 
-CostRule: TypeAlias = Literal["negate", "complement"]
-"""How a cost becomes a reward: `negate` is -cost, and `complement` 1 - cost."""
-
 _TOLERANCE, _SUM_TOLERANCE = 1e-5, 1e-3
 """By how much the two probabilities of the chosen action may differ, in proportion, and the sum of all from 1. VW
 writes them in single precision, and some of its clients with 6 digits."""
 
 
-class DsjsonReader:
-    """Reads a file in dsjson. Lines without a cost, and those to skip (`_skipLearn`), are counted and left out.
+class Dsjson(NamedTuple):
+    """Converts lines of dsjson."""
 
-    Args:
-        path: the file, compressed or not.
-        costs: how a cost becomes a reward.
-        action_id: the feature of an action that is its id, such as `item.id`; by default `_tag`, or its number.
-    """
+    costs: str = "negate"  # reward = -cost, or `complement`: 1 - cost
+    action_id: str | None = None  # the feature of an action that is its id, such as `item.id`; else `_tag`, or a number
 
-    def __init__(self, path: Path, costs: CostRule = "negate", action_id: str | None = None) -> None:
-        self._path, self._costs, self._action_id = path, costs, action_id
-        self.skipped = 0
-
-    def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file."""
-        self.skipped = 0
-        for number, text in read_lines(self._path):
-            place = f"line {number}"
-            try:
-                found = self._round(text, shape)
-            except RowError as error:
-                raise FileError(self._path, place, str(error)) from None
-            if found is None:
-                self.skipped += 1
-            else:
-                yield Row(self._path, place, found)
-
-    def _round(self, text: str, shape: Shape | None) -> dict[str, Any] | None:
-        line = _parsed(text)
+    def round_of(self, text: str, shape: Shape | None) -> dict[str, Any] | None:
+        """Return the round of a line; None for one without a cost, or to skip (`_skipLearn`)."""
+        line = json_of(text)
+        if not isinstance(line, dict):
+            raise RowError(f"is not dsjson: it is a JSON {type(line).__name__}, not an object")
         if "_label_cost" not in line or line.get("_skipLearn") is True:
             if not {"c", "EventId", "_skipLearn"} & set(line):
                 raise RowError("is not dsjson: it has neither _label_cost nor c")
             return None
-        context, chosen = line.get("c"), _chosen(line)
+        context = line.get("c")
+        chosen = line.get("_label_Action", _first(line.get("a")))  # its number, from 1
+        if type(chosen) is not int:
+            raise RowError(f"_label_Action: got {chosen!r}; must be the number of an action, from 1")
         if not isinstance(context, dict):
             raise RowError(f"c: got {type(context).__name__}; must be an object")
-        found = {"propensity": _propensity(line), **self._outcome(line)}
+        propensity = checked_propensity(line.get("_label_probability", _first(line.get("p"))), "_label_probability")
+        found = {"propensity": propensity, **self._outcome(line)}
         if (at := line.get("Timestamp")) is not None:
             found["at"] = checked_moment(at, "Timestamp", UTC)
         actions = _actions(context.get("_multi"), line.get("a"))
-        _check_order(line, chosen, found["propensity"], len(actions))
+        _check_order(line, chosen, propensity, len(actions))
         shared = converted({name: value for name, value in context.items() if not name.startswith("_")})
         ids = [self._id(action, number) for number, action in enumerate(actions, 1)]
         if shape is not None and not shape.has_actions:
@@ -77,7 +59,7 @@ class DsjsonReader:
 
     def _outcome(self, line: Mapping[str, Any]) -> dict[str, Any]:
         cost = checked_number(line["_label_cost"], "_label_cost")
-        if self._costs == "complement":
+        if self.costs == "complement":
             return outcome_of(1.0 - cost, "_label_cost")
         try:
             return outcome_of(-cost + 0.0, "_label_cost")
@@ -85,39 +67,18 @@ class DsjsonReader:
             raise RowError(f"{error}; for costs from 0 to 1, use --costs complement") from None
 
     def _id(self, action: Mapping[str, Any], number: int) -> str:
-        if self._action_id is None:
+        if self.action_id is None:
             return str(action.get("_tag") or number)
         value: Any = action
-        for name in self._action_id.split("."):
+        for name in self.action_id.split("."):
             value = value.get(name) if isinstance(value, dict) else None
         if value is None:
-            raise RowError(f"c._multi: action {number} has no {self._action_id}")
+            raise RowError(f"c._multi: action {number} has no {self.action_id}")
         return str(value)
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        line = json_of(text)
-    except (ValueError, RecursionError) as error:
-        raise RowError(f"is not JSON: {error}") from None
-    if not isinstance(line, dict):
-        raise RowError(f"is not dsjson: it is a JSON {type(line).__name__}, not an object")
-    return line
-
-
-def _chosen(line: Mapping[str, Any]) -> int:
-    """Return the number of the chosen action, from 1."""
-    order = line.get("a")
-    chosen = line.get("_label_Action", order[0] if isinstance(order, list) and order else None)
-    if type(chosen) is not int:
-        raise RowError(f"_label_Action: got {chosen!r}; must be the number of an action, from 1")
-    return chosen
-
-
-def _propensity(line: Mapping[str, Any]) -> float:
-    listed = line.get("p")
-    given = line.get("_label_probability", listed[0] if isinstance(listed, list) and listed else None)
-    return checked_propensity(given, "_label_probability")
+def _first(values: Any) -> Any:
+    return values[0] if isinstance(values, list) and values else None
 
 
 def _actions(multi: Any, order: Any) -> list[dict[str, Any]]:
@@ -129,16 +90,10 @@ def _actions(multi: Any, order: Any) -> list[dict[str, Any]]:
 
 
 def _check_order(line: Mapping[str, Any], chosen: int, propensity: float, n: int) -> None:
-    """Check what the line says twice: VW lists the actions in `a` and their probabilities in `p`, the chosen one first.
-
-    Args:
-        line: the line.
-        chosen: the number of the chosen action, from 1.
-        propensity: its probability.
-        n: the number of actions.
-    """
+    """Check what VW says twice: `a` lists the actions and `p` their probabilities, the chosen one first."""
     order, p = line.get("a"), line.get("p")
-    if order is not None and not (isinstance(order, list) and _numbers(order) == list(range(1, n + 1))):
+    is_order = isinstance(order, list) and all(type(each) is int for each in order)
+    if order is not None and not (is_order and sorted(order) == list(range(1, n + 1))):
         raise RowError(f"a: got {_cut(order)}; must be the numbers from 1 to {n}, the chosen one first")
     if not 1 <= chosen <= n:
         raise RowError(f"_label_Action: got {chosen}; the line has {n} actions")
@@ -154,10 +109,6 @@ def _check_order(line: Mapping[str, Any], chosen: int, propensity: float, n: int
         raise RowError(f"p: got {_cut(p)}; must be {n} probabilities that sum to 1, that of the chosen action first")
     if order is not None and abs(numbers[0] - propensity) > _TOLERANCE * propensity:
         raise RowError(f"_label_probability: got {propensity}; p begins with {p[0]}")
-
-
-def _numbers(order: Sequence[Any]) -> list[int]:
-    return sorted(order) if all(type(each) is int for each in order) else []
 
 
 def _cut(value: Any) -> str:
@@ -214,7 +165,11 @@ def converted(value: Any) -> Any:
 def dsjson_line(
     labels: Sequence[str], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
 ) -> dict[str, Any]:
-    """Return a round as an object of dsjson."""
+    """Return a line of a log as an object of dsjson.
+
+    `labels` are those that the model had for the prediction. Without a distribution, the probability that the chosen
+    one leaves is spread evenly.
+    """
     if line["label"] is None:
         raise FileError(path, f"round {line['round']}", "has several labels; use ndjson")
     multi, ids, p = _listed(labels, line, distribution, path)

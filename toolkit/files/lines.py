@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from toolkit import ToolError
 
-class FileError(Exception):
-    """A file is of another format, damaged, or does not fit the model. The message is for the user.
+
+class FileError(ToolError):
+    """A file is of another format, damaged, or does not fit the model. All that reads or writes files raises it.
 
     Args:
         path: the file.

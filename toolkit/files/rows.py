@@ -40,9 +40,12 @@ class RowError(ValueError):
 
 def json_of(text: str) -> Any:
     """Return the value of JSON whose strings are Unicode, as requests need them."""
-    if "\\u" in text:
-        check_pairs(text.encode())
-    return json.loads(text)
+    try:
+        if "\\u" in text:
+            check_pairs(text.encode())
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RowError(f"is not JSON: {error}") from None
 
 
 def shape_of(model: Mapping[str, Any]) -> Shape:

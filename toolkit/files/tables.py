@@ -6,11 +6,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolkit.files.columns import Chosen, Columns, check_names, find_columns, no_column, round_of
+from toolkit.files.columns import check_names, no_column
 from toolkit.files.lines import MOST_LINE_BYTES, FileError, raw_lines, read_start
-from toolkit.files.parquet import batches_of, check_feature_types, parts_of, schema_of, with_plain_times
-from toolkit.files.rows import Row, RowError, Shape
+from toolkit.files.parquet import batches_of, schema_of
+from toolkit.files.rows import RowError
 
+_ROWS_AT_ONCE = 65_536
 _PACKED = {".gz", ".xz", ".bz2"}
 
 
@@ -48,9 +49,6 @@ def _split_row(path: Path, number: int, text: str, rest: Iterator[str], delimite
         return next(csv.reader(chain([text], rest), delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise FileError(path, f"line {number}", f"is not CSV: {error}") from None
-
-
-_ROWS_AT_ONCE = 65_536
 
 
 class Table(NamedTuple):
@@ -104,77 +102,3 @@ def _parquet(path: Path) -> Table:
             values.extend(column.to_pylist())
     count = len(columns[0]) if columns else 0
     return Table(path, names, columns, [f"row {row}" for row in range(1, count + 1)])
-
-
-_ROWS_PER_READ = 2_000
-
-
-class CsvReader:
-    """Reads a CSV file with a header, or one with tabs if its suffix is `.tsv`."""
-
-    skipped = 0
-
-    def __init__(self, path: Path, chosen: Chosen) -> None:
-        self._path, self._chosen = path, chosen
-
-    def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file."""
-        rows = read_rows(self._path)
-        number, header = next(rows, (1, list[str]()))
-        try:
-            columns = find_columns(header, self._chosen)
-            for number, values in rows:
-                yield Row(
-                    self._path, f"line {number}", round_of(columns, dict(zip(header, values, strict=True)), shape)
-                )
-        except RowError as error:
-            raise FileError(self._path, f"line {number}", str(error)) from None
-
-
-class ParquetReader:
-    """Reads a Parquet file, or a folder of parts in the order of their names."""
-
-    skipped = 0
-
-    def __init__(self, path: Path, chosen: Chosen) -> None:
-        self._path, self._chosen = path, chosen
-
-    def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of all parts."""
-        first: tuple[Path, Columns] | None = None
-        for part in parts_of(self._path):
-            columns = self._columns(part)
-            first = first or (part, columns)
-            _check_same(part, columns, *first)
-            yield from _rows_of(part, columns, shape)
-
-    def _columns(self, path: Path) -> Columns:
-        """Return the meaning of the columns of a part."""
-        try:
-            columns = find_columns(schema_of(path).names, self._chosen)
-        except RowError as error:
-            raise FileError(path, "", str(error)) from None
-        check_feature_types(path, columns.features)
-        return columns
-
-
-def _rows_of(path: Path, columns: Columns, shape: Shape | None) -> Iterator[Row]:
-    """Yield the rounds of a part. Columns that are no part of a round are not read."""
-    number = 0
-    try:
-        for batch in batches_of(path, _ROWS_PER_READ, columns.used):
-            for row in with_plain_times(path, batch).to_pylist():
-                number += 1
-                yield Row(path, f"row {number}", round_of(columns, row, shape))
-    except RowError as error:
-        raise FileError(path, f"row {number}", str(error)) from None
-
-
-def _check_same(path: Path, columns: Columns, first_path: Path, first: Columns) -> None:
-    """Check that a part has the columns of the first one."""
-    for name in first.used:
-        if name not in columns.used:
-            raise FileError(path, "", f"has no column {name!r}, which {first_path.name} has")
-    for name in columns.used:
-        if name not in first.used:
-            raise FileError(path, "", f"has the column {name!r}, which {first_path.name} does not have")
