@@ -16,7 +16,7 @@ from learners.estimators.compare import Plan, contest
 from learners.estimators.report import Comparison
 from toolkit.compare.examples import Data, Wish, read_data
 from toolkit.compare.playing import FinishedRuns, players
-from toolkit.evaluation.engines import Joblib
+from toolkit.evaluation.engines import local
 from toolkit.files.lines import FileError
 
 _MOST_ROUNDS = 30_000
@@ -65,7 +65,7 @@ def _compared(candidates: Sequence[Candidate], data: Data, options: dict[str, An
     rounds = options["rounds"] or min(data.examples.n, _MOST_ROUNDS)
     plan = Plan(options["seeds"], rounds, options["tune"], options["random_state"])
     jobs = options["jobs"] or os.cpu_count() or 1
-    with closing(FinishedRuns(options["resume"], data.digest)) as finished, _progress() as note, Joblib(jobs) as engine:
+    with closing(FinishedRuns(options["resume"], data.digest)) as finished, _progress() as note, local(jobs) as engine:
         return contest(candidates, data.examples, plan, players(finished, engine, note))
 
 

@@ -45,33 +45,34 @@ class Columns(NamedTuple):
         return len(self.numbers)
 
 
-def columns_of_lines(lines: Sequence[Mapping[str, Any]]) -> Columns:
-    """Return the columns of lines of `GET /models/{name}/rounds`."""
+NAMES = (
+    "round", "label", "propensity", "reward", "true_label", "context", "eligible", "holdout", "action_count",
+    "label_count", "distribution",
+)  # fmt: skip
+"""The fields of lines of `GET /models/{name}/rounds`, and columns of an export, that an evaluation reads."""
+
+
+def columns_of(values: Mapping[str, list[Any]]) -> Columns:
+    """Return the columns of some of `NAMES`; contexts are parsed."""
+    nothing: list[Any] = [None] * len(values["round"])
+    found = {name: values.get(name, nothing) for name in NAMES}
+    lengths = [None if each is None else len(each) for each in found["distribution"]]
+    counts = zip(found["action_count"], found["label_count"], lengths, strict=True)
     return Columns(
-        np.array([line["round"] for line in lines], np.int64),
-        [line["label"] for line in lines],
-        np.array([_number(line["propensity"]) for line in lines]),
-        np.array([_number(line["reward"]) for line in lines]),
-        [line["true_label"] for line in lines],
-        [line["context"] for line in lines],
-        [line["eligible"] for line in lines],
-        [line["action_count"] for line in lines],
-        np.array([line["holdout"] for line in lines], np.bool_),
+        np.array([-1 if each is None else each for each in found["round"]], np.int64),
+        found["label"],
+        np.array([np.nan if each is None else each for each in found["propensity"]], np.float64),
+        np.array([np.nan if each is None else each for each in found["reward"]], np.float64),
+        found["true_label"],
+        found["context"],
+        found["eligible"],
+        [next((count for count in each if count is not None), None) for each in counts],
+        np.array([bool(each) for each in found["holdout"]], np.bool_),
     )
 
 
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
-
-
 class LoggedModel:
-    """The model of a log: what its rounds mean.
-
-    Attributes:
-        name: the model's name.
-        labels: its labels; empty for a model with actions.
-        model: the model.
-    """
+    """The model of a log, from the answer of `GET /models/{name}`; a model with actions has no labels."""
 
     def __init__(self, answer: Mapping[str, Any], where: str) -> None:
         given = {name: answer[name] for name in _ESSENTIAL if answer.get(name)}

@@ -1,11 +1,10 @@
 """The log of a model of a running service, in parts that can be read again."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from toolkit.evaluation.columns import Columns, columns_of_lines
-from toolkit.remote import call, connect
+from toolkit.evaluation.columns import NAMES, Columns, columns_of
+from toolkit.remote import call, connect, rounds
 
 ROUNDS = 10_000
 """Rounds of a part: the most that one request returns."""
@@ -30,13 +29,11 @@ class RemotePart(NamedTuple):
         after = self.after
         with connect(self.url, self.key) as client:
             while after < self.last:
-                query = {"after": after, "limit": min(size, ROUNDS)}
-                text = call(client, "GET", f"/models/{self.model}/rounds", params=query).text
-                lines = [json.loads(line) for line in text.splitlines()]
+                lines = rounds(client, self.model, after, min(size, ROUNDS))
                 lines = [line for line in lines if line["round"] <= self.last]
                 if not lines:
                     return
-                yield columns_of_lines(lines)
+                yield columns_of({name: [line.get(name) for line in lines] for name in NAMES})
                 after = lines[-1]["round"]
 
 

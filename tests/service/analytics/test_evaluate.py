@@ -14,7 +14,7 @@ from service.__main__ import app
 from service.schemas.reports import EvaluationAnswer
 from tests.service.analytics.exports import LABELS, MODEL, log_columns, write_folder, write_part
 from toolkit.evaluation.columns import LoggedModel
-from toolkit.evaluation.engines import Dask, Engine, Joblib
+from toolkit.evaluation.engines import local
 from toolkit.evaluation.parquet import described_model, parts_of
 from toolkit.evaluation.passes import Log, survey
 
@@ -249,10 +249,9 @@ def test_labels_that_were_added_later_are_not_expected_of_earlier_rounds(tmp_pat
 
 def test_engines_yield_results_in_the_order_of_the_parts() -> None:
     """In this process and in several."""
-    assert list(Engine().map(divmod, [7, 8, 9], 4)) == [(1, 3), (2, 0), (2, 1)]
-    with Joblib(2) as engine:
+    assert list(local(1).map(divmod, [7, 8, 9], 4)) == [(1, 3), (2, 0), (2, 1)]
+    with local(2) as engine:
         assert list(engine.map(divmod, [7, 8, 9], 4)) == [(1, 3), (2, 0), (2, 1)]
-    assert issubclass(Dask, Engine)
 
 
 def test_the_report_is_json(tmp_path: Path) -> None:
