@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pydantic
@@ -63,16 +63,13 @@ def _pair(path: Path, number: int, pair: str) -> tuple[int, float]:
     return entry
 
 
-Kind = Literal["auto", "dense", "named"]
-
-
 class Wish(NamedTuple):
     """How to read a table."""
 
     label: str | None = None
     categorical: Collection[str] = ()  # columns of numbers that name something
     drop: Collection[str] = ()
-    kind: Kind = "auto"
+    kind: str = "auto"  # or dense, or named
     size: int = 2**18  # of named features
     has_header: bool = True
 
