@@ -144,7 +144,7 @@ def replay_parts(
     parts: Sequence[Part], log: Log, specification: Specification, plan: Plan, total: int
 ) -> Iterator[Sums]:
     """Replay a log to a learner, in order; yield the sums of each part."""
-    learner, state = build(specification, log.model), None
+    learner, state = build(specification.value, log.model), None
     for part in parts:
         sums, row = no_sums(plan.settings), 0
         for _, rounds in _read(part, log, with_contexts=True):

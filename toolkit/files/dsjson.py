@@ -51,11 +51,14 @@ class Dsjson(NamedTuple):
             found["at"] = checked_moment(at, "Timestamp", UTC)
         actions = _actions(context.get("_multi"), line.get("a"))
         _check_order(line, chosen, propensity, len(actions))
-        shared = converted({name: value for name, value in context.items() if not name.startswith("_")})
         ids = [self._id(action, number) for number, action in enumerate(actions, 1)]
         if shape is not None and not shape.has_actions:
-            return found | _fixed(shape, ids, chosen) | _context(shape, shared)
-        return found | {"context": _checked(shared, "c")} | _among(ids, actions, chosen)
+            return found | _fixed(shape, ids, chosen, context)
+        if len(set(ids)) < len(ids):
+            raise RowError("c._multi: two actions have the same id; choose another one with --action-id")
+        found |= {"context": _features(context, "c"), "label": ids[chosen - 1]}
+        features = [_features(action, f"c._multi.{i}") for i, action in enumerate(actions)]
+        return found | {"actions": [{"id": id_, "features": each} for id_, each in zip(ids, features, strict=True)]}
 
     def _outcome(self, line: Mapping[str, Any]) -> dict[str, Any]:
         cost = checked_number(line["_label_cost"], "_label_cost")
@@ -116,35 +119,21 @@ def _cut(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _among(ids: Sequence[str], actions: Sequence[Mapping[str, Any]], chosen: int) -> dict[str, Any]:
-    """Return the chosen action and all actions, for a model with actions."""
-    if len(set(ids)) < len(ids):
-        raise RowError("c._multi: two actions have the same id; choose another one with --action-id")
-    listed = [{name: value for name, value in action.items() if not name.startswith("_")} for action in actions]
-    features = [_checked(converted(each), f"c._multi.{i}") for i, each in enumerate(listed)]
-    found = [{"id": id_, "features": each} for id_, each in zip(ids, features, strict=True)]
-    return {"actions": found, "label": ids[chosen - 1]}
-
-
-def _checked(features: dict[str, Any], field: str) -> dict[str, Any]:
-    check_features(features, field, may_be_sparse=False)
-    return features
-
-
-def _fixed(shape: Shape, ids: Sequence[str], chosen: int) -> dict[str, Any]:
-    """Return the label of a model with labels: by the id of the action, or by its number."""
+def _fixed(shape: Shape, ids: Sequence[str], chosen: int, context: dict[str, Any]) -> dict[str, Any]:
+    """Return the context and the label, by the id of the action or by its number, for a model with labels."""
     label = ids[chosen - 1]
     if label not in shape.labels and len(ids) == len(shape.labels):
         label = list(shape.labels)[chosen - 1]
-    return {"label": checked_label(shape, label, "the chosen action")}
+    found: dict[str, Any] = {"label": checked_label(shape, label, "the chosen action")}
+    if shape.kind not in ("named", "none"):
+        raise RowError(f"the model has {shape.kind} features; dsjson needs a model with named ones")
+    return found | ({"context": _features(context, "c")} if shape.kind == "named" else {})
 
 
-def _context(shape: Shape, context: Any) -> dict[str, Any]:
-    if shape.kind == "named":
-        return {"context": _checked(context, "c")}
-    if shape.kind == "none":
-        return {}
-    raise RowError(f"the model has {shape.kind} features; dsjson needs a model with named ones")
+def _features(value: dict[str, Any], field: str) -> dict[str, Any]:
+    features: dict[str, Any] = converted(value)
+    check_features(features, field, may_be_sparse=False)
+    return features
 
 
 def converted(value: Any) -> Any:
@@ -154,9 +143,7 @@ def converted(value: Any) -> Any:
     if not isinstance(value, list) or all(isinstance(each, str) for each in value):
         return value
     if all(isinstance(each, dict) for each in value):
-        joined: dict[str, Any] = {}
-        for each in value:
-            joined.update(each)
+        joined = {name: inner for each in value for name, inner in each.items()}
         if len(joined) == sum(map(len, value)):
             return converted(joined)
     return {str(i): converted(each) for i, each in enumerate(value) if each is not None}
