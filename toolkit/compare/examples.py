@@ -39,13 +39,13 @@ def read_svmlight(path: Path) -> SparseRows:
             continue
         if ":" in label or "," in label:
             raise FileError(path, f"line {number}", f"must begin with a single label, not {label[:60]!r}")
-        entries = dict(_pair(path, number, pair) for pair in pairs if not pair.startswith("qid:"))
-        if len(entries) != len([pair for pair in pairs if not pair.startswith("qid:")]):
+        entries = [_pair(path, number, pair) for pair in pairs if not pair.startswith("qid:")]
+        if len(dict(entries)) != len(entries):
             raise FileError(path, f"line {number}", "an index occurs twice")
         labels.append(label)
         lengths.append(len(entries))
-        indices += entries.keys()
-        values += entries.values()
+        indices += [index for index, _ in entries]
+        values += [value for _, value in entries]
     if not indices:
         raise FileError(path, "", "has no rows with features")
     return SparseRows(labels, Contexts.sparse(lengths, indices, values), max(indices) + 1)
@@ -89,12 +89,21 @@ def read_data(path: Path, wish: Wish) -> Data:
         features = {"kind": "sparse", "size": sparse.size}
         return _data(path, sparse.contexts, sparse.labels, sparse.size, features)
     table = read_table(path, wish.has_header)
-    labels = _labels(path, table, wish)
-    names = _feature_names(path, table, wish)
+    if wish.label is None:
+        raise FileError(path, "", f"--label is missing; its columns are {listed(table.names)}")
+    for option, given in ("label", [wish.label]), ("categorical", wish.categorical), ("drop", wish.drop):
+        for name in given:
+            if name not in table.names:
+                raise FileError(path, "", f"{no_column(name, table.names)} (--{option})")
+    labels = _labels(path, table, wish.label)
+    names = [name for name in table.names if name != wish.label and name not in wish.drop]
+    if not names:
+        raise FileError(path, "", "no column is left for features")
     if is_parquet(path):
         check_feature_types(path, names)
     typed = {name: _typed(table.column(name), name in wish.categorical) for name in names}
-    if wish.kind == "dense" or (wish.kind == "auto" and all(map(_is_numeric, typed.values()))):
+    is_numeric = all(_is_number(value) for column in typed.values() for value in column)
+    if wish.kind == "dense" or (wish.kind == "auto" and is_numeric):
         matrix = _matrix(path, table, typed)
         return _data(path, Contexts.dense(matrix), labels, len(names), {"kind": "dense", "size": len(names)})
     features = {"kind": "named"} | ({"size": wish.size} if wish.size != 2**18 else {})
@@ -113,19 +122,16 @@ def _data(path: Path, contexts: Contexts, labels: Sequence[str], n_features: int
     return Data(examples, features, digest.hexdigest())
 
 
-def _labels(path: Path, table: Table, wish: Wish) -> list[str]:
-    if wish.label is None:
-        raise FileError(path, "", f"--label is missing; its columns are {listed(table.names)}")
-    _check_known(path, table, [wish.label], "--label")
+def _labels(path: Path, table: Table, name: str) -> list[str]:
     labels = []
-    for place, value in zip(table.places, table.column(wish.label), strict=True):
+    for place, value in zip(table.places, table.column(name), strict=True):
         text = _label(value)
         if text is None:
-            raise FileError(path, place, f"{wish.label}: got {value!r}; every row needs a label")
+            raise FileError(path, place, f"{name}: got {value!r}; every row needs a label")
         labels.append(text)
-    if len(set(labels)) > max(2, len(labels) // 2):
-        found = f"{len(set(labels))} different labels in {len(labels)} rows"
-        raise FileError(path, "", f"{wish.label}: has {found}; a label must be one of a few classes")
+    if (count := len(set(labels))) > max(2, len(labels) // 2):
+        found = f"{count} different labels in {len(labels)} rows"
+        raise FileError(path, "", f"{name}: has {found}; a label must be one of a few classes")
     return labels
 
 
@@ -138,21 +144,6 @@ def _label(value: Any) -> str | None:
         case float() if math.isfinite(value):
             return str(int(value)) if value == math.floor(value) else str(value)
     return None
-
-
-def _feature_names(path: Path, table: Table, wish: Wish) -> list[str]:
-    _check_known(path, table, wish.categorical, "--categorical")
-    _check_known(path, table, wish.drop, "--drop")
-    names = [name for name in table.names if name != wish.label and name not in wish.drop]
-    if not names:
-        raise FileError(path, "", "no column is left for features")
-    return names
-
-
-def _check_known(path: Path, table: Table, names: Collection[str], option: str) -> None:
-    unknown = next((name for name in names if name not in table.names), None)
-    if unknown is not None:
-        raise FileError(path, "", f"{no_column(unknown, table.names)} ({option})")
 
 
 def _typed(column: list[Any], is_categorical: bool) -> list[Any]:
@@ -175,14 +166,14 @@ def _number(value: str | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _is_numeric(column: list[Any]) -> bool:
-    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in column)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _matrix(path: Path, table: Table, typed: dict[str, list[Any]]) -> Any:
     for name, column in typed.items():
         for place, value in zip(table.places, column, strict=True):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            if not _is_number(value) or not math.isfinite(value):
                 shown = "nothing" if value is None else repr(value)
                 raise FileError(path, place, f"{name}: got {shown}; dense features need a finite number")
     return np.array(list(typed.values()), dtype=np.float64).T

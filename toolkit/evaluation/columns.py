@@ -127,17 +127,13 @@ class LoggedModel:
     def _labels_of(self, labels: Sequence[str | None], where: str, first_row: int) -> IntArray:
         if self.has_actions:
             return np.zeros(len(labels), np.int64)
-        found = [self._numbers.get(label, -1) if label is not None else -1 for label in labels]
-        for row, k in enumerate(found):
-            if k < 0:
-                self.label_number(str(labels[row]), f"{where}: row {first_row + row}: label")
-        return np.array(found, np.int64)
+        places = (f"{where}: row {row}: label" for row in range(first_row, first_row + len(labels)))
+        numbers = [self.label_number(str(label), place) for label, place in zip(labels, places, strict=True)]
+        return np.array(numbers, np.int64)
 
     def _truths(self, labels: Sequence[str | None], where: str, first_row: int) -> IntArray:
-        if self.has_actions or not any(labels):
-            return np.full(len(labels), NO_LABEL)
         found = np.full(len(labels), NO_LABEL)
-        for row, label in enumerate(labels):
+        for row, label in enumerate([] if self.has_actions else labels):
             if label is not None:
                 found[row] = self.label_number(label, f"{where}: row {first_row + row}: true_label")
         return found

@@ -1,4 +1,4 @@
-"""Runs the generators, each in a process of its own."""
+"""Runs each generator in a separate process."""
 
 import asyncio
 import multiprocessing
