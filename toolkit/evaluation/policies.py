@@ -76,7 +76,7 @@ def _numbers(table: Table, name: str, most: int, words: str) -> FloatArray:
         except RowError as error:
             raise FileError(table.path, place, str(error)) from None
         if not 0 <= number <= most or (most > 1 and number != int(number)):
-            raise FileError(table.path, place, f"{name}: got {value!r}; must be {words}")
+            raise FileError(table.path, place, f"{name}: got {number}; must be {words}")
         found.append(number)
     return np.array(found, np.float64)
 
