@@ -16,10 +16,7 @@ from toolkit import ToolError
 class FileError(ToolError):
     """A file is of another format, damaged, or does not fit the model. All that reads or writes files raises it.
 
-    Args:
-        path: the file.
-        place: the line or the part, such as `line 3`; "" for the whole file.
-        reason: what is wrong with it.
+    The place is a line or a row, such as `line 3`; "" for the whole file.
     """
 
     def __init__(self, path: Path, place: str, reason: str) -> None:

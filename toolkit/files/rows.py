@@ -106,13 +106,7 @@ def checked_propensity(value: Any, field: str) -> float:
 
 
 def checked_moment(value: Any, field: str, zone: tzinfo | None = None) -> str:
-    """Return a time as the service reads it.
-
-    Args:
-        value: a time, or its text in ISO 8601.
-        field: what names it.
-        zone: the time zone of a time without one; None to refuse it.
-    """
+    """Return a time, or its text in ISO 8601, as the service reads it; one without a zone is in `zone`, or refused."""
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)

@@ -42,8 +42,9 @@ def _learner(text: str) -> dict[str, Any]:
     return learner
 
 
-def _check_learner(text: str) -> str:
-    _learner(text)
+def _check_learner(text: str | None) -> str | None:
+    if text is not None:
+        _learner(text)
     return text
 
 
@@ -90,7 +91,8 @@ class Plan:
     duplicates: Annotated[float, Field(ge=0, le=1), Option(help="Share of feedback to send twice.")] = 0.05
     delay: Annotated[float, Finite, Option(help="Mean seconds from a prediction to its feedback.")] = 0.5
     learner: Annotated[
-        Annotated[str, AfterValidator(_check_learner)] | None,
+        str | None,
+        AfterValidator(_check_learner),
         Option(help="Name, or JSON with hyperparameters. Unset: the service's default."),
     ] = None
     true_labels: Annotated[

@@ -25,13 +25,8 @@ _CONNECTIONS = 2  # for the models and the audit; the load uses others
 def run(plan: Plan, json_file: Path | None) -> int:
     """Run a load, print its report, and return the exit code.
 
-    Args:
-        plan: the options of the load.
-        json_file: where to write the report as JSON. With `-` it is the only output on standard output.
-
-    Returns:
-        0 if the logs match the acknowledged feedback, `EXIT_WRONG` if they do not, and `EXIT_UNKNOWN` if outcomes
-        stayed unknown.
+    `json_file` gets the report as JSON; with `-` it is the only output on standard output. The code is 0 if the logs
+    match the acknowledged feedback, `EXIT_WRONG` if not, and `EXIT_UNKNOWN` if outcomes stayed unknown.
     """
     to_stdout = json_file is not None and str(json_file) == "-"
     console = Console(highlight=False, stderr=to_stdout)
