@@ -1,7 +1,7 @@
 """The two passes over the parts of a log: the first learns reward models and surveys, the second adds up estimates."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from learners.base import InvalidArrayError
 from learners.evaluation.off_policy.best_label import LabelSums, chooses, label_sums
@@ -12,7 +12,9 @@ from learners.evaluation.off_policy.reward_model import RewardModel, RewardProbl
 from learners.evaluation.off_policy.sums import Settings, Sums, no_sums
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from toolkit.evaluation.columns import Columns, EvaluationError, LoggedModel
+from toolkit.evaluation.parquet import ParquetPart
 from toolkit.evaluation.policies import Choices, Specification, build
+from toolkit.evaluation.remote_log import RemotePart
 
 _BATCH = 65_536
 _NUMBERS = 4_000_000  # rewards predicted at a time
@@ -20,15 +22,8 @@ _COMPILED_FROM = 200_000
 """Rounds from which the loop of a learner is compiled. Compilation takes longer than shorter logs take in Python."""
 
 
-class Part(Protocol):
-    """A part of a log: it can be read again, also in another process."""
-
-    @property
-    def name(self) -> str:
-        """The name of the part, for messages."""
-
-    def batches(self, size: int) -> Iterator[Columns]:
-        """Yield its rounds, oldest first."""
+Part: TypeAlias = ParquetPart | RemotePart
+"""A part of a log: it can be read again, also in another process."""
 
 
 class Survey(NamedTuple):

@@ -12,7 +12,7 @@ import uvloop
 
 from service.processes import die_with_parent
 from toolkit.load.client import Client, LoadError
-from toolkit.load.generator import Generator, Part
+from toolkit.load.generator import Generator, Result
 from toolkit.load.plan import Plan
 
 _LEAD_SECONDS = 0.1  # from sending the start time to the start
@@ -22,7 +22,7 @@ Progress = Callable[[int, int, int], None]
 """Receives the numbers of predictions, acknowledged feedback items and right predictions, over all processes."""
 
 
-async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> list[Part]:
+async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> list[Result]:
     """Run the load in `plan.processes` processes that start at the same time."""
     context = multiprocessing.get_context("spawn")
     pipes, processes = list[Connection](), []
@@ -41,23 +41,23 @@ async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> lis
             process.join()
 
 
-def _collect(pipes: Sequence[Connection], progress: Progress) -> list[Part]:
+def _collect(pipes: Sequence[Connection], progress: Progress) -> list[Result]:
     """Start the generators when all are ready; return their results."""
     for pipe in pipes:
         _receive(pipe)
     start = time.perf_counter() + _LEAD_SECONDS
     for pipe in pipes:
         pipe.send(start)
-    parts, counts = dict[Any, Part](), dict[Any, tuple[int, int, int]]()
-    while left := [pipe for pipe in pipes if pipe not in parts]:
+    results, counts = dict[Any, Result](), dict[Any, tuple[int, int, int]]()
+    while left := [pipe for pipe in pipes if pipe not in results]:
         for ready in wait(left):
             found = _receive(ready)
-            if isinstance(found, Part):
-                parts[ready] = found
+            if isinstance(found, Result):
+                results[ready] = found
             else:
                 counts[ready] = found
                 progress(*map(sum, zip(*counts.values(), strict=True)))
-    return [parts[pipe] for pipe in pipes]
+    return [results[pipe] for pipe in pipes]
 
 
 def _receive(pipe: Any) -> Any:
@@ -79,7 +79,7 @@ def _run_process(pipe: Connection, plan: Plan, number: int, models: Sequence[str
         pipe.send(error)
 
 
-async def _generate(pipe: Connection, plan: Plan, number: int, models: Sequence[str]) -> Part:
+async def _generate(pipe: Connection, plan: Plan, number: int, models: Sequence[str]) -> Result:
     generator = Generator(plan, number, models)
     async with Client(plan.target, plan.connections, plan.timeout) as client:
         pipe.send("ready")

@@ -28,7 +28,7 @@ _TOO_MANY_REQUESTS = 429
 
 
 @dataclass
-class Part:
+class Result:
     """The measurements and the ledger of one process."""
 
     predict: Measured = field(default_factory=Measured)
@@ -83,9 +83,9 @@ class Generator:
     """
 
     def __init__(self, plan: Plan, process: int, models: Sequence[str]) -> None:
-        self.part = Part()
+        self.result = Result()
         self._plan, self._process, self._models = plan, process, models
-        self._ledger = self.part.ledger
+        self._ledger = self.result.ledger
         self._examples = examples(plan, process)
         self._rng = np.random.default_rng([plan.seed, 2, process])  # delays, duplicates, order
         times = np.random.default_rng([plan.seed, 3, process])
@@ -97,13 +97,13 @@ class Generator:
         ledger = self._ledger
         return ledger.count(*PREDICTED), ledger.count(Stage.ACKNOWLEDGED), ledger.correct.count(1)
 
-    async def run(self, client: Client, start: float) -> Part:
+    async def run(self, client: Client, start: float) -> Result:
         """Generate the load from `start`, in seconds of `time.perf_counter`, then settle all open rounds."""
         begins, self._ends = start + self._plan.warm_up, start + self._plan.warm_up + self._plan.duration
         bound = Bound(self._plan.in_flight)
         self._client, self._start, self._pacer = client, start, Pacer()
         self._predictions, self._feedback = (MeasuredSender(client, bound, begins, self._ends) for _ in range(2))
-        self.part.predict, self.part.feedback = self._predictions.measured, self._feedback.measured
+        self.result.predict, self.result.feedback = self._predictions.measured, self._feedback.measured
         self._over = asyncio.Event()
         self._pacer.at(begins, self._begin)
         self._pacer.at(self._ends, self._end)
@@ -112,14 +112,14 @@ class Generator:
         await bound.drained()
         self._pacer.stop()
         await self._settle()
-        return self.part
+        return self.result
 
     def _begin(self, _due: float) -> None:
-        self._pacer.lag = self.part.lag = Histogram()
+        self._pacer.lag = self.result.lag = Histogram()
         self._cpu, self._began = time.process_time(), time.perf_counter()
 
     def _end(self, _due: float) -> None:
-        self.part.cpu = (time.process_time() - self._cpu) / (time.perf_counter() - self._began)
+        self.result.cpu = (time.process_time() - self._cpu) / (time.perf_counter() - self._began)
         self._over.set()
 
     def _plan_arrival(self) -> None:
@@ -205,7 +205,7 @@ class Generator:
             if not outcome.is_open:
                 self._ledger.advance([each], since, refused)
             said = body[:_LONGEST_PROBLEM].decode(errors="replace")
-            self.part.problems[f"{outcome.status}: {said}" if outcome.status else "no answer"] += 1
+            self.result.problems[f"{outcome.status}: {said}" if outcome.status else "no answer"] += 1
 
     async def _settle(self) -> None:
         deadline = time.perf_counter() + self._plan.settle

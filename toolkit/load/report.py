@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from toolkit.load.audit import Audit
-from toolkit.load.generator import Part
+from toolkit.load.generator import Result
 from toolkit.load.ledger import PREDICTED, Ledger
 from toolkit.load.plan import Plan
 from toolkit.load.timing import Histogram, Measured
@@ -38,15 +38,15 @@ class Report:
     audit: Audit
 
     @classmethod
-    def of(cls, plan: Plan, parts: Sequence[Part], audit: Audit) -> "Report":
+    def of(cls, plan: Plan, results: Sequence[Result], audit: Audit) -> "Report":
         """Combine the results of all processes with the audit."""
-        ledgers, cpu = [part.ledger for part in parts], [part.cpu for part in parts]
+        ledgers, cpu = [result.ledger for result in results], [result.cpu for result in results]
         report = cls(plan, Measured(), Measured(), Histogram(), cpu, ledgers, Counter(), audit)
-        for part in parts:
-            report.predict.merge(part.predict)
-            report.feedback.merge(part.feedback)
-            report.lag.merge(part.lag)
-            report.problems.update(part.problems)
+        for result in results:
+            report.predict.merge(result.predict)
+            report.feedback.merge(result.feedback)
+            report.lag.merge(result.lag)
+            report.problems.update(result.problems)
         return report
 
     @property

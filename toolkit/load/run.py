@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from toolkit.load.audit import audit
 from toolkit.load.client import Client, LoadError
 from toolkit.load.fleet import generate
-from toolkit.load.generator import Part
+from toolkit.load.generator import Result
 from toolkit.load.models import check_ready, created
 from toolkit.load.plan import Plan
 from toolkit.load.report import Report
@@ -45,26 +45,26 @@ async def drive(plan: Plan, console: Console) -> Report:
         async with created(client, plan) as models:
             console.print(_introduction(plan, models))
             with _progress(console) as progress:
-                parts = await _generate(plan, models, progress)
+                results = await _generate(plan, models, progress)
                 reading = progress.add_task("Reading the logs", total=None, said="")
-                ledgers = [part.ledger for part in parts]
+                ledgers = [result.ledger for result in results]
                 found = await audit(client, models, ledgers, lambda lines: progress.advance(reading, lines))
     if not found.predictions_answered:
-        problems = [problem for part in parts for problem, _ in part.problems.most_common(1)]
+        problems = [problem for result in results for problem, _ in result.problems.most_common(1)]
         raise LoadError(f"no prediction was answered: {next(iter(problems), 'nothing was sent')}")
-    return Report.of(plan, parts, found)
+    return Report.of(plan, results, found)
 
 
-async def _generate(plan: Plan, models: list[str], progress: Progress) -> list[Part]:
+async def _generate(plan: Plan, models: list[str], progress: Progress) -> list[Result]:
     task = progress.add_task("Load", total=plan.rounds_expected, said="")
 
     def show(answered: int, acknowledged: int, right: int) -> None:
         said = f"{answered} answered, {acknowledged} acknowledged, {right / max(1, answered):.1%} right"
         progress.update(task, completed=answered, said=said)
 
-    parts = await generate(plan, models, show)
+    results = await generate(plan, models, show)
     progress.update(task, description=f"Load, {plan.warm_up + plan.duration:g} s", completed=plan.rounds_expected)
-    return parts
+    return results
 
 
 def _progress(console: Console) -> Progress:
