@@ -29,7 +29,7 @@ help:
 	@echo "make check      lint, formatting, types"
 	@echo "make bench      run the benchmarks"
 	@echo "make image-test build the image and run docker-compose.yml, without Docker (root; see docker/test.sh)"
-	@echo "make openapi    regenerate openapi.md"
+	@echo "make openapi    regenerate openapi.json and openapi.md"
 	@echo "make sbom       list what the service installs, with licences (build/sbom/wager.cdx.json, docs/licences.md)"
 	@echo "make lock       regenerate requirements/ (ARGS=--upgrade for newer versions)"
 	@echo "make clean      remove .venv and caches; data stays"
@@ -64,8 +64,7 @@ bench: $(VENV)/.bench
 image-test: $(VENV)/.dev
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" docker/test.sh $(ARGS)
 openapi: $(VENV)/.serve
-	$(PY) -m toolkit.openapi_page > openapi.md.new
-	mv openapi.md.new openapi.md
+	$(PY) -m toolkit.openapi_page
 # The same lock gives the same file on machines of one kind: no times, no serial numbers, no paths.
 sbom: $(VENV)/.serve
 	$(PY) -m venv --clear --without-pip $(RUNTIME)

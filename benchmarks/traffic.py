@@ -11,8 +11,7 @@ import httpx2
 import numpy as np
 
 from benchmarks.server import Server
-from toolkit.load.client import Client, Target
-from toolkit.load.requests import OK
+from toolkit.load.client import OK, Client, Target
 
 CONNECTIONS, K, D = 32, 10, 20
 REPEATS = 5

@@ -4,9 +4,11 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from toolkit import ToolError
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "wager-backup", 1
@@ -14,8 +16,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CHUNK = 2**20
 
 
-class BackupError(Exception):
-    """A folder is not a complete backup; the message is for the user."""
+class BackupError(ToolError):
+    """A folder is not a complete backup."""
 
 
 class Note(NamedTuple):
@@ -38,64 +40,50 @@ def file_of(folder: Path, name: str) -> Path:
     return folder / f"{name}.safetensors"
 
 
-def rounds_of(folder: Path, name: str) -> Path:
-    """Return the file of a model's rounds."""
-    return folder / f"{name}.ndjson"
-
-
 def read_note(folder: Path, name: str) -> Note | None:
     """Return the note of a model; None without a readable one."""
     try:
         return _note(json.loads((folder / f"{name}.json").read_text()))
-    except (OSError, ValueError, BackupError):
+    except (OSError, ValueError):
         return None
 
 
 def write_note(folder: Path, note: Note) -> None:
     """Write the note of a model, after its file is complete."""
-    _write(folder / f"{note.name}.json", note._asdict())
+    write_file(folder / f"{note.name}.json", [json.dumps(note._asdict(), indent=1).encode()])
 
 
 def write_manifest(folder: Path, notes: list[Note], release: str) -> None:
     """Write the manifest, after all models are complete."""
     models = [note._asdict() for note in notes]
-    _write(folder / MANIFEST, {"format": FORMAT, "version": VERSION, "wager": release, "models": models})
+    manifest = {"format": FORMAT, "version": VERSION, "wager": release, "models": models}
+    write_file(folder / MANIFEST, [json.dumps(manifest, indent=1).encode()])
 
 
 def read_manifest(folder: Path) -> list[Note]:
-    """Return the notes of all models in a backup.
-
-    Raises:
-        BackupError: if the folder has no manifest of this version.
-    """
+    """Return the notes of all models in a backup."""
     path = folder / MANIFEST
     try:
         found = json.loads(path.read_text())
-        form, version = found["format"], found["version"]
-        models = list(found["models"]) if version == VERSION else []  # others may have another form
+        if found["format"] == FORMAT and found["version"] == VERSION:
+            return [_note(each) for each in found["models"]]
+        is_backup, version, release = found["format"] == FORMAT, found["version"], found.get("wager")
     except OSError as error:
         raise BackupError(f"{path}: {error.strerror}; without a manifest, the backup is not complete") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BackupError(f"{path} is not the manifest of a backup") from error
-    if form != FORMAT:
+    if not is_backup:
         raise BackupError(f"{path} is not the manifest of a backup")
-    if version != VERSION:
-        made = f", written by Wager {found['wager']}" if isinstance(found.get("wager"), str) else ""
-        raise BackupError(f"{path} has version {version!r}{made}; this release reads version {VERSION}")
-    return [_note(each) for each in models]
+    written = f", written by Wager {release}" if isinstance(release, str) else ""
+    raise BackupError(f"{path} has version {version!r}{written}; this release reads version {VERSION}")
 
 
 def check_file(folder: Path, note: Note) -> None:
-    """Check the size and the checksum of a model's file.
-
-    Raises:
-        BackupError: if one differs, or the file cannot be read.
-    """
-    path = file_of(folder, note.name)
-    digest = hashlib.sha256()
+    """Check the size and the checksum of a model's file."""
+    path, digest = file_of(folder, note.name), hashlib.sha256()
     try:
-        for part in parts_of(path):
-            digest.update(part)
+        for chunk in chunks_of(path):
+            digest.update(chunk)
         size = path.stat().st_size
     except OSError as error:
         raise BackupError(f"{path}: {error.strerror}") from error
@@ -103,27 +91,30 @@ def check_file(folder: Path, note: Note) -> None:
         raise BackupError(f"{path} is not the file of the backup: its size or its checksum differs")
 
 
-def parts_of(path: Path) -> Iterator[bytes]:
-    """Yield the parts of a file."""
+def chunks_of(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file in chunks."""
     with path.open("rb") as file:
-        while part := file.read(_CHUNK):
-            yield part
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def write_file(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
+    """Write a file, complete or not at all; return its size and its SHA-256."""
+    partial, digest = path.with_name(f"{path.name}.part"), hashlib.sha256()
+    with partial.open("wb") as file:
+        for chunk in chunks:
+            digest.update(chunk)
+            file.write(chunk)
+        file.flush()
+        os.fsync(file.fileno())
+        size = file.tell()
+    partial.replace(path)
+    return size, digest.hexdigest()
 
 
 def _note(fields: Any) -> Note:
     match fields:
-        case {"name": str(name), "etag": str(), "rounds": int(), "bytes": int(), "sha256": str()} if _NAME.fullmatch(
-            name
-        ):
-            return Note(**{field: fields[field] for field in Note._fields})
-    raise BackupError("the manifest names a model in another form than this release writes")
-
-
-def _write(path: Path, content: Any) -> None:
-    """Write a JSON file, complete or not at all."""
-    coming = path.with_suffix(".part")
-    with coming.open("w") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    coming.replace(path)
+        case {"name": str(name), "etag": str(), "rounds": int(), "bytes": int(), "sha256": str()}:
+            if _NAME.fullmatch(name):
+                return Note(**{field: fields[field] for field in Note._fields})
+    raise ValueError("not a note of this release")

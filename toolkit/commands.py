@@ -1,12 +1,16 @@
 """The commands of the toolkit. The service imports them when one of them is used."""
 
-from typing import Annotated
+import functools
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
-from service.commands.options import EXIT_REFUSED, fail
+from service.commands.options import fail
+from toolkit import ToolError
 from toolkit.backup import backup
 from toolkit.compare.command import compare
+from toolkit.demo import demo
 from toolkit.evaluation.command import evaluate
 from toolkit.export import export
 from toolkit.load.command import load
@@ -17,25 +21,22 @@ from toolkit.restore import restore
 app = typer.Typer()
 
 
-@app.command()
-def demo(
-    url: Annotated[
-        str | None, typer.Option(help="URL of the service. Unset: use one on port 8000, or start one.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Number of predictions.")] = 5000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the generated data.")] = 1,
-    api_key: Annotated[
-        str | None, typer.Option(envvar="WAGER_API_KEY", help="Key with the scope admin, if the service needs one.")
-    ] = None,
-) -> None:
-    """Watch a model learn ten classes from right-or-wrong feedback, over HTTP."""
-    from toolkit.demo import DemoError, run
+def _with_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command; errors for the user end it with one line on standard error."""
 
-    try:
-        run(url, rounds, seed, api_key)
-    except DemoError as error:
-        fail(str(error), EXIT_REFUSED)
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        try:
+            command(**options)
+        except ToolError as error:
+            fail(str(error), error.exit_code)
+        except ImportError as error:
+            fail(f"{error.name} is not installed: pip install 'wager[tools]'")
+        except OSError as error:
+            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+    return run
 
 
-for command in (evaluate, load, replay, export, repair, compare, backup, restore):
-    app.command()(command)
+for each in (demo, evaluate, load, replay, export, repair, compare, backup, restore):
+    app.command()(_with_errors(each))

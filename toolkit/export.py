@@ -4,15 +4,18 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import httpx2
 import typer
 
 from service.commands.options import EXIT_INTERRUPTED, fail
-from toolkit.remote import DEFAULT_URL, Key, Url
-
-if TYPE_CHECKING:
-    from toolkit.files.exported import Export, Hole
+from service.error_messages.values import counted
+from toolkit.files.exported import SUFFIXES, Export, Hole, Lines
+from toolkit.offline_replay.distributions import Distributions
+from toolkit.offline_replay.history import History, UnknownHistoryError
+from toolkit.progress import Progress
+from toolkit.remote import DEFAULT_URL, AsJson, Key, Url, call, changes, connect, pages, pages_until
 
 
 def export(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
@@ -30,25 +33,18 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     distributions: Annotated[bool, typer.Option(help="Recompute the distribution of each prediction.")] = True,
     follow: Annotated[bool, typer.Option(help="Continue with new rounds until interrupted. Needs a folder.")] = False,
     every: Annotated[float, typer.Option(min=0.1, help="With --follow: seconds between two looks.")] = 5.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write the log of a model to files. In a folder, write the rounds that its parts lack; repeat for the rest."""
-    from toolkit.files.exported import Export
-    from toolkit.files.lines import FileError
-    from toolkit.remote import RemoteError, call, connect
-
     format_ = _format(output, format_)
     job: _Job | None = None
     try:
         with connect(url, api_key) as client:
-            described = call(client, "GET", f"/models/{model}").json()
-            wanted = Export(output, format_, described)
+            wanted = Export(output, format_, call(client, "GET", f"/models/{model}").json())
             if follow and not wanted.is_folder:
                 fail("--follow: needs a folder, as --output")
             job = _Job(client, wanted, wanted.begin(after), part_rounds, distributions)
             result = job.run(limit, every if follow else None)
-    except (FileError, RemoteError) as error:
-        fail(str(error))
     except KeyboardInterrupt:
         done = f"{job.written:,} rounds are written to {output}" if job and job.written else "nothing is written"
         fail(f"interrupted: {done}; repeat the command for the rest", EXIT_INTERRUPTED)
@@ -57,8 +53,6 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
 
 def _format(output: Path, named: str | None) -> str:
     """Return the format that an option names, or the suffix of the output."""
-    from toolkit.files.exported import SUFFIXES
-
     of_suffix = next((each for each, suffix in SUFFIXES.items() if suffix == output.suffix), None)
     chosen = named or of_suffix or "parquet"
     if chosen not in SUFFIXES:
@@ -69,41 +63,31 @@ def _format(output: Path, named: str | None) -> str:
 
 
 class _Job:
-    """One run of the command.
-
-    Args:
-        client: calls the service.
-        export: where the log goes.
-        holes: the rounds that are wanted, oldest first.
-        part_rounds: rounds in a part.
-        with_distributions: whether to recompute distributions.
+    """One run of the command, which fills the holes of an export.
 
     Attributes:
         written: the number of rounds in files so far.
     """
 
     def __init__(
-        self, client: Any, export: "Export", holes: "Sequence[Hole]", part_rounds: int, with_distributions: bool
+        self,
+        client: httpx2.Client,
+        export: Export,
+        holes: Sequence[Hole],
+        part_rounds: int,
+        with_distributions: bool,
     ) -> None:
-        from toolkit.offline_replay.distributions import Distributions
-        from toolkit.offline_replay.history import History
-        from toolkit.remote import changes
-
         self._client, self._export, self._holes, self._part_rounds = client, export, holes, part_rounds
         self._name: str = export.model["name"]
         self._history = History(lambda after: changes(client, self._name, after))
         self._distributions = Distributions(export.model, self._history) if with_distributions else None
-        self._lines: list[Mapping[str, Any]] = []
-        self._found: list[list[float] | None] = []
-        self._label_counts: list[int | None] = []
+        self._waiting: list[tuple[Mapping[str, Any], list[float] | None, int | None]] = []  # as in `Lines`
         self.written = self._known = self._parts = 0
         self._last = holes[-1].after
         self._missing = list[tuple[int, int]]()
 
     def run(self, limit: int | None, every: float | None) -> dict[str, Any]:
         """Write the log; return the summary. An interrupt ends a run that follows the log."""
-        from toolkit.progress import Progress
-
         seen = self._export.model["rounds_seen"]
         total = sum(max(0, (seen if each.until is None else each.until) - each.after) for each in self._holes)
         began = time.monotonic()
@@ -115,19 +99,17 @@ class _Job:
             except KeyboardInterrupt:
                 if every is None:
                     raise
-        if self._lines or (not self._export.is_folder and not self.written):
-            self._flush(len(self._lines))
+        if self._waiting or (not self._export.is_folder and not self.written):
+            self._flush()
         return self._summary(time.monotonic() - began)
 
     def _pages(self, limit: int | None, every: float | None) -> Iterator[list[dict[str, Any]]]:
-        """Yield the pages to write; fold the rounds before them, from which the distributions follow."""
-        from toolkit.remote import pages, pages_until
-
-        left, folded = limit, 0
+        """Yield the pages to write; replay earlier rounds to recompute the distributions."""
+        left, replayed = limit, 0
         for hole in self._holes:
             if self._distributions is not None:
                 reasons = self._distributions.reasons.copy()
-                for lines in pages_until(self._client, self._name, folded, hole.after):
+                for lines in pages_until(self._client, self._name, replayed, hole.after):
                     self._distributions.of(lines)
                 self._distributions.reasons = reasons  # those of rounds that are not written do not count
             if hole.until is None:
@@ -137,38 +119,33 @@ class _Job:
             for lines in pages_until(self._client, self._name, hole.after, hole.until, left):
                 found += len(lines)
                 yield lines
-            if self._lines:
-                self._flush(len(self._lines))
+            if self._waiting:
+                self._flush()
             if not found:
                 self._missing.append((hole.after + 1, hole.until))
-            folded, left = hole.until, None if left is None else left - found
+            replayed, left = hole.until, None if left is None else left - found
             if left == 0:
                 return
 
     def _wait(self, every: float | None) -> bool:
-        """Wait for new rounds; write those that are there before."""
+        """Write the rounds so far, and wait for new ones."""
         if every is None:
             return False
-        if self._lines:
-            self._flush(len(self._lines))
+        if self._waiting:
+            self._flush()
         time.sleep(every)
         return True
 
     def _take(self, lines: list[dict[str, Any]]) -> None:
-        from toolkit.remote import call
-
-        if lines and lines[-1]["changes"] > self._export.model["changes"]["count"]:  # made during the run
+        if lines and lines[-1]["changes"] > self._export.model["changes"]["count"]:  # changed during the run
             self._export = self._export.renewed(call(self._client, "GET", f"/models/{self._name}").json())
-        self._found += [None] * len(lines) if self._distributions is None else self._distributions.of(lines)
-        self._lines += lines
-        self._label_counts += [self._label_count(line) for line in lines]
-        while self._export.is_folder and len(self._lines) >= self._part_rounds:
+        distributions = [None] * len(lines) if self._distributions is None else self._distributions.of(lines)
+        self._waiting += zip(lines, distributions, map(self._label_count, lines), strict=True)
+        while self._export.is_folder and len(self._waiting) >= self._part_rounds:
             self._flush(self._part_rounds)
 
     def _label_count(self, line: Mapping[str, Any]) -> int | None:
         """Return how many labels the model had for a prediction; None if unknown, or if it has actions."""
-        from toolkit.offline_replay.history import UnknownHistoryError
-
         if self._export.model["actions"] is not None:
             return None
         try:
@@ -176,19 +153,17 @@ class _Job:
         except UnknownHistoryError:
             return None
 
-    def _flush(self, n: int) -> None:
-        """Write the first n lines as a part."""
-        from toolkit.files.exported import Lines
-
-        part = Lines(self._lines[:n], self._found[:n], self._label_counts[:n])
-        self._export.write(part)
-        self.written, self._parts = self.written + n, self._parts + 1
-        self._known += n - list(part.distributions).count(None)
-        self._last = max(self._last, part.lines[-1]["round"]) if n else self._last
-        self._lines, self._found, self._label_counts = self._lines[n:], self._found[n:], self._label_counts[n:]
+    def _flush(self, n: int | None = None) -> None:
+        """Write the first n waiting lines, or all, as a part."""
+        part, self._waiting = self._waiting[:n], self._waiting[len(self._waiting) if n is None else n :]
+        self._export.write(
+            Lines([line for line, _, _ in part], [found for _, found, _ in part], [n for _, _, n in part])
+        )
+        self.written, self._parts = self.written + len(part), self._parts + 1
+        self._known += sum(distribution is not None for _, distribution, _ in part)
+        self._last = max([self._last, *(line["round"] for line, _, _ in part[-1:])])
 
     def _summary(self, seconds: float) -> dict[str, Any]:
-        reasons = {} if self._distributions is None else self._distributions.reasons
         return {
             "model": self._name,
             "output": str(self._export.output),
@@ -198,14 +173,12 @@ class _Job:
             "parts": self._parts,
             "missing": self._missing,
             "distributions": self._known,
-            "reason": "; ".join(reasons) or None,
+            "reason": "; ".join(self._distributions.reasons if self._distributions else ()) or None,
             "seconds": round(seconds, 3),
         }
 
 
 def _sentence(result: Mapping[str, Any]) -> str:
-    from service.error_messages.values import counted
-
     unknown = f" (the others are unknown: {result['reason']})" if result["reason"] else ""
     missing = ", ".join(f"{first:,} to {last:,}" for first, last in result["missing"])
     lost = f"; the log does not have rounds {missing}, and no part has" if missing else ""

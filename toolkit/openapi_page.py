@@ -1,8 +1,8 @@
-"""`python -m toolkit.openapi_page` prints openapi.md: the HTTP interface, from the application's schema."""
+"""`python -m toolkit.openapi_page` writes openapi.json and openapi.md, from the application's schema."""
 
 import json
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from service.api.responses import bodies, problem_types
@@ -16,173 +16,11 @@ from service.settings import Settings
 
 Schema = dict[str, Any]
 
-_PYTHON: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-}
-_SIMPLEST: Schema = {"string": "text", "integer": 0, "number": 0.0, "boolean": False, "object": {}, "null": None}
-
-
-class Schemas:
-    """The schemas of one document.
-
-    Args:
-        components: referenced schemas, by name.
-        samples: example values, by the name of a field or the title of an object. The first one of a fitting type is
-            used.
-    """
-
-    def __init__(self, components: Mapping[str, Schema], samples: Mapping[str, Sequence[Any]]) -> None:
-        self._components = components
-        self._samples = samples
-
-    def resolve(self, schema: Schema) -> Schema:
-        """Return the schema, or the one it refers to."""
-        return self._components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
-
-    def alternatives(self, schema: Schema) -> list[Schema]:
-        """Return the alternatives of a value, at least one, without references."""
-        found = self.resolve(schema)
-        union = found.get("anyOf") or found.get("oneOf")
-        return [each for one in union for each in self.alternatives(one)] if union else [found]
-
-    def objects(self, schema: Schema) -> list[Schema]:
-        """Return the objects with named fields among the alternatives of a value, or of its items or members."""
-        found: list[Schema] = []
-        for each in self.alternatives(schema):
-            of = each.get("items") if each.get("type") == "array" else each.get("additionalProperties")
-            found += [each] if "properties" in each else self.objects(of) if isinstance(of, dict) else []
-        return found
-
-    def words(self, schema: Schema, *, link: bool) -> str:
-        """Describe the alternatives of a value. With `link`, an object with a title becomes a link to its heading."""
-        return " or ".join(dict.fromkeys(self._words(each, link) for each in self.alternatives(schema)))
-
-    def _words(self, schema: Schema, link: bool) -> str:
-        if "const" in schema or "enum" in schema:
-            return " or ".join(code(each) for each in schema.get("enum", [schema.get("const")]))
-        if "properties" in schema and link:
-            return f"[{schema['title']}](#{schema['title'].lower()})"
-        kind = str(schema.get("type", "any value"))
-        limits = f" ({text})" if (text := ", ".join(_limits(schema))) else ""
-        if kind == "array":
-            return f"list{limits} of {self._one(schema.get('items', {}), link)}"
-        if isinstance(schema.get("additionalProperties"), dict):
-            return f"object{limits} of {self._one(schema['additionalProperties'], link)}"
-        return kind + limits
-
-    def _one(self, schema: Schema, link: bool) -> str:
-        words = self.words(schema, link=link)
-        return f"({words})" if len(self.alternatives(schema)) > 1 else words
-
-    def rows(self, schema: Schema, prefix: str = "", *, expand: bool) -> Iterator[list[str]]:
-        """Yield name, type, default and description of each field; nested objects as further rows, or as links."""
-        for name, field in schema.get("properties", {}).items():
-            required = name in schema.get("required", [])
-            yield [f"`{prefix}{name}`", self.words(field, link=not expand), need(field, required), self.describe(field)]
-            single = [each for each in self.alternatives(field) if "properties" in each]
-            for inner in (found := self.objects(field)) if expand else []:
-                many = "" if inner in single else "[]"
-                for within in self.rows(inner, f"{prefix}{name}{many}.", expand=True):
-                    within[-1] = (f"*{inner['title']}.* " if len(found) > 1 else "") + within[-1]
-                    yield within
-
-    def describe(self, schema: Schema) -> str:
-        """Return the description of a value, or else of its type."""
-        return str(schema.get("description") or self.resolve(schema).get("description", ""))
-
-    def example(self, schema: Schema, name: str = "", *, full: bool) -> Any:
-        """Return an example with all fields (`full`), or with the required and sampled ones. Samples make it valid."""
-        if stated := schema.get("examples"):
-            return stated[0]
-        first, *others = self.alternatives(schema)
-        samples = [*self._samples.get(name, ()), *self._samples.get(first.get("title", ""), ())]
-        if "const" in first or "enum" in first:
-            return first.get("enum", [first.get("const")])[0]
-        if fitting := [sample for each in (first, *others) for sample in samples if _fits(sample, each)]:
-            return fitting[0]
-        if "properties" in first:
-            return self._example_object(first, full)
-        if first.get("type") == "array":
-            return [self.example(first["items"], full=full)]
-        return schema.get("default", _SIMPLEST.get(str(first.get("type"))))
-
-    def _example_object(self, schema: Schema, full: bool) -> Schema:
-        required = schema.get("required", [])
-        return {
-            name: self.example(field, name, full=full)
-            for name, field in schema["properties"].items()
-            if full or name in required or self._has_news(field, name)
-        }
-
-    def _has_news(self, field: Schema, name: str) -> bool:
-        return name in self._samples and field.get("default") not in self._samples[name]
-
-
-def need(field: Schema, required: bool) -> str:
-    """Describe whether a field is required, or its default."""
-    if required:
-        return "required"
-    return "optional" if field.get("default") is None else code(field["default"])
-
-
-def code(value: Any) -> str:
-    """Format a value as code: JSON, but texts without quotes."""
-    return f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"
-
-
-def pretty(value: Any, columns: int = 100, margin: str = "") -> str:
-    """Format JSON with lists and objects on one line if they fit."""
-    flat = json.dumps(value, ensure_ascii=False)
-    if len(margin + flat) <= columns or not value or not isinstance(value, dict | list):
-        return flat
-    inner = margin + "  "
-    if isinstance(value, list):
-        items = [pretty(each, columns, inner) for each in value]
-        return "[" + ",".join(f"\n{inner}{item}" for item in items) + f"\n{margin}]"
-    items = [f"{json.dumps(key, ensure_ascii=False)}: {pretty(each, columns, inner)}" for key, each in value.items()]
-    return "{" + ",".join(f"\n{inner}{item}" for item in items) + f"\n{margin}}}"
-
-
-def _fits(sample: Any, schema: Schema) -> bool:
-    kind = schema.get("type", "")
-    return isinstance(sample, _PYTHON.get(kind, ())) and isinstance(sample, bool) == (kind == "boolean")
-
-
-def _limits(schema: Schema) -> Iterator[str]:
-    """Yield the constraints of a value, in words."""
-    if "exclusiveMinimum" in schema:
-        yield f"more than {_number(schema['exclusiveMinimum'])}"
-    yield from _range(schema.get("minimum"), schema.get("maximum"), "")
-    if "exclusiveMaximum" in schema:
-        yield f"less than {_number(schema['exclusiveMaximum'])}"
-    yield from _range(schema.get("minLength"), schema.get("maxLength"), " characters")
-    yield from _range(schema.get("minItems"), schema.get("maxItems"), "")
-    if "pattern" in schema:
-        yield f"matching `{schema['pattern']}`"
-    if "format" in schema:
-        yield str(schema["format"])
-
-
-def _range(least: float | None, most: float | None, unit: str) -> Iterator[str]:
-    if least is not None and most is not None:
-        yield f"{_number(least)} to {_number(most)}{unit}"
-    elif least is not None:
-        yield f"at least {_number(least)}{unit}"
-    elif most is not None:
-        yield f"at most {_number(most)}{unit}"
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else repr(value)
-
-
-_METHODS = ("get", "post", "put", "patch", "delete")
-_JSON = "application/json"
+_LIMITS = {
+    "exclusiveMinimum": "more than {}", "minimum": "at least {}", "exclusiveMaximum": "less than {}",
+    "maximum": "at most {}", "minLength": "at least {} characters", "maxLength": "at most {} characters",
+    "minItems": "at least {}", "maxItems": "at most {}", "pattern": "matching `{}`", "format": "{}",
+}  # fmt: skip
 
 _CONVENTIONS = """\
 - **Paths.** Every path below exists twice: as written, and under `/v1`.
@@ -228,9 +66,6 @@ _PROBLEMS = """\
 Every error is a [Problem](#problem). Its `type` is `{prefix}` and one of these names, which are stable. For
 example:"""
 
-_PROBLEM = problem_of_validation([{"type": "missing", "loc": ("model",)}], root_of(PredictRequest))
-_MOMENT = "2026-11-21T09:30:00Z"
-_SURE, _RARE = 0.9666666666666667, 0.016666666666666666
 _KINDS = {
     "label": "one of the labels, as `label`",
     "level": "one of the labels, which are ordered from the lowest level to the highest, as `label`",
@@ -238,99 +73,39 @@ _KINDS = {
     "ranking": "all labels in ranked order, as `labels`",
 }
 
-_CONTEXT = {"user": {"age": 41, "country": "FR"}, "hour": 13}
-_EXPLAINED = [
-    {
-        "name": "user.country=FR",
-        "index": 4711,
-        "sign": -1,
-        "value": -1.0,
-        "contributions": {"billing": 0.31, "technical": -0.12, "other": -0.19},
-    },
-    {
-        "name": "intercept",
-        "index": 262144,
-        "sign": 1,
-        "value": 1.0,
-        "contributions": {"billing": 0.94, "technical": -0.38, "other": -0.56},
-    },
-]
-
-_SAMPLES: dict[str, Sequence[Any]] = {  # the values in examples
-    "Problem": [_PROBLEM.model_dump(exclude_none=True)],
-    "activated": [True],
-    "added": [["urgent"]],
-    "algorithm": ["fastcb"],
-    "at": [_MOMENT],
-    "context": [_CONTEXT],
-    "contexts": [[_CONTEXT, {"user": {"age": 23}, "hour": 20}]],
-    "contributions": [{"billing": 0.31, "technical": -0.12, "other": -0.19}],
-    "correct": [True, 871],
-    "created_at": [_MOMENT],
-    "distribution": [{"billing": _SURE, "technical": _RARE, "other": _RARE}],
-    "Health": [{"status": "alive"}],
-    "LearnerDescription": [learner.model_dump() for learner in describe_learners().learners if learner.recommended],
-    "durability": [
-        "acknowledged feedback survives a crash of the store, unless its disk is slow or full; "
-        "a power loss may lose up to two seconds"
-    ],
-    "expires_at": [_MOMENT],
-    "features": [{"kind": "named", "interactions": [["user", "hour"]]}, _EXPLAINED],
-    "guarantee": [learner.guarantee for learner in describe_learners().learners if learner.recommended],
-    "include_distribution": [True],
-    "label": ["billing"],
-    "labels": [["billing", "technical", "other"]],
-    "label_count": [3],
-    "late_feedback": ["reject"],
-    "learn": ["on_arrival"],
-    "learner": [{"algorithm": "fastcb", "gap_scale": 8.0}],
-    "mode": ["online"],
-    "model": ["tickets"],
-    "outcome": ["feedback"],
-    "next_cursor": ["tickets"],
-    "norm": ["none"],
-    "norm_bound_on": ["length"],
-    "name": ["tickets"],
-    "prediction_id": ["tickets:order-4711"],
-    "prediction_ids": [["order-4712", "order-4713"]],
-    "predictions": [1100],
-    "propensity": [_SURE],
-    "retain_rounds": [100_000],
-    "retain_seconds": [2_592_000.0],
-    "round": [1025],
-    "rounds_seen": [1024],
-    "size": [3],
-    "scores": [{"billing": 1.25, "technical": -0.5, "other": -0.75}],
-    "store": ["Valkey 9.1.2"],
-    "reason": [None],
-    "warnings": [[]],
-    "window_seconds": [3600.0],
-}
-
 
 def main() -> None:
-    """Print the page."""
-    sys.stdout.write(page())
+    """Write both files to the current folder."""
+    for name, text in documents().items():
+        Path(name).write_text(text, encoding="utf-8")
 
 
-def page() -> str:
-    """Return openapi.md, which does not depend on the environment."""
+def documents() -> dict[str, str]:
+    """Return the text of each file, which does not depend on the environment."""
     settings = Settings.model_construct(store_url="redis://nowhere")  # unlike Settings(), reads no environment
-    return "\n\n".join(part for part in _parts(create_app(settings).openapi(), settings) if part) + "\n"
+    api = create_app(settings).openapi()
+    return {
+        "openapi.json": json.dumps(api, indent=1, ensure_ascii=False) + "\n",
+        "openapi.md": "\n\n".join(filter(None, _sections(api, settings))) + "\n",
+    }
 
 
-def _parts(api: Schema, settings: Settings) -> Iterator[str]:
-    schemas = Schemas(api["components"]["schemas"], _SAMPLES)
+def _sections(api: Schema, settings: Settings) -> Iterator[str]:
     operations = [
-        (method, path, item[method]) for path, item in api["paths"].items() for method in _METHODS if method in item
+        (f"{method.upper()} {path}", each) for path, item in api["paths"].items() for method, each in item.items()
     ]
+    schemas = api["components"]["schemas"]
     yield f"# {api['info']['title']} {api['info']['version']}: the HTTP interface"
     yield (
-        "`make openapi` generates this page from the code. A running service shows the same at `/docs`. "
-        "[docs/exchanges.md](docs/exchanges.md) has a request and its answer for each field."
+        "`make openapi` generates this page and [openapi.json](openapi.json), which has all details, from the code. A "
+        "running service shows the same at `/docs`. [docs/exchanges.md](docs/exchanges.md) has a request and its "
+        "answer for each field."
     )
     yield str(api["info"]["description"])
-    yield _table(["Call", "Does"], ([f"[`{m.upper()} {p}`]({_anchor(op)})", _first(op)] for m, p, op in operations))
+    calls = (
+        [f"[`{call}`]({_anchor(each['summary'])})", _scope(each), _first_sentence(each)] for call, each in operations
+    )
+    yield _table(["Call", "Scope", "Does"], calls)
     yield "## Conventions"
     yield _CONVENTIONS.format(
         mebibytes=settings.max_body_bytes // 2**20,
@@ -341,113 +116,131 @@ def _parts(api: Schema, settings: Settings) -> Iterator[str]:
         members=bodies.MOST_MEMBERS,
         validation=", ".join(f"`{slug}`" for slug in problem_types.validation_slugs()),
     )
-    for tag in dict.fromkeys(operation["tags"][0] for _, _, operation in operations):
+    for tag in dict.fromkeys(each["tags"][0] for _, each in operations):
         yield f"## {tag.capitalize()}"
-        for method, path, operation in operations:
-            if operation["tags"][0] == tag:
-                yield from _operation(method, path, operation, schemas)
-    yield from _learners(schemas)
-    yield from _answers(operations, schemas)
+        for call, each in operations:
+            if each["tags"][0] == tag:
+                yield from _operation(call, each, schemas)
+    yield from _learners()
+    yield from _objects(api, operations)
     yield from _problems()
 
 
-def _anchor(operation: Schema) -> str:
-    return "#" + str(operation["summary"]).lower().replace(" ", "-")
-
-
-def _first(operation: Schema) -> str:
-    """Return the first sentence of the description."""
-    return str(operation["description"]).split(". ")[0].rstrip(".").replace("\n", " ") + "."
-
-
-def _operation(method: str, path: str, operation: Schema, schemas: Schemas) -> Iterator[str]:
+def _operation(call: str, operation: Schema, schemas: Schema) -> Iterator[str]:
     yield f"### {operation['summary']}"
-    yield f"`{method.upper()} {path}`"
+    yield f"`{call}`"
     yield operation["description"]
-    yield from (f"*Requires an API key with the scope* `{scopes[0]}`." for scopes in _scopes(operation))
-    yield _table(
-        ["Parameter", "In", "Type", "Default", "Description"],
-        (_parameter_row(each, schemas) for each in operation.get("parameters", [])),
-    )
-    body = operation.get("requestBody", {}).get("content", {}).get(_JSON)
-    if body is not None:
-        (fields,) = schemas.objects(body["schema"])
-        yield _table(["Field", "Type", "Default", "Description"], schemas.rows(fields, expand=True))
-        yield f"For example:\n\n{_fence(schemas.example(body['schema'], full=False))}"
-    yield from _responses(operation["responses"], schemas)
+    parameters = ([each["name"], each["in"], *_described(each)] for each in operation.get("parameters", []))
+    yield _table(["Parameter", "In", "Type", "Default", "Description"], parameters)
+    if name := _body(operation):
+        yield _fields(schemas[name])
+    yield _table(["Status", "Meaning"], (_answer(*each) for each in operation["responses"].items()))
 
 
-def _scopes(operation: Schema) -> list[list[str]]:
-    """Return the scopes of the first security scheme, if a key is required."""
-    return [next(iter(each.values())) for each in operation["security"][:1]]
+def _body(operation: Schema) -> str:
+    """Return the name of the object in the body of a request, if it has one."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    return str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
 
 
-def _parameter_row(parameter: Schema, schemas: Schemas) -> list[str]:
-    schema = parameter["schema"]
-    words = schemas.words(schema, link=True)
-    default = need(schema, parameter.get("required", False))
-    return [f"`{parameter['name']}`", parameter["in"], words, default, parameter.get("description", "")]
+def _answer(status: str, response: Schema) -> list[str]:
+    """Name the object of a success; the description of an error names its types."""
+    kinds = [
+        _type(each["schema"]) if "$ref" in each.get("schema", {}) else f"`{kind}`"
+        for kind, each in response.get("content", {}).items()
+    ]
+    shown = ", ".join(dict.fromkeys(kinds)) if status < "400" else ""
+    own = "" if shown and response["description"] == "Successful Response" else response["description"]
+    return [status, ": ".join(filter(None, [shown, own]))]
 
 
-def _responses(responses: Schema, schemas: Schemas) -> Iterator[str]:
-    rows = (_response_row(status, response, schemas) for status, response in responses.items())
-    yield _table(["Status", "Answer", "Meaning"], rows)
-    for status, response in responses.items():
-        schema = response.get("content", {}).get(_JSON, {}).get("schema")
-        if schema and status.startswith("2"):
-            yield f"The response:\n\n{_fence(schemas.example(schema, full=True))}"
-
-
-def _response_row(status: str, response: Schema, schemas: Schemas) -> list[str]:
-    content = response.get("content", {})
-    own = "" if response["description"] == "Successful Response" else response["description"]
-    described = [each["schema"] for each in content.values() if schemas.objects(each.get("schema", {}))]
-    if not described:
-        return [status, ", ".join(code(kind) for kind in content) or "nothing", own or "Done"]
-    return [status, schemas.words(described[0], link=True), own or schemas.describe(described[0])]
-
-
-def _learners(schemas: Schemas) -> Iterator[str]:
+def _learners() -> Iterator[str]:
     yield "## Learners"
     yield "The values of `learner` in `POST /models`: an `algorithm`, with any of its hyperparameters."
     for learner in describe_learners().learners:
         yield f"### {learner.algorithm}"
         yield learner.summary + (" The default learner of new models." if learner.recommended else "")
         yield f"*Answers:* {_KINDS[learner.answer]}. *Guarantee:* {learner.guarantee}"
-        yield _table(
-            ["Hyperparameter", "Type", "Default", "Description"], schemas.rows(learner.hyperparameters, expand=True)
-        )
+        yield _fields(learner.hyperparameters)
 
 
-def _answers(operations: Iterable[tuple[str, str, Schema]], schemas: Schemas) -> Iterator[str]:
-    """Describe the objects in responses."""
-    found: dict[str, Schema] = {}
-
-    def collect(schema: Schema) -> None:
-        for each in schemas.objects(schema):
-            if each["title"] not in found:
-                found[each["title"]] = each
-                for field in each["properties"].values():
-                    collect(field)
-
-    for _, _, operation in operations:
-        for response in operation["responses"].values():
-            for content in response.get("content", {}).values():
-                collect(content.get("schema", {}))
-    yield "## Answers"
-    for title in sorted(found):
-        yield f"### {title}"
-        yield found[title].get("description", "")
-        rows = ([name, words, description] for name, words, _, description in schemas.rows(found[title], expand=False))
-        yield _table(["Field", "Type", "Description"], rows)
+def _objects(api: Schema, operations: Iterable[tuple[str, Schema]]) -> Iterator[str]:
+    """Describe all objects but the bodies of single operations, which describe them."""
+    yield "## Objects"
+    text = json.dumps(api)
+    inline = {name for _, each in operations if (name := _body(each)) and text.count(f'/{name}"') == 1}
+    for name, schema in sorted(api["components"]["schemas"].items()):
+        if name not in inline:
+            yield f"### {name}"
+            yield schema.get("description", "")
+            yield _fields(schema)
 
 
 def _problems() -> Iterator[str]:
+    example = problem_of_validation([{"type": "missing", "loc": ("model",)}], root_of(PredictRequest))
     yield "## Problems"
     yield _PROBLEMS.format(prefix=TYPE_PREFIX)
-    yield _fence(_SAMPLES["Problem"][0])
-    rows = ([code(kind.slug), str(kind.status), f"{kind.title}."] for kind in every_kind())
+    yield f"```json\n{example.model_dump_json(indent=2, exclude_none=True)}\n```"
+    rows = ([f"`{kind.slug}`", str(kind.status), f"{kind.title}."] for kind in every_kind())
     yield _table(["Type", "Status", "Meaning"], rows)
+
+
+def _fields(schema: Schema) -> str:
+    required = schema.get("required", [])
+    rows = (
+        [f"`{name}`", *_described({"schema": each, "required": name in required})]
+        for name, each in schema.get("properties", {}).items()
+    )
+    return _table(["Field", "Type", "Default", "Description"], rows)
+
+
+def _described(field: Schema) -> list[str]:
+    """Return the type, the default and the description of a parameter or a field."""
+    schema = field["schema"]
+    default = schema.get("default")
+    shown = "optional" if default is None else _code(default)
+    return [
+        _type(schema),
+        "required" if field.get("required") else shown,
+        field.get("description") or schema.get("description", ""),
+    ]
+
+
+def _type(schema: Schema) -> str:
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}]({_anchor(name)})"
+    if union := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(dict.fromkeys(map(_type, union)))
+    if "const" in schema or "enum" in schema:
+        return " or ".join(map(_code, schema.get("enum", [schema.get("const")])))
+    limits = [text.format(_plain(schema[key])) for key, text in _LIMITS.items() if key in schema]
+    found = str(schema.get("type", "any value")) + (f" ({', '.join(limits)})" if limits else "")
+    inner = schema.get("items") if schema.get("type") == "array" else schema.get("additionalProperties")
+    if not isinstance(inner, dict) or not inner:
+        return found
+    words = _type(inner)
+    return f"{found} of ({words})" if " or " in words else f"{found} of {words}"
+
+
+def _plain(limit: Any) -> Any:
+    return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
+
+
+def _code(value: Any) -> str:
+    return f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"
+
+
+def _scope(operation: Schema) -> str:
+    return next((f"`{scopes[0]}`" for each in operation["security"] for scopes in each.values()), "")
+
+
+def _first_sentence(operation: Schema) -> str:
+    return str(operation["description"]).split(". ")[0].rstrip(".") + "."
+
+
+def _anchor(heading: str) -> str:
+    return "#" + heading.lower().replace(" ", "-")
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -455,10 +248,6 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
     lines = [heads, ["---"] * len(heads), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) if cells else ""
-
-
-def _fence(value: Any) -> str:
-    return f"```json\n{pretty(value)}\n```"
 
 
 if __name__ == "__main__":

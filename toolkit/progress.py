@@ -1,4 +1,4 @@
-"""Progress of long commands."""
+"""Progress of long commands, on standard error."""
 
 import sys
 import time
@@ -6,65 +6,52 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self, TypeVar
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 
 _Item = TypeVar("_Item")
 
 
-def with_progress(items: Sequence[_Item], name_of: Callable[[_Item], str]) -> Iterator[_Item]:
-    """Yield the items; show a progress bar on standard error, or a line for each if it is no terminal.
-
-    Args:
-        items: a model each.
-        name_of: returns the model's name.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(file=sys.stderr)
-    if not console.is_terminal:
-        for number, item in enumerate(items, 1):
-            typer.echo(f"{number} of {len(items)}: {name_of(item)}", err=True)
-            yield item
-        return
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=len(items))
-        for item in items:
-            bar.update(task, description=name_of(item))
-            yield item
-            bar.advance(task)
-
-
 class Progress:
-    """A progress bar with the throughput, on standard error, if that is a terminal.
-
-    Args:
-        what: what is done.
-        total: the number of rounds; None if unknown.
-    """
+    """A progress bar with the throughput, if standard error is a terminal; `total` None if unknown."""
 
     def __init__(self, what: str, total: int | None) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
-        columns = [TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[pace]}")]
         console = Console(file=sys.stderr)
-        self._bar = Bar(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal)
-        self._task = self._bar.add_task(what, total=total, pace="")
+        columns = [TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}", markup=False)]
+        self.is_shown = console.is_terminal
+        self._bar = Bar(*columns, TimeElapsedColumn(), console=console, disable=not self.is_shown)
+        self._task = self._bar.add_task(what, total=total, text="")
         self._began, self._done = time.monotonic(), 0
 
     def __enter__(self) -> Self:
-        """Show the bar."""
         self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the bar as it is."""
         self._bar.stop()
 
     def advance(self, rounds: int) -> None:
         """Count rounds."""
         self._done += rounds
         pace = self._done / max(time.monotonic() - self._began, 1e-9)
-        self._bar.update(self._task, advance=rounds, pace=f"{pace:,.0f} rounds/s")
+        self._bar.update(self._task, advance=rounds, text=f"{pace:,.0f} rounds/s")
+
+    def begin(self, name: str) -> None:
+        """Name the item that is done next."""
+        self._bar.update(self._task, text=name)
+
+    def end(self) -> None:
+        """Count an item."""
+        self._bar.advance(self._task)
+
+
+def with_progress(items: Sequence[_Item], name_of: Callable[[_Item], str]) -> Iterator[_Item]:
+    """Yield the items; show a progress bar, or a line for each if standard error is no terminal."""
+    with Progress("", len(items)) as progress:
+        for number, item in enumerate(items, 1):
+            if not progress.is_shown:
+                typer.echo(f"{number} of {len(items)}: {name_of(item)}", err=True)
+            progress.begin(name_of(item))
+            yield item
+            progress.end()

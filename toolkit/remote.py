@@ -1,23 +1,29 @@
 """Calls of a running service, and its logs, page by page."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import httpx2
 import typer
 
+from toolkit import ToolError
+
 Url = Annotated[str, typer.Option(envvar="WAGER_BASE_URL", help="URL of the service.")]
 Key = Annotated[str | None, typer.Option(envvar="WAGER_API_KEY", help="API key, if the service needs one.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
+PAGE = 2_000
+"""Rounds per request."""
+
+_CHANGES = 1_000  # per request
 _TIMEOUT_SECONDS = 60.0
 
 
-class RemoteError(Exception):
-    """The service did not answer, or refused a request; the message is for the user.
+class RemoteError(ToolError):
+    """The service did not answer, or refused a request.
 
     Attributes:
         status: the HTTP status; None without an answer.
@@ -39,13 +45,7 @@ def connect(url: str, key: str | None) -> httpx2.Client:
 
 
 def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx2.Response:
-    """Send a request and return its successful answer.
-
-    Args:
-        client: from `connect`.
-        method: the HTTP method.
-        path: the path, such as `/models`.
-        options: further arguments of `httpx2.Client.request`.
+    """Return the successful answer to a request; `options` are those of `httpx2.Client.request`.
 
     Raises:
         RemoteError: if the service does not answer, or answers with a problem.
@@ -54,34 +54,21 @@ def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx
         answer = client.request(method, path, **options)
     except httpx2.HTTPError as error:
         raise RemoteError(f"{client.base_url}: {error}") from error
-    if answer.is_success:
-        return answer
-    raise _refused(answer)
+    if not answer.is_success:
+        raise _refused(answer)
+    return answer
 
 
-def download(client: httpx2.Client, path: str, file: BinaryIO) -> str:
-    """Write the body of a successful answer to a file, part by part; return its SHA-256.
-
-    Args:
-        client: from `connect`.
-        path: what to get.
-        file: where to write.
-
-    Raises:
-        RemoteError: if the service does not answer, or answers with a problem.
-    """
-    digest = hashlib.sha256()
+def download(client: httpx2.Client, path: str) -> Iterator[bytes]:
+    """Yield the body of a successful answer in chunks. Raise as `call` does."""
     try:
         with client.stream("GET", path) as answer:
             if not answer.is_success:
                 answer.read()
                 raise _refused(answer)
-            for part in answer.iter_bytes():
-                digest.update(part)
-                file.write(part)
+            yield from answer.iter_bytes()
     except httpx2.HTTPError as error:
         raise RemoteError(f"{client.base_url}: {error}") from error
-    return digest.hexdigest()
 
 
 def _refused(answer: httpx2.Response) -> RemoteError:
@@ -93,45 +80,30 @@ def _refused(answer: httpx2.Response) -> RemoteError:
         return RemoteError(f"HTTP {answer.status_code}: {answer.text[:200]}", answer.status_code)
 
 
-PAGE = 2_000
-"""Rounds per request."""
-
-
-MOST_CHANGES = 1_000
-"""Changes per request."""
-
-
 def changes(client: httpx2.Client, model: str, after: int) -> dict[str, Any]:
-    """Return the answer of `GET /models/{name}/changes` after a change.
-
-    Raises:
-        RemoteError: if the service does not answer.
-    """
-    asked = {"after": after, "limit": MOST_CHANGES}
-    found: dict[str, Any] = call(client, "GET", f"/models/{model}/changes", params=asked).json()
+    """Return the answer of `GET /models/{name}/changes` after a change."""
+    query = {"after": after, "limit": _CHANGES}
+    found: dict[str, Any] = call(client, "GET", f"/models/{model}/changes", params=query).json()
     return found
+
+
+def rounds(client: httpx2.Client, model: str, after: int, limit: int) -> list[dict[str, Any]]:
+    """Return the next lines of a log after a round."""
+    text = call(client, "GET", f"/models/{model}/rounds", params={"after": after, "limit": limit}).text
+    return [json.loads(line) for line in text.split("\n") if line]
 
 
 def pages(
     client: httpx2.Client, model: str, after: int, limit: int | None, wait: Callable[[], bool]
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the lines of a log in pages; an empty page at each end of the log that is waited at.
+    """Yield the lines of a log in pages, at most `limit` lines.
 
-    Args:
-        client: calls the service.
-        model: its name.
-        after: the last round not to read.
-        limit: maximum rounds; None for all.
-        wait: called at the end of the log; returns whether to look for further rounds.
-
-    Raises:
-        RemoteError: if the service does not answer.
+    At the end of the log, `wait` returns whether to look for further rounds; an empty page says that there were none.
     """
     left = limit
     while left is None or left > 0:
         most = PAGE if left is None else min(PAGE, left)
-        answer = call(client, "GET", f"/models/{model}/rounds", params={"after": after, "limit": most})
-        lines = [json.loads(line) for line in answer.text.split("\n") if line]
+        lines = rounds(client, model, after, most)
         if lines:
             after, left = lines[-1]["round"], None if left is None else left - len(lines)
             yield lines
@@ -145,18 +117,7 @@ def pages(
 def pages_until(
     client: httpx2.Client, model: str, after: int, until: int, limit: int | None = None
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the lines of a log after one round, up to another, in pages.
-
-    Args:
-        client: calls the service.
-        model: its name.
-        after: the last round not to read.
-        until: the last round to read.
-        limit: maximum rounds; None for all.
-
-    Raises:
-        RemoteError: if the service does not answer.
-    """
+    """Yield the lines of a log after one round, up to another, in pages."""
     most = until - after  # a log lacks rounds, and never has more
     for lines in pages(client, model, after, most if limit is None else min(most, limit), lambda: False):
         wanted = [line for line in lines if line["round"] <= until]

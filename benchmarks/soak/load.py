@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from benchmarks.traffic import CONNECTIONS, SMALL, feedback_body
-from toolkit.load.client import Client, Done
+from toolkit.load.client import OK, Client, Done
 from toolkit.load.loops import Pace, Requests, closed_loop, open_loop
-from toolkit.load.requests import OK
 from toolkit.load.timing import Measured
 
 WINDOW = 30.0

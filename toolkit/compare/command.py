@@ -1,13 +1,31 @@
-"""The command `wager compare`. Imports nothing heavy, because every command imports it."""
+"""The command `wager compare`: which learner to use for a file, and the body that creates such a model."""
 
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from learners.estimators.candidates import DEFAULT_LEARNERS, candidates_of
+from learners.estimators.compare import Plan, contest
+from learners.estimators.report import Comparison
 from service.commands.options import fail
+from toolkit.compare.examples import Data, Wish, read_data
+from toolkit.compare.playing import FinishedRuns, players
+from toolkit.evaluation.engines import local
+from toolkit.files.lines import FileError
 
-_EXIT_REFUSED = 1
+_MOST_ROUNDS = 30_000
+"""Rounds without `--rounds`: enough to tell learners apart, in seconds."""
+
+_KINDS = ("auto", "dense", "named")
+_PLOTS = {".png", ".svg", ".pdf"}
 
 
 def compare(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
@@ -59,20 +77,88 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command are its parame
     Each learner plays the rows as rounds, as a bandit: it predicts, a label is drawn, and it gets the bit. Nothing is
     sent to a service.
     """
-    options = dict(locals())
     try:
-        _run(options)
+        if features not in _KINDS:
+            raise ValueError(f"--features: got {features!r}; must be one of {', '.join(_KINDS)}")
+        if plot is not None and plot.suffix.lower() not in _PLOTS:
+            raise ValueError(f"--plot: got {str(plot)!r}; must end with .png, .svg or .pdf")
+        candidates = candidates_of(_learners(learners or [",".join(DEFAULT_LEARNERS)]))
+        data = read_data(file, Wish(label, categorical or (), drop or (), features, size, header))
+        plan = Plan(seeds, rounds or min(data.examples.n, _MOST_ROUNDS), tune, random_state)
+        with (
+            closing(FinishedRuns(resume, data.digest)) as finished,
+            _progress() as note,
+            local(jobs or os.cpu_count() or 1) as engine,
+        ):
+            comparison = contest(candidates, data.examples, plan, players(finished, engine, note))
+        if plot is not None:
+            _draw(comparison, plot)
+        _print(file, data, comparison, as_json=json_output)
+    except ValueError as error:
+        fail(str(error))
     except KeyboardInterrupt:
         fail("stopped" + ("" if resume is None else f"; {resume} keeps the finished runs"))
 
 
-def _run(options: dict[str, Any]) -> None:
-    from toolkit.compare.advice import advise
-    from toolkit.files.lines import FileError
+def _learners(given: Sequence[str]) -> list[Any]:
+    found: list[Any] = []
+    for text in given:
+        if not text.lstrip().startswith(("{", "[")):
+            found += [name.strip() for name in text.split(",") if name.strip()]
+            continue
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"--learners: not JSON: {error}") from error
+        found += value if isinstance(value, list) else [value]
+    return found
 
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """Show the finished runs on standard error."""
+    columns = TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("runs", total=None)
+        yield lambda count, total: shown.update(task, completed=count, total=total)
+
+
+def _draw(comparison: Comparison, plot: Path) -> None:
     try:
-        advise(**options)
-    except (FileError, ValueError) as error:
-        fail(str(error))
+        comparison.plot().figure.savefig(plot, dpi=150)
     except ImportError as error:
-        fail(f"{error.name} is not installed: pip install 'wager[tools]'")
+        raise ValueError("--plot needs matplotlib: install wager[tools]") from error
+    except OSError as error:
+        raise FileError(plot, "", f"cannot be written: {error.strerror}") from error
+
+
+def _print(file: Path, data: Data, comparison: Comparison, *, as_json: bool) -> None:
+    console, examples = Console(soft_wrap=True), data.examples
+    body = _model(file, data, comparison)
+    if as_json:
+        report = {
+            "file": str(file),
+            "rows": examples.n,
+            "rounds": comparison.rounds,
+            "seeds": comparison.seeds,
+            "learners": comparison.rows,
+            "references": comparison.references._asdict(),
+            "left_out": [one._asdict() for one in comparison.left_out],
+            "recommended": comparison.recommended,
+            "why": comparison.why,
+            "model": body,
+        }
+        console.out(json.dumps(report), highlight=False)
+        return
+    shape = f"{examples.n:,} rows, {len(examples.classes):,} labels, {data.features['kind']} features"
+    console.out(f"{file}: {shape}; {comparison.rounds:,} rounds, {comparison.seeds} seeds; errors in percent\n")
+    console.out(str(comparison), highlight=False)
+    console.out(f"\nCreate the model with POST /models:\n{json.dumps(body)}", highlight=False)
+
+
+def _model(file: Path, data: Data, comparison: Comparison) -> dict[str, Any]:
+    """Return the body of POST /models for the recommended learner."""
+    row = next(row for row in comparison.rows if row["name"] == comparison.recommended)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", file.name.partition(".")[0]).lstrip("._-")[:64] or "model"
+    labels = list(map(str, data.examples.classes))
+    return {"name": name, "labels": labels, "features": data.features, "learner": row["learner"]}

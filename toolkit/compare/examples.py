@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pydantic
@@ -28,11 +28,7 @@ class SparseRows(NamedTuple):
 
 
 def read_svmlight(path: Path) -> SparseRows:
-    """Read lines of a label and `index:value` pairs. Text after `#` and `qid:` pairs are ignored.
-
-    Raises:
-        FileError: if the file cannot be read, or if a line has another form; names the line.
-    """
+    """Read lines of a label and `index:value` pairs. Text after `#` and `qid:` pairs are ignored."""
     labels: list[str] = []
     lengths: list[int] = []
     indices: list[int] = []
@@ -43,13 +39,13 @@ def read_svmlight(path: Path) -> SparseRows:
             continue
         if ":" in label or "," in label:
             raise FileError(path, f"line {number}", f"must begin with a single label, not {label[:60]!r}")
-        entries = dict(_pair(path, number, pair) for pair in pairs if not pair.startswith("qid:"))
-        if len(entries) != len([pair for pair in pairs if not pair.startswith("qid:")]):
+        entries = [_pair(path, number, pair) for pair in pairs if not pair.startswith("qid:")]
+        if len(dict(entries)) != len(entries):
             raise FileError(path, f"line {number}", "an index occurs twice")
         labels.append(label)
         lengths.append(len(entries))
-        indices += entries.keys()
-        values += entries.values()
+        indices += [index for index, _ in entries]
+        values += [value for _, value in entries]
     if not indices:
         raise FileError(path, "", "has no rows with features")
     return SparseRows(labels, Contexts.sparse(lengths, indices, values), max(indices) + 1)
@@ -67,16 +63,13 @@ def _pair(path: Path, number: int, pair: str) -> tuple[int, float]:
     return entry
 
 
-Kind = Literal["auto", "dense", "named"]
-
-
 class Wish(NamedTuple):
     """How to read a table."""
 
     label: str | None = None
     categorical: Collection[str] = ()  # columns of numbers that name something
     drop: Collection[str] = ()
-    kind: Kind = "auto"
+    kind: str = "auto"  # or dense, or named
     size: int = 2**18  # of named features
     has_header: bool = True
 
@@ -90,22 +83,27 @@ class Data(NamedTuple):
 
 
 def read_data(path: Path, wish: Wish) -> Data:
-    """Read a file: `.svm`, `.svmlight` or `.libsvm`; `.parquet`; otherwise CSV. Text may be compressed.
-
-    Raises:
-        FileError: if the file or a column cannot be used; names the line or the column.
-    """
+    """Read a file: `.svm`, `.svmlight` or `.libsvm`; `.parquet`; otherwise CSV. Text may be compressed."""
     if suffix_of(path) in {".svm", ".svmlight", ".libsvm"}:
         sparse = read_svmlight(path)
         features = {"kind": "sparse", "size": sparse.size}
         return _data(path, sparse.contexts, sparse.labels, sparse.size, features)
     table = read_table(path, wish.has_header)
-    labels = _labels(path, table, wish)
-    names = _feature_names(path, table, wish)
+    if wish.label is None:
+        raise FileError(path, "", f"--label is missing; its columns are {listed(table.names)}")
+    for option, given in ("label", [wish.label]), ("categorical", wish.categorical), ("drop", wish.drop):
+        for name in given:
+            if name not in table.names:
+                raise FileError(path, "", f"{no_column(name, table.names)} (--{option})")
+    labels = _labels(path, table, wish.label)
+    names = [name for name in table.names if name != wish.label and name not in wish.drop]
+    if not names:
+        raise FileError(path, "", "no column is left for features")
     if is_parquet(path):
         check_feature_types(path, names)
     typed = {name: _typed(table.column(name), name in wish.categorical) for name in names}
-    if wish.kind == "dense" or (wish.kind == "auto" and all(map(_is_numeric, typed.values()))):
+    is_numeric = all(_is_number(value) for column in typed.values() for value in column)
+    if wish.kind == "dense" or (wish.kind == "auto" and is_numeric):
         matrix = _matrix(path, table, typed)
         return _data(path, Contexts.dense(matrix), labels, len(names), {"kind": "dense", "size": len(names)})
     features = {"kind": "named"} | ({"size": wish.size} if wish.size != 2**18 else {})
@@ -124,19 +122,16 @@ def _data(path: Path, contexts: Contexts, labels: Sequence[str], n_features: int
     return Data(examples, features, digest.hexdigest())
 
 
-def _labels(path: Path, table: Table, wish: Wish) -> list[str]:
-    if wish.label is None:
-        raise FileError(path, "", f"--label is missing; its columns are {listed(table.names)}")
-    _check_known(path, table, [wish.label], "--label")
+def _labels(path: Path, table: Table, name: str) -> list[str]:
     labels = []
-    for place, value in zip(table.places, table.column(wish.label), strict=True):
+    for place, value in zip(table.places, table.column(name), strict=True):
         text = _label(value)
         if text is None:
-            raise FileError(path, place, f"{wish.label}: got {value!r}; every row needs a label")
+            raise FileError(path, place, f"{name}: got {value!r}; every row needs a label")
         labels.append(text)
-    if len(set(labels)) > max(2, len(labels) // 2):
-        found = f"{len(set(labels))} different labels in {len(labels)} rows"
-        raise FileError(path, "", f"{wish.label}: has {found}; a label must be one of a few classes")
+    if (count := len(set(labels))) > max(2, len(labels) // 2):
+        found = f"{count} different labels in {len(labels)} rows"
+        raise FileError(path, "", f"{name}: has {found}; a label must be one of a few classes")
     return labels
 
 
@@ -149,21 +144,6 @@ def _label(value: Any) -> str | None:
         case float() if math.isfinite(value):
             return str(int(value)) if value == math.floor(value) else str(value)
     return None
-
-
-def _feature_names(path: Path, table: Table, wish: Wish) -> list[str]:
-    _check_known(path, table, wish.categorical, "--categorical")
-    _check_known(path, table, wish.drop, "--drop")
-    names = [name for name in table.names if name != wish.label and name not in wish.drop]
-    if not names:
-        raise FileError(path, "", "no column is left for features")
-    return names
-
-
-def _check_known(path: Path, table: Table, names: Collection[str], option: str) -> None:
-    unknown = next((name for name in names if name not in table.names), None)
-    if unknown is not None:
-        raise FileError(path, "", f"{no_column(unknown, table.names)} ({option})")
 
 
 def _typed(column: list[Any], is_categorical: bool) -> list[Any]:
@@ -186,14 +166,14 @@ def _number(value: str | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _is_numeric(column: list[Any]) -> bool:
-    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in column)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _matrix(path: Path, table: Table, typed: dict[str, list[Any]]) -> Any:
     for name, column in typed.items():
         for place, value in zip(table.places, column, strict=True):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            if not _is_number(value) or not math.isfinite(value):
                 shown = "nothing" if value is None else repr(value)
                 raise FileError(path, place, f"{name}: got {shown}; dense features need a finite number")
     return np.array(list(typed.values()), dtype=np.float64).T

@@ -15,41 +15,29 @@ _VERSION = 1
 
 
 class FinishedRuns:
-    """A file with one line of JSON for each finished run, so that a stopped comparison continues.
-
-    Args:
-        path: the file; None to keep nothing.
-        digest: identifies the examples. A file of other examples is refused.
-
-    Raises:
-        FileError: if the file cannot be used.
-    """
+    """A file with one line of JSON for each finished run, so that a stopped comparison continues."""
 
     def __init__(self, path: Path | None, digest: str) -> None:
-        self._path, self._known = path, dict[str, Played]()
+        self._known = dict[str, Played]()
         self._file: IO[str] | None = None
         if path is None:
             return
         header = json.dumps({"version": _VERSION, "examples": digest})
         try:
             text = path.read_text(encoding="utf-8") if path.exists() else ""
-            whole = text[: text.rfind("\n") + 1]  # a crash may leave part of a line
-            if whole:
-                self._read(path, whole.splitlines(), header)
-            if len(whole) < len(text):
-                with path.open("r+b") as file:
-                    file.truncate(len(whole.encode()))
+            complete = text[: text.rfind("\n") + 1]  # a crash may leave part of a line
+            self._read(path, complete.splitlines(), header)
             self._file = path.open("a", encoding="utf-8")
-            if not whole:
+            self._file.truncate(len(complete.encode()))
+            if not complete:
                 self._write(header)
         except (OSError, UnicodeDecodeError) as error:
             raise FileError(path, "", f"cannot be used: {error}") from error
 
     def _read(self, path: Path, lines: Sequence[str], header: str) -> None:
-        if lines[0] != header:
-            raise FileError(
-                path, "", "holds runs of other data or of another version; choose another file for --resume"
-            )
+        if lines and lines[0] != header:
+            detail = "holds runs of other data or of another version; choose another file for --resume"
+            raise FileError(path, "", detail)
         for number, line in enumerate(lines[1:], 2):
             try:
                 entry = json.loads(line)
@@ -80,13 +68,7 @@ class FinishedRuns:
 def players(
     finished: FinishedRuns, engine: Engine, note: Callable[[int, int], None]
 ) -> Callable[[Sequence[Run], Examples], Iterable[Played]]:
-    """Return a player of runs for `contest`.
-
-    Args:
-        finished: the runs that need not be played again.
-        engine: plays the others.
-        note: called with the finished and all runs.
-    """
+    """Return a player of runs for `contest`."""
 
     def play_all(runs: Sequence[Run], examples: Examples) -> list[Played]:
         missing = [run for run in runs if finished.find(run) is None]

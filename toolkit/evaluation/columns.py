@@ -15,10 +15,11 @@ from service.models.learner_choice import build_learner
 from service.models.model import Model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey
+from toolkit import ToolError
 
 
-class EvaluationError(Exception):
-    """A file, a policy or a cluster that cannot be used; the message is for the user, with part and row."""
+class EvaluationError(ToolError):
+    """A file, a policy or a cluster cannot be used; the message names part and row."""
 
 
 _CONTEXT = pydantic.TypeAdapter[Any](GivenContext)
@@ -44,40 +45,34 @@ class Columns(NamedTuple):
         return len(self.numbers)
 
 
-def columns_of_lines(lines: Sequence[Mapping[str, Any]]) -> Columns:
-    """Return the columns of lines of `GET /models/{name}/rounds`."""
+NAMES = (
+    "round", "label", "propensity", "reward", "true_label", "context", "eligible", "holdout", "action_count",
+    "label_count", "distribution",
+)  # fmt: skip
+"""The fields of lines of `GET /models/{name}/rounds`, and columns of an export, that an evaluation reads."""
+
+
+def columns_of(values: Mapping[str, list[Any]]) -> Columns:
+    """Return the columns of some of `NAMES`; contexts are parsed."""
+    nothing: list[Any] = [None] * len(values["round"])
+    found = {name: values.get(name, nothing) for name in NAMES}
+    lengths = [None if each is None else len(each) for each in found["distribution"]]
+    counts = zip(found["action_count"], found["label_count"], lengths, strict=True)
     return Columns(
-        np.array([line["round"] for line in lines], np.int64),
-        [line["label"] for line in lines],
-        np.array([_number(line["propensity"]) for line in lines]),
-        np.array([_number(line["reward"]) for line in lines]),
-        [line["true_label"] for line in lines],
-        [line["context"] for line in lines],
-        [line["eligible"] for line in lines],
-        [line["action_count"] for line in lines],
-        np.array([line["holdout"] for line in lines], np.bool_),
+        np.array([-1 if each is None else each for each in found["round"]], np.int64),
+        found["label"],
+        np.array([np.nan if each is None else each for each in found["propensity"]], np.float64),
+        np.array([np.nan if each is None else each for each in found["reward"]], np.float64),
+        found["true_label"],
+        found["context"],
+        found["eligible"],
+        [next((count for count in each if count is not None), None) for each in counts],
+        np.array([bool(each) for each in found["holdout"]], np.bool_),
     )
 
 
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
-
-
 class LoggedModel:
-    """The model of a log: what its rounds mean.
-
-    Args:
-        answer: the answer of `GET /models/{name}`.
-        where: the file that has it, for messages.
-
-    Attributes:
-        name: the model's name.
-        labels: its labels; empty for a model with actions.
-        model: the model.
-
-    Raises:
-        EvaluationError: if it is not a model, or one that answers sets or rankings.
-    """
+    """The model of a log, from the answer of `GET /models/{name}`; a model with actions has no labels."""
 
     def __init__(self, answer: Mapping[str, Any], where: str) -> None:
         given = {name: answer[name] for name in _ESSENTIAL if answer.get(name)}
@@ -104,28 +99,14 @@ class LoggedModel:
         return 0 if self.has_actions else self.model.learner.problem.n_features
 
     def label_number(self, label: str, where: str) -> int:
-        """Return the number of a label.
-
-        Raises:
-            EvaluationError: if the model does not have it.
-        """
+        """Return the number of a label."""
         if label not in self._numbers:
             known = ", ".join(self.labels[:10])
             raise EvaluationError(f"{where}: got {label!r}; the labels of the model are {known}")
         return self._numbers[label]
 
     def rounds_of(self, columns: Columns, where: str, first_row: int, with_contexts: bool) -> LoggedRounds:
-        """Return the rounds of some columns.
-
-        Args:
-            columns: the columns.
-            where: the part that has them, for messages.
-            first_row: the number of their first row in the part, from 1.
-            with_contexts: whether to convert contexts.
-
-        Raises:
-            EvaluationError: if a value cannot be used; names the part, the row and the column.
-        """
+        """Return the rounds of some columns."""
         rounds = LoggedRounds(
             columns.numbers,
             self._labels_of(columns.labels, where, first_row),
@@ -146,17 +127,13 @@ class LoggedModel:
     def _labels_of(self, labels: Sequence[str | None], where: str, first_row: int) -> IntArray:
         if self.has_actions:
             return np.zeros(len(labels), np.int64)
-        found = [self._numbers.get(label, -1) if label is not None else -1 for label in labels]
-        for row, k in enumerate(found):
-            if k < 0:
-                self.label_number(str(labels[row]), f"{where}: row {first_row + row}: label")
-        return np.array(found, np.int64)
+        places = (f"{where}: row {row}: label" for row in range(first_row, first_row + len(labels)))
+        numbers = [self.label_number(str(label), place) for label, place in zip(labels, places, strict=True)]
+        return np.array(numbers, np.int64)
 
     def _truths(self, labels: Sequence[str | None], where: str, first_row: int) -> IntArray:
-        if self.has_actions or not any(labels):
-            return np.full(len(labels), NO_LABEL)
         found = np.full(len(labels), NO_LABEL)
-        for row, label in enumerate(labels):
+        for row, label in enumerate([] if self.has_actions else labels):
             if label is not None:
                 found[row] = self.label_number(label, f"{where}: row {first_row + row}: true_label")
         return found

@@ -1,22 +1,24 @@
 """`wager evaluate`: what other policies would have got, from the log of a model."""
 
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
-from service.commands.options import fail
-from toolkit.remote import DEFAULT_URL, Key, RemoteError, Url
-
-if TYPE_CHECKING:
-    from service.schemas.reports import EvaluationAnswer
-    from toolkit.evaluation.columns import LoggedModel
-    from toolkit.evaluation.engines import Engine
-    from toolkit.evaluation.policies import Specification
-
-_T = TypeVar("_T")
+from service.schemas.reports import EvaluationAnswer
+from toolkit.evaluation.columns import EvaluationError, LoggedModel
+from toolkit.evaluation.engines import Dask, Engine, local
+from toolkit.evaluation.evaluation import Request
+from toolkit.evaluation.evaluation import evaluate as evaluate_policies
+from toolkit.evaluation.parquet import described_model, parts_of
+from toolkit.evaluation.passes import Part
+from toolkit.evaluation.plot import plot as draw
+from toolkit.evaluation.policies import Specification, read_learner, read_policy
+from toolkit.evaluation.remote_log import remote_parts
+from toolkit.remote import DEFAULT_URL, Key, Url
 
 
 class EngineName(StrEnum):
@@ -24,18 +26,6 @@ class EngineName(StrEnum):
 
     JOBLIB = "joblib"
     DASK = "dask"
-
-
-class _Options(NamedTuple):
-    policies: list[str]
-    learners: list[str]
-    choices: list[Path]
-    jobs: int
-    engine: EngineName
-    scheduler: str | None
-    replicates: int
-    seed: int
-    clip: float | None
 
 
 def evaluate(  # noqa: PLR0913, PLR0917  each is an option
@@ -67,96 +57,55 @@ def evaluate(  # noqa: PLR0913, PLR0917  each is an option
     plot: Annotated[Path | None, typer.Option(help="Write a figure, such as values.png.")] = None,
 ) -> None:
     """Estimate what other policies would have got, from the log of a model with its propensities."""
-    from toolkit.evaluation.columns import EvaluationError
-    from toolkit.files.lines import FileError
-
-    options = _Options(policy or [], learner or [], choices or [], jobs, engine, scheduler, replicates, seed, clip)
-    try:
-        answer = _evaluated(source, (url, api_key, model), options)
-        if plot is not None:
-            _plotted(answer, plot)
-    except (EvaluationError, FileError, RemoteError) as error:
-        fail(str(error))
-    except ImportError as error:
-        fail(f"{error.name} is not installed: pip install 'wager[tools]'")
+    if (source is None) == (model is None):
+        raise EvaluationError("name a file or folder, or a model with --model, and not both")
+    logged, parts = _remote_log(url, api_key, str(model)) if source is None else _exported_log(source)
+    specifications = _specifications(logged, policy or [], choices or [], learner or [])
+    with _engine(engine, jobs, scheduler) as running:
+        request = Request(specifications, replicates, seed, clip)
+        answer = evaluate_policies(parts, logged, request, running)
+    if plot is not None:
+        draw(answer, plot)
     if json:
         typer.echo(answer.model_dump_json(indent=2))
     else:
         _show(answer)
 
 
-def _evaluated(
-    source: Path | None, service: tuple[str, str | None, str | None], options: _Options
-) -> "EvaluationAnswer":
-    from toolkit.evaluation.evaluation import Request
-    from toolkit.evaluation.evaluation import evaluate as run
-
-    logged, parts = _log(source, *service)
-    request = Request(_specifications(options, logged), options.replicates, options.seed, options.clip)
-    with _engine(options) as engine:
-        return run(parts, logged, request, engine, _progress)
+def _remote_log(url: str, key: str | None, name: str) -> tuple[LoggedModel, list[Part]]:
+    answer, parts = remote_parts(url, key, name)
+    return LoggedModel(answer, f"{url}/models/{name}"), list(parts)
 
 
-def _log(source: Path | None, url: str, key: str | None, model: str | None) -> tuple["LoggedModel", list[Any]]:
-    from toolkit.evaluation.columns import EvaluationError, LoggedModel
-
-    if (source is None) == (model is None):
-        raise EvaluationError("name a file or folder, or a model with --model, and not both")
-    if source is None:
-        from toolkit.evaluation.remote_log import remote_parts
-
-        answer, remote = remote_parts(url, key, str(model))
-        return LoggedModel(answer, f"{url}/models/{model}"), list(remote)
-    from toolkit.evaluation.parquet import described_model, parts_of
-
+def _exported_log(source: Path) -> tuple[LoggedModel, list[Part]]:
     parts = parts_of(source)
     last = parts[-1]  # later parts may have labels that were added during the export
     return LoggedModel(described_model(last), last.name), list(parts)
 
 
-def _specifications(options: _Options, model: "LoggedModel") -> "list[Specification]":
-    from toolkit.evaluation.policies import Specification, read_learner, read_policy
-
-    fixed = options.policies
-    if not (fixed or options.learners or options.choices):
-        fixed = ["uniform"] if model.has_actions else ["uniform", "best-constant"]
-    chosen = [Specification("served"), *[read_policy(text, model) for text in fixed]]
-    chosen += [Specification("choices", str(path)) for path in options.choices]
-    return list(dict.fromkeys(chosen + [read_learner(text, model) for text in options.learners]))
-
-
-def _engine(options: _Options) -> "Engine":
-    from toolkit.evaluation.columns import EvaluationError
-    from toolkit.evaluation.engines import Dask, Engine, Joblib
-
-    if options.engine is EngineName.DASK:
-        if options.scheduler is None:
-            raise EvaluationError("--engine dask needs --scheduler, the address of an existing cluster")
-        return Dask(options.scheduler)
-    if options.scheduler is not None:
-        raise EvaluationError("--scheduler is for --engine dask")
-    return Engine() if options.jobs == 1 else Joblib(options.jobs)
+def _specifications(
+    model: LoggedModel, policies: list[str], choices: list[Path], learners: list[str]
+) -> list[Specification]:
+    if not (policies or learners or choices):
+        policies = ["uniform"] if model.has_actions else ["uniform", "best-constant"]
+    chosen = [Specification("served"), *[read_policy(text, model) for text in policies]]
+    chosen += [Specification("choices", str(path)) for path in choices]
+    return list(dict.fromkeys(chosen + [read_learner(text, model) for text in learners]))
 
 
-def _plotted(answer: "EvaluationAnswer", path: Path) -> None:
-    from toolkit.evaluation.plot import plot
-
-    plot(answer, path)
-
-
-def _progress(what: str, results: Iterator[_T], total: int) -> Iterator[_T]:
-    from rich.console import Console
-    from rich.progress import track
-
-    return iter(track(results, what, total=total, console=Console(stderr=True), transient=True))
+def _engine(name: EngineName, jobs: int, scheduler: str | None) -> Engine:
+    if name is EngineName.JOBLIB:
+        if scheduler is not None:
+            raise EvaluationError("--scheduler is for --engine dask")
+        return local(jobs)
+    if scheduler is None:
+        raise EvaluationError("--engine dask needs --scheduler, the address of an existing cluster")
+    return Dask(scheduler)
 
 
-def _show(answer: "EvaluationAnswer") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    table = Table("policy", "estimator", "value", "95 % interval", "conservative", title=_title(answer))
+def _show(answer: EvaluationAnswer) -> None:
+    console, title = Console(), f"{answer.model}: rounds {answer.first_round} to {answer.last_round}"
+    table = Table("policy", "estimator", "value", "95 % interval", "conservative", title=title)
     for policy in answer.policies:
         name = policy.policy + (f" {policy.label}" if policy.label else "")
         conservative = f"{policy.low:.4f} - {policy.high:.4f}"
@@ -166,12 +115,6 @@ def _show(answer: "EvaluationAnswer") -> None:
             name = conservative = ""
         table.add_section()
     console.print(table)
-    for policy in answer.policies:
-        for warning in policy.warnings:
-            console.print(f"{policy.policy} {policy.label or ''}: {warning}", highlight=False, markup=False)
-    for note in answer.notes:
+    warnings = [f"{each.policy} {each.label or ''}: {text}" for each in answer.policies for text in each.warnings]
+    for note in [*warnings, *answer.notes]:
         console.print(note, highlight=False, markup=False)
-
-
-def _title(answer: "EvaluationAnswer") -> str:
-    return f"{answer.model}: rounds {answer.first_round} to {answer.last_round}"

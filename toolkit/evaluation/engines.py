@@ -1,10 +1,7 @@
-"""Where parts are computed: in this process, in several, or on a Dask cluster.
-
-Results come in the order of the parts, so they are the same everywhere.
-"""
+"""Where parts are computed: in processes of this machine, or on a Dask cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from learners.estimators.processes import Processes
 from service.processes import tied_workers
@@ -14,61 +11,13 @@ _T = TypeVar("_T")
 _PATIENCE = "10s"
 
 
-class Engine:
-    """Computes parts one after the other, in this process. Its context ends what it has started."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.close(at_once=kind is not None)
-
-    def map(self, function: Callable[..., _T], parts: Sequence[Any], *rest: Any) -> Iterator[_T]:
-        """Yield the result of a function for each part, in order.
-
-        Args:
-            function: takes a part and the other arguments; importable in another process.
-            parts: the parts.
-            rest: the other arguments.
-        """
-        return (function(part, *rest) for part in parts)
-
-    def close(self, *, at_once: bool = False) -> None:
-        """Release connections and processes.
-
-        Args:
-            at_once: whether parts may be left unfinished.
-        """
+def local(jobs: int) -> Processes:
+    """Return processes that end with this one even if it is killed; with one job, compute in this process."""
+    return Processes(jobs, backend="loky", **tied_workers())
 
 
-class Joblib(Engine):
-    """Computes parts in several processes of this machine, which end with this one even if it is killed.
-
-    Args:
-        jobs: the number of processes.
-    """
-
-    def __init__(self, jobs: int) -> None:
-        self._processes = Processes(jobs, backend="loky", **tied_workers())
-
-    def map(self, function: Callable[..., _T], parts: Sequence[Any], *rest: Any) -> Iterator[_T]:
-        """See `Engine.map`."""
-        return self._processes.map(function, parts, *rest)
-
-    def close(self, *, at_once: bool = False) -> None:
-        """See `Engine.close`."""
-        self._processes.close(at_once=at_once)
-
-
-class Dask(Engine):
-    """Computes parts on an existing Dask cluster, whose workers have this version of Wager and see the same files.
-
-    Args:
-        scheduler: the address of the scheduler.
-
-    Raises:
-        EvaluationError: if Dask is not installed, or the scheduler does not answer.
-    """
+class Dask:
+    """Computes parts on an existing Dask cluster, whose workers have this version of Wager and see the same files."""
 
     def __init__(self, scheduler: str) -> None:
         try:
@@ -81,12 +30,17 @@ class Dask(Engine):
         except (OSError, ValueError, TimeoutError) as error:
             raise EvaluationError(f"--scheduler {scheduler}: does not answer: {error}") from error
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
     def map(self, function: Callable[..., _T], parts: Sequence[Any], *rest: Any) -> Iterator[_T]:
-        """See `Engine.map`."""
+        """Yield the result of a function for each part and the other arguments, in order."""
         shared = self._client.scatter(list(rest), broadcast=True)
         waiting = [self._client.submit(function, part, *shared, pure=False) for part in parts]
         return (future.result() for future in waiting)
 
-    def close(self, *, at_once: bool = False) -> None:
-        """See `Engine.close`."""
-        self._client.close()
+
+Engine: TypeAlias = Processes | Dask

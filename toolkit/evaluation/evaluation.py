@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
+
+from rich.console import Console
+from rich.progress import track
 
 from learners.evaluation.off_policy.best_label import choose_label
 from learners.evaluation.off_policy.reward_model import RewardModel
@@ -20,13 +23,6 @@ _MOST_LISTED = 10
 _T = TypeVar("_T")
 
 
-class Progress(Protocol):
-    """Shows how much of some work is done."""
-
-    def __call__(self, what: str, results: Iterator[_T], total: int) -> Iterator[_T]:
-        """Yield the results, and show how many of `total` there are."""
-
-
 class Request(NamedTuple):
     """What to evaluate."""
 
@@ -36,41 +32,39 @@ class Request(NamedTuple):
     clip: float | None = None  # None for the default
 
 
-def evaluate(
-    parts: Sequence[Part], model: LoggedModel, request: Request, engine: Engine, progress: Progress
-) -> EvaluationAnswer:
-    """Return the values of policies.
-
-    Args:
-        parts: the parts of the log, in order.
-        model: the model that made it.
-        request: the policies and settings.
-        engine: computes the parts.
-        progress: shows the progress.
-
-    Raises:
-        EvaluationError: if a part or policy cannot be used.
-    """
+def evaluate(parts: Sequence[Part], model: LoggedModel, request: Request, engine: Engine) -> EvaluationAnswer:
+    """Return the values of policies."""
     log = Log(model, first_number(parts), request.seed)
-    found, missing = _surveyed(parts, log, engine, progress)
+    found, missing = _survey(parts, log, engine)
     if found.n == 0:
         raise EvaluationError("the log has no rounds")
     plan = _plan(log, request, found)
-    sums = _measured(parts, log, plan, engine, progress)
+    measured: list[list[Sums]] = list(_progress("estimating", engine.map(measure, parts, log, plan), len(parts)))
+    sums = list(zip(plan.specifications, [merge_all(each) for each in zip(*measured, strict=True)], strict=True))
     for each in request.specifications:
         if each.kind == "learner":
             replayed = replay_parts(parts, log, each, plan, found.n)
-            sums[each] = merge_all(list(progress(each.name, replayed, len(parts))))
-    ordered = [*plan.specifications, *[each for each in request.specifications if each.kind == "learner"]]
-    answer = _answer(log, plan, found, [(each, sums[each]) for each in ordered])
-    return answer.model_copy(update={"notes": [*answer.notes, *_warnings(missing)]})
+            sums.append((each, merge_all(list(_progress(each.name, replayed, len(parts))))))
+    return EvaluationAnswer(
+        model=model.name,
+        rounds=found.n,
+        first_round=found.first,
+        last_round=found.last,
+        level=LEVEL,
+        clip=plan.settings.clip,
+        seed=plan.settings.seed,
+        policies=[policy_value(each.name, _label(each, plan, model), one, plan.settings) for each, one in sums],
+        notes=[*_notes(log), *_warnings(missing)],
+    )
 
 
-def _surveyed(
-    parts: Sequence[Part], log: Log, engine: Engine, progress: Progress
-) -> tuple[Survey, list[tuple[int, int]]]:
+def _progress(what: str, results: Iterator[_T], total: int) -> Iterator[_T]:
+    return iter(track(results, what, total=total, console=Console(stderr=True), transient=True))
+
+
+def _survey(parts: Sequence[Part], log: Log, engine: Engine) -> tuple[Survey, list[tuple[int, int]]]:
     """Return what is in all parts, and the first and the last round of each hole between them."""
-    surveys = progress("reading", engine.map(survey, parts, log), len(parts))
+    surveys = _progress("reading", engine.map(survey, parts, log), len(parts))
     merged, missing = NO_ROUNDS, list[tuple[int, int]]()
     for found, part in zip(surveys, parts, strict=True):
         if merged.n and found.first > merged.last + 1:
@@ -108,32 +102,10 @@ def _plan(log: Log, request: Request, found: Survey) -> Plan:
     )
 
 
-def _measured(
-    parts: Sequence[Part], log: Log, plan: Plan, engine: Engine, progress: Progress
-) -> dict[Specification, Sums]:
-    found: list[list[Sums]] = list(progress("estimating", engine.map(measure, parts, log, plan), len(parts)))
-    merged = [merge_all(sums) for sums in zip(*found, strict=True)]
-    return dict(zip(plan.specifications, merged, strict=True))
-
-
-def _answer(log: Log, plan: Plan, found: Survey, sums: Sequence[tuple[Specification, Sums]]) -> EvaluationAnswer:
-    labels = log.model.labels
-    values = []
-    for each, one in sums:
-        label = labels[plan.best_label] if each.kind == "best_constant" else each.value or None
-        shown = label if each.kind in ("constant", "best_constant") else None
-        values.append(policy_value(each.name, shown, one, plan.settings))
-    return EvaluationAnswer(
-        model=log.model.name,
-        rounds=found.n,
-        first_round=found.first,
-        last_round=found.last,
-        level=LEVEL,
-        clip=plan.settings.clip,
-        seed=plan.settings.seed,
-        policies=values,
-        notes=_notes(log),
-    )
+def _label(specification: Specification, plan: Plan, model: LoggedModel) -> str | None:
+    if specification.kind == "best_constant":
+        return model.labels[plan.best_label]
+    return specification.value if specification.kind == "constant" else None
 
 
 def _notes(log: Log) -> list[str]:

@@ -1,7 +1,7 @@
 """The two passes over the parts of a log: the first learns reward models and surveys, the second adds up estimates."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 from learners.base import InvalidArrayError
 from learners.evaluation.off_policy.best_label import LabelSums, chooses, label_sums
@@ -12,7 +12,9 @@ from learners.evaluation.off_policy.reward_model import RewardModel, RewardProbl
 from learners.evaluation.off_policy.sums import Settings, Sums, no_sums
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from toolkit.evaluation.columns import Columns, EvaluationError, LoggedModel
+from toolkit.evaluation.parquet import ParquetPart
 from toolkit.evaluation.policies import Choices, Specification, build
+from toolkit.evaluation.remote_log import RemotePart
 
 _BATCH = 65_536
 _NUMBERS = 4_000_000  # rewards predicted at a time
@@ -20,15 +22,8 @@ _COMPILED_FROM = 200_000
 """Rounds from which the loop of a learner is compiled. Compilation takes longer than shorter logs take in Python."""
 
 
-class Part(Protocol):
-    """A part of a log: it can be read again, also in another process."""
-
-    @property
-    def name(self) -> str:
-        """The name of the part, for messages."""
-
-    def batches(self, size: int) -> Iterator[Columns]:
-        """Yield its rounds, oldest first."""
+Part: TypeAlias = ParquetPart | RemotePart
+"""A part of a log: it can be read again, also in another process."""
 
 
 class Survey(NamedTuple):
@@ -43,11 +38,7 @@ class Survey(NamedTuple):
     rewards: RewardSums
 
     def merge(self, other: "Survey", where: str) -> "Survey":
-        """Return what is in both; the other one comes later.
-
-        Raises:
-            EvaluationError: if it does not come later.
-        """
+        """Return what is in both; the other one comes later."""
         if self.n == 0 or other.n == 0:
             return other if self.n == 0 else self
         if other.first <= self.last:
@@ -87,11 +78,7 @@ class Log(NamedTuple):
 
 
 def survey(part: Part, log: Log) -> Survey:
-    """Read a part for the first time.
-
-    Raises:
-        EvaluationError: if it cannot be used.
-    """
+    """Read a part for the first time."""
     found = NO_ROUNDS
     for columns, rounds in _read(part, log, log.problem.uses_contexts):
         found = found.merge(_surveyed(columns, rounds, log), part.name)
@@ -122,11 +109,7 @@ class Plan(NamedTuple):
 
 
 def measure(part: Part, log: Log, plan: Plan) -> list[Sums]:
-    """Read a part for the second time; return the sums of each policy.
-
-    Raises:
-        EvaluationError: if it cannot be used.
-    """
+    """Read a part for the second time; return the sums of each policy."""
     sums = [no_sums(plan.settings) for _ in plan.specifications]
     for _, rounds in _read(part, log, plan.rewards is not None and log.problem.uses_contexts):
         evaluated = [_evaluated(each, rounds, log, plan) for each in plan.specifications]
@@ -155,19 +138,8 @@ def _evaluated(specification: Specification, rounds: LoggedRounds, log: Log, pla
 def replay_parts(
     parts: Sequence[Part], log: Log, specification: Specification, plan: Plan, total: int
 ) -> Iterator[Sums]:
-    """Replay a log to a learner, in order; yield the sums of each part.
-
-    Args:
-        parts: all parts of the log.
-        log: what they share.
-        specification: names the learner.
-        plan: the settings and the reward model.
-        total: the number of rounds of the log.
-
-    Raises:
-        EvaluationError: if the learner cannot learn from a round.
-    """
-    learner, state = build(specification, log.model), None
+    """Replay a log to a learner, in order; yield the sums of each part."""
+    learner, state = build(specification.value, log.model), None
     for part in parts:
         sums, row = no_sums(plan.settings), 0
         for _, rounds in _read(part, log, with_contexts=True):

@@ -9,11 +9,7 @@ _SHOWN = ("doubly_robust", "snips", "ips")
 
 
 def plot(answer: EvaluationAnswer, path: Path) -> None:
-    """Write a figure in the format of the file's name, such as .png or .svg.
-
-    Raises:
-        EvaluationError: if the format is unknown, or the file cannot be written.
-    """
+    """Write a figure in the format of the file's name, such as .png or .svg."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,7 +1,6 @@
 """The policies that a user asks for."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +19,7 @@ from toolkit.files.rows import RowError, checked_number
 from toolkit.files.tables import Table, read_table
 
 _TOLERANCE = 1e-6
-_MOST_ROUNDS = 2**53
+_MOST_ROUNDS = 2**53 - 1
 
 
 class Choices(NamedTuple):
@@ -32,11 +31,7 @@ class Choices(NamedTuple):
     probabilities: FloatArray  # (m,) float64
 
     def distributions(self, rounds: LoggedRounds, n_labels: int) -> FloatArray:
-        """Return the distribution of each round, (n, K).
-
-        Raises:
-            EvaluationError: if a round has none, or one of a label that it could not answer.
-        """
+        """Return the distribution of each round, (n, K)."""
         starts = np.searchsorted(self.numbers, rounds.numbers, "left")
         ends = np.searchsorted(self.numbers, rounds.numbers, "right")
         if (starts == ends).any():
@@ -53,58 +48,37 @@ class Choices(NamedTuple):
 
 
 def read_choices(path: Path, model: LoggedModel) -> Choices:
-    """Read a file of choices.
-
-    Raises:
-        EvaluationError: if the model has actions, or the file has an unknown label.
-        FileError: if it cannot be read, lacks a column, or has probabilities that do not sum to 1 in each round.
-    """
+    """Read a file of choices, with columns `round`, `label` and perhaps `probability`."""
     if model.has_actions:
         raise EvaluationError(f"--choices {path}: a model with actions has no labels to choose from")
     table = read_table(path)
-    numbers = np.array(_column_of(table, "round", _number_of_round), np.int64)
+    numbers = _numbers(table, "round", _MOST_ROUNDS, "the number of a round").astype(np.int64)
     names, places = table.column("label"), table.places
     labels = [model.label_number(str(name), f"{path}: {places[row]}: label") for row, name in enumerate(names)]
     probabilities = np.ones(len(numbers))
     if "probability" in table.names:
-        probabilities = np.array(_column_of(table, "probability", _probability))
-    _check(path, numbers, probabilities)
+        probabilities = _numbers(table, "probability", 1, "from 0 to 1")
+    known, rounds = np.unique(numbers, return_inverse=True)
+    totals = np.bincount(rounds, probabilities, len(known))
+    if (wrong := np.flatnonzero(np.abs(totals - 1.0) > _TOLERANCE)).size:
+        i = wrong[0]
+        raise FileError(path, "", f"the probabilities of round {known[i]} sum to {totals[i]:g}, not to 1")
     order = np.argsort(numbers, kind="stable")
     return Choices(str(path), numbers[order], np.array(labels, np.int64)[order], probabilities[order])
 
 
-def _column_of(table: Table, name: str, convert: Callable[[Any, str], Any]) -> list[Any]:
+def _numbers(table: Table, name: str, most: int, words: str) -> FloatArray:
+    """Return a column of numbers from 0 to `most`, which are integers if that is not 1."""
     found = []
     for place, value in zip(table.places, table.column(name), strict=True):
         try:
-            found.append(convert(value, name))
+            number = checked_number(value, name)
         except RowError as error:
             raise FileError(table.path, place, str(error)) from None
-    return found
-
-
-def _number_of_round(value: Any, field: str) -> int:
-    number = checked_number(value, field)
-    if number != int(number) or not 0 <= number < _MOST_ROUNDS:
-        raise RowError(f"{field}: got {value!r}; must be the number of a round")
-    return int(number)
-
-
-def _probability(value: Any, field: str) -> float:
-    number = checked_number(value, field)
-    if not 0.0 <= number <= 1.0:
-        raise RowError(f"{field}: got {number}; must be from 0 to 1")
-    return number
-
-
-def _check(path: Path, numbers: IntArray, probabilities: FloatArray) -> None:
-    known, places = np.unique(numbers, return_inverse=True)
-    totals = np.bincount(places, probabilities, len(known))
-    wrong = np.abs(totals - 1.0) > _TOLERANCE
-    if wrong.any():
-        first = int(np.flatnonzero(wrong)[0])
-        reason = f"the probabilities of round {known[first]} sum to {totals[first]:g}, not to 1"
-        raise FileError(path, "", reason)
+        if not 0 <= number <= most or (most > 1 and number != int(number)):
+            raise FileError(table.path, place, f"{name}: got {number}; must be {words}")
+        found.append(number)
+    return np.array(found, np.float64)
 
 
 Kind = Literal["served", "holdout", "uniform", "constant", "best_constant", "choices", "learner"]
@@ -126,50 +100,34 @@ class Specification(NamedTuple):
 
 
 def read_policy(text: str, model: LoggedModel) -> Specification:
-    """Read the value of the option `--policy`.
-
-    Raises:
-        EvaluationError: if it names no policy, or a label that the model does not have.
-    """
+    """Read the value of the option `--policy`."""
     kind, _, label = text.partition(":")
-    if kind == "constant" and label:
-        if model.has_actions:
-            raise EvaluationError("--policy constant: a model with actions has no constant labels")
+    is_constant = kind == "constant" and label
+    if not is_constant and text not in FIXED:
+        raise EvaluationError(f"--policy {text}: must be {', '.join(FIXED)} or constant:LABEL")
+    if (is_constant or text == "best-constant") and model.has_actions:
+        raise EvaluationError(f"--policy {kind}: a model with actions has no constant labels")
+    if is_constant:
         model.label_number(label, "--policy constant")
         return Specification("constant", label)
-    if text not in FIXED:
-        raise EvaluationError(f"--policy {text}: must be {', '.join(FIXED)} or constant:LABEL")
-    if text == "best-constant" and model.has_actions:
-        raise EvaluationError("--policy best-constant: a model with actions has no constant labels")
     return Specification(FIXED[text])
 
 
 def read_learner(text: str, model: LoggedModel) -> Specification:
-    """Read the value of the option `--learner`: the JSON of a learner, or the name of an algorithm.
-
-    Raises:
-        EvaluationError: if it is neither, or does not fit the model.
-    """
-    specification = Specification("learner", text)
-    build(specification, model)
-    return specification
+    """Read the value of the option `--learner`: the JSON of a learner, or the name of an algorithm."""
+    build(text, model)
+    return Specification("learner", text)
 
 
-def build(specification: Specification, model: LoggedModel) -> AnyLearner:
-    """Return the learner that a policy names.
-
-    Raises:
-        EvaluationError: as `read_learner`.
-    """
-    text = specification.value
+def build(text: str, model: LoggedModel) -> AnyLearner:
+    """Return the learner of a text, as `read_learner` reads it."""
     if model.has_actions:
         detail = "other learners of actions cannot be replayed yet: their logs lack the actions that were not chosen"
         raise EvaluationError(f"--learner: {detail}, unless log_actions is all")
+    definition = model.model.definition
     try:
         given: Any = json.loads(text) if text.lstrip().startswith(("{", "[", '"')) else {"algorithm": text}
-        choice = LearnerChoice.model_validate(given)
-        definition = model.model.definition
-        learner = choose_learner(choice, len(definition.labels), definition.features)
+        learner = choose_learner(LearnerChoice.model_validate(given), len(definition.labels), definition.features)
     except pydantic.ValidationError as error:
         raise EvaluationError(f"--learner {text}: {error.errors()[0]['msg']}") from None
     except WagerError as error:

@@ -1,11 +1,10 @@
 """The log of a model of a running service, in parts that can be read again."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from toolkit.evaluation.columns import Columns, columns_of_lines
-from toolkit.remote import call, connect
+from toolkit.evaluation.columns import NAMES, Columns, columns_of
+from toolkit.remote import call, connect, rounds
 
 ROUNDS = 10_000
 """Rounds of a part: the most that one request returns."""
@@ -26,30 +25,20 @@ class RemotePart(NamedTuple):
         return f"rounds {self.after + 1} to {self.last} of {self.model}"
 
     def batches(self, size: int) -> Iterator[Columns]:
-        """Yield its rounds, oldest first.
-
-        Raises:
-            RemoteError: if the service does not answer, or refuses.
-        """
+        """Yield its rounds, oldest first."""
         after = self.after
         with connect(self.url, self.key) as client:
             while after < self.last:
-                query = {"after": after, "limit": min(size, ROUNDS)}
-                text = call(client, "GET", f"/models/{self.model}/rounds", params=query).text
-                lines = [json.loads(line) for line in text.splitlines()]
+                lines = rounds(client, self.model, after, min(size, ROUNDS))
                 lines = [line for line in lines if line["round"] <= self.last]
                 if not lines:
                     return
-                yield columns_of_lines(lines)
+                yield columns_of({name: [line.get(name) for line in lines] for name in NAMES})
                 after = lines[-1]["round"]
 
 
 def remote_parts(url: str, key: str | None, name: str) -> tuple[dict[str, Any], list[RemotePart]]:
-    """Return the description of a model, and the parts of its log as it is now.
-
-    Raises:
-        RemoteError: if the service does not answer, or refuses.
-    """
+    """Return the description of a model, and the parts of its log as it is now."""
     with connect(url, key) as client:
         model: dict[str, Any] = call(client, "GET", f"/models/{name}").json()
     last = int(model["rounds_seen"])

@@ -1,6 +1,7 @@
 """Which column of a table means what, and the rounds of its rows."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +25,6 @@ EXPORTED = (
     "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at", "feedback_at",
 )  # fmt: skip
 """The columns of `wager export --format parquet` that are no features, even without a column `context`."""
-
 
 _USED = frozenset({"correct", "true_label", "context", "actions", "eligible", "holdout", "predicted_at"})
 """Of them, those that an import reads besides label, propensity and reward."""
@@ -60,11 +60,7 @@ class Columns(NamedTuple):
 
 
 def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
-    """Return the meaning of the columns of a table.
-
-    Raises:
-        RowError: if a column is missing, or occurs twice.
-    """
+    """Return the meaning of the columns of a table."""
     check_names(header)
     named = [chosen.label, chosen.propensity, chosen.reward, *chosen.features, *chosen.text]
     for name in named:
@@ -72,57 +68,41 @@ def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
             raise RowError(no_column(name, header))
     propensity = chosen.propensity or ("propensity" if "propensity" in header else None)
     reward = chosen.reward or ("reward" if "reward" in header and propensity else None)
-    label = chosen.label or next((name for name in _label_names(propensity) if name in header), None)
+    usual = ["label"] if propensity else ["true_label", "label"]
+    label = chosen.label or next((name for name in usual if name in header), None)
     if label is None:
         raise RowError(f"has no column 'label'; name it with --label-column. Its columns are {listed(header)}")
     others = frozenset(name for name in EXPORTED if name in header and name not in named)
     if propensity and not (reward or others & {"correct", "true_label"}):
         raise RowError("has propensities but no outcomes; name the column with --reward-column")
-    taken = {label, propensity, reward}
-    features = _features(header, chosen, taken | others)
-    if not features and "context" not in others:
-        features = ()
+    features = _features(header, chosen, {label, propensity, reward, *others})
     return Columns(label, propensity, reward, others, features, frozenset(chosen.text))
 
 
 def round_of(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> dict[str, Any]:
-    """Return the round of a row.
-
-    Args:
-        columns: the meaning of its columns.
-        row: its values by column; None or "" for missing ones.
-        shape: of the model, or None.
-
-    Raises:
-        RowError: if the row is no round of such a model.
-    """
+    """Return the round of a row: its values by column, None or "" for missing ones."""
     found = _candidates(columns, row, shape)
     if columns.features or "context" not in columns.others:
         values = [_value(name, row[name], name in columns.text) for name in columns.features]
         found["context"] = context_of(shape, columns.features, values)
     else:
         found["context"] = checked_context(shape, given_context(row["context"]))
+    label = checked_label(shape, _text(row[columns.label]), columns.label)
     if columns.propensity is None:
-        found["true_label"] = checked_label(shape, _text(row[columns.label]), columns.label)
-        check_choices(found, shape)
-        return found
-    found["label"] = checked_label(shape, _text(row[columns.label]), columns.label)
-    found["propensity"] = checked_propensity(row[columns.propensity], columns.propensity)
-    if (at := _other(columns, row, "predicted_at")) is not None:
-        found["at"] = checked_moment(at, "predicted_at")
-    if _flag(_other(columns, row, "holdout"), "holdout"):
-        found["holdout"] = True
-    found |= _outcome(columns, row, shape)
+        found["true_label"] = label
+    else:
+        found |= {"label": label, "propensity": checked_propensity(row[columns.propensity], columns.propensity)}
+        if (at := _other(columns, row, "predicted_at")) is not None:
+            found["at"] = checked_moment(at, "predicted_at")
+        if _flag(_other(columns, row, "holdout"), "holdout"):
+            found["holdout"] = True
+        found |= _outcome(columns, row, shape)
     check_choices(found, shape)
     return found
 
 
 def given_context(value: Any) -> Any:
-    """Return the context of a cell, which may hold it as JSON; None if the cell is empty.
-
-    Raises:
-        RowError: if it is not JSON, or neither an object nor a list.
-    """
+    """Return the context of a cell, which may hold it as JSON; None if the cell is empty."""
     if _is_missing(value):
         return None
     found = _json(value, "context")
@@ -132,25 +112,15 @@ def given_context(value: Any) -> Any:
 
 
 def check_names(header: Sequence[str]) -> None:
-    """Check the names of the columns of a table.
-
-    Raises:
-        RowError: if one occurs twice.
-    """
-    seen = set[str]()
-    for name in header:
-        if name in seen:
-            raise RowError(f"the column {name!r} occurs twice")
-        seen.add(name)
+    """Check that the columns of a table have different names."""
+    name, count = next(iter(Counter(header).most_common(1)), ("", 0))
+    if count > 1:
+        raise RowError(f"the column {name!r} occurs twice")
 
 
 def no_column(name: str, header: Sequence[str]) -> str:
     """Return the message for a column that a table does not have."""
     return f"has no column {name!r}; its columns are {listed(header)}"
-
-
-def _label_names(propensity: str | None) -> Sequence[str]:
-    return ("label",) if propensity else ("true_label", "label")
 
 
 def _features(header: Sequence[str], chosen: Chosen, taken: set[str | None]) -> tuple[str, ...]:
@@ -212,8 +182,8 @@ def _json(value: Any, field: str) -> Any:
         return value
     try:
         return json_of(value)
-    except (ValueError, RecursionError) as error:
-        raise RowError(f"{field}: is not JSON: {error}") from None
+    except RowError as error:
+        raise RowError(f"{field}: {error}") from None
 
 
 def _flag(value: Any, field: str) -> bool:

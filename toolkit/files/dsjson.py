@@ -1,14 +1,13 @@
 """Reads and writes Vowpal Wabbit's dsjson: one decision per line, with its actions, probabilities and cost."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, NamedTuple
 
-from toolkit.files.lines import FileError, read_lines
+from toolkit.files.lines import FileError
 from toolkit.files.rows import (
-    Row,
     RowError,
     Shape,
     check_features,
@@ -20,71 +19,50 @@ from toolkit.files.rows import (
     outcome_of,
 )
 
-CostRule: TypeAlias = Literal["negate", "complement"]
-"""How a cost becomes a reward: `negate` is -cost, and `complement` 1 - cost."""
-
 _TOLERANCE, _SUM_TOLERANCE = 1e-5, 1e-3
 """By how much the two probabilities of the chosen action may differ, in proportion, and the sum of all from 1. VW
 writes them in single precision, and some of its clients with 6 digits."""
 
 
-class DsjsonReader:
-    """Reads a file in dsjson. Lines without a cost, and those to skip (`_skipLearn`), are counted and left out.
+class Dsjson(NamedTuple):
+    """Converts lines of dsjson."""
 
-    Args:
-        path: the file, compressed or not.
-        costs: how a cost becomes a reward.
-        action_id: the feature of an action that is its id, such as `item.id`; by default `_tag`, or its number.
-    """
+    costs: str = "negate"  # reward = -cost, or `complement`: 1 - cost
+    action_id: str | None = None  # the feature of an action that is its id, such as `item.id`; else `_tag`, or a number
 
-    def __init__(self, path: Path, costs: CostRule = "negate", action_id: str | None = None) -> None:
-        self._path, self._costs, self._action_id = path, costs, action_id
-        self.skipped = 0
-
-    def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file.
-
-        Args:
-            shape: of the model; None yields actions with features.
-
-        Raises:
-            FileError: if a line is damaged, or does not fit the model.
-        """
-        self.skipped = 0
-        for number, text in read_lines(self._path):
-            place = f"line {number}"
-            try:
-                found = self._round(text, shape)
-            except RowError as error:
-                raise FileError(self._path, place, str(error)) from None
-            if found is None:
-                self.skipped += 1
-            else:
-                yield Row(self._path, place, found)
-
-    def _round(self, text: str, shape: Shape | None) -> dict[str, Any] | None:
-        line = _parsed(text)
+    def round_of(self, text: str, shape: Shape | None) -> dict[str, Any] | None:
+        """Return the round of a line; None for one without a cost, or to skip (`_skipLearn`)."""
+        line = json_of(text)
+        if not isinstance(line, dict):
+            raise RowError(f"is not dsjson: it is a JSON {type(line).__name__}, not an object")
         if "_label_cost" not in line or line.get("_skipLearn") is True:
             if not {"c", "EventId", "_skipLearn"} & set(line):
                 raise RowError("is not dsjson: it has neither _label_cost nor c")
             return None
-        context, chosen = line.get("c"), _chosen(line)
+        context = line.get("c")
+        chosen = line.get("_label_Action", _first(line.get("a")))  # its number, from 1
+        if type(chosen) is not int:
+            raise RowError(f"_label_Action: got {chosen!r}; must be the number of an action, from 1")
         if not isinstance(context, dict):
             raise RowError(f"c: got {type(context).__name__}; must be an object")
-        found = {"propensity": _propensity(line), **self._outcome(line)}
+        propensity = checked_propensity(line.get("_label_probability", _first(line.get("p"))), "_label_probability")
+        found = {"propensity": propensity, **self._outcome(line)}
         if (at := line.get("Timestamp")) is not None:
             found["at"] = checked_moment(at, "Timestamp", UTC)
         actions = _actions(context.get("_multi"), line.get("a"))
-        _check_order(line, chosen, found["propensity"], len(actions))
-        shared = converted({name: value for name, value in context.items() if not name.startswith("_")})
+        _check_order(line, chosen, propensity, len(actions))
         ids = [self._id(action, number) for number, action in enumerate(actions, 1)]
         if shape is not None and not shape.has_actions:
-            return found | _fixed(shape, ids, chosen) | _context(shape, shared)
-        return found | {"context": _checked(shared, "c")} | _among(ids, actions, chosen)
+            return found | _fixed(shape, ids, chosen, context)
+        if len(set(ids)) < len(ids):
+            raise RowError("c._multi: two actions have the same id; choose another one with --action-id")
+        found |= {"context": _features(context, "c"), "label": ids[chosen - 1]}
+        features = [_features(action, f"c._multi.{i}") for i, action in enumerate(actions)]
+        return found | {"actions": [{"id": id_, "features": each} for id_, each in zip(ids, features, strict=True)]}
 
     def _outcome(self, line: Mapping[str, Any]) -> dict[str, Any]:
         cost = checked_number(line["_label_cost"], "_label_cost")
-        if self._costs == "complement":
+        if self.costs == "complement":
             return outcome_of(1.0 - cost, "_label_cost")
         try:
             return outcome_of(-cost + 0.0, "_label_cost")
@@ -92,39 +70,18 @@ class DsjsonReader:
             raise RowError(f"{error}; for costs from 0 to 1, use --costs complement") from None
 
     def _id(self, action: Mapping[str, Any], number: int) -> str:
-        if self._action_id is None:
+        if self.action_id is None:
             return str(action.get("_tag") or number)
         value: Any = action
-        for name in self._action_id.split("."):
+        for name in self.action_id.split("."):
             value = value.get(name) if isinstance(value, dict) else None
         if value is None:
-            raise RowError(f"c._multi: action {number} has no {self._action_id}")
+            raise RowError(f"c._multi: action {number} has no {self.action_id}")
         return str(value)
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        line = json_of(text)
-    except (ValueError, RecursionError) as error:
-        raise RowError(f"is not JSON: {error}") from None
-    if not isinstance(line, dict):
-        raise RowError(f"is not dsjson: it is a JSON {type(line).__name__}, not an object")
-    return line
-
-
-def _chosen(line: Mapping[str, Any]) -> int:
-    """Return the number of the chosen action, from 1."""
-    order = line.get("a")
-    chosen = line.get("_label_Action", order[0] if isinstance(order, list) and order else None)
-    if type(chosen) is not int:
-        raise RowError(f"_label_Action: got {chosen!r}; must be the number of an action, from 1")
-    return chosen
-
-
-def _propensity(line: Mapping[str, Any]) -> float:
-    listed = line.get("p")
-    given = line.get("_label_probability", listed[0] if isinstance(listed, list) and listed else None)
-    return checked_propensity(given, "_label_probability")
+def _first(values: Any) -> Any:
+    return values[0] if isinstance(values, list) and values else None
 
 
 def _actions(multi: Any, order: Any) -> list[dict[str, Any]]:
@@ -136,16 +93,10 @@ def _actions(multi: Any, order: Any) -> list[dict[str, Any]]:
 
 
 def _check_order(line: Mapping[str, Any], chosen: int, propensity: float, n: int) -> None:
-    """Check what the line says twice: VW lists the actions in `a` and their probabilities in `p`, the chosen one first.
-
-    Args:
-        line: the line.
-        chosen: the number of the chosen action, from 1.
-        propensity: its probability.
-        n: the number of actions.
-    """
+    """Check what VW says twice: `a` lists the actions and `p` their probabilities, the chosen one first."""
     order, p = line.get("a"), line.get("p")
-    if order is not None and not (isinstance(order, list) and _numbers(order) == list(range(1, n + 1))):
+    is_order = isinstance(order, list) and all(type(each) is int for each in order)
+    if order is not None and not (is_order and sorted(order) == list(range(1, n + 1))):
         raise RowError(f"a: got {_cut(order)}; must be the numbers from 1 to {n}, the chosen one first")
     if not 1 <= chosen <= n:
         raise RowError(f"_label_Action: got {chosen}; the line has {n} actions")
@@ -163,44 +114,26 @@ def _check_order(line: Mapping[str, Any], chosen: int, propensity: float, n: int
         raise RowError(f"_label_probability: got {propensity}; p begins with {p[0]}")
 
 
-def _numbers(order: Sequence[Any]) -> list[int]:
-    return sorted(order) if all(type(each) is int for each in order) else []
-
-
 def _cut(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _among(ids: Sequence[str], actions: Sequence[Mapping[str, Any]], chosen: int) -> dict[str, Any]:
-    """Return the chosen action and all actions, for a model with actions."""
-    if len(set(ids)) < len(ids):
-        raise RowError("c._multi: two actions have the same id; choose another one with --action-id")
-    listed = [{name: value for name, value in action.items() if not name.startswith("_")} for action in actions]
-    features = [_checked(converted(each), f"c._multi.{i}") for i, each in enumerate(listed)]
-    found = [{"id": id_, "features": each} for id_, each in zip(ids, features, strict=True)]
-    return {"actions": found, "label": ids[chosen - 1]}
-
-
-def _checked(features: dict[str, Any], field: str) -> dict[str, Any]:
-    check_features(features, field, may_be_sparse=False)
-    return features
-
-
-def _fixed(shape: Shape, ids: Sequence[str], chosen: int) -> dict[str, Any]:
-    """Return the label of a model with labels: by the id of the action, or by its number."""
+def _fixed(shape: Shape, ids: Sequence[str], chosen: int, context: dict[str, Any]) -> dict[str, Any]:
+    """Return the context and the label, by the id of the action or by its number, for a model with labels."""
     label = ids[chosen - 1]
     if label not in shape.labels and len(ids) == len(shape.labels):
         label = list(shape.labels)[chosen - 1]
-    return {"label": checked_label(shape, label, "the chosen action")}
+    found: dict[str, Any] = {"label": checked_label(shape, label, "the chosen action")}
+    if shape.kind not in ("named", "none"):
+        raise RowError(f"the model has {shape.kind} features; dsjson needs a model with named ones")
+    return found | ({"context": _features(context, "c")} if shape.kind == "named" else {})
 
 
-def _context(shape: Shape, context: Any) -> dict[str, Any]:
-    if shape.kind == "named":
-        return {"context": _checked(context, "c")}
-    if shape.kind == "none":
-        return {}
-    raise RowError(f"the model has {shape.kind} features; dsjson needs a model with named ones")
+def _features(value: dict[str, Any], field: str) -> dict[str, Any]:
+    features: dict[str, Any] = converted(value)
+    check_features(features, field, may_be_sparse=False)
+    return features
 
 
 def converted(value: Any) -> Any:
@@ -210,9 +143,7 @@ def converted(value: Any) -> Any:
     if not isinstance(value, list) or all(isinstance(each, str) for each in value):
         return value
     if all(isinstance(each, dict) for each in value):
-        joined: dict[str, Any] = {}
-        for each in value:
-            joined.update(each)
+        joined = {name: inner for each in value for name, inner in each.items()}
         if len(joined) == sum(map(len, value)):
             return converted(joined)
     return {str(i): converted(each) for i, each in enumerate(value) if each is not None}
@@ -221,16 +152,10 @@ def converted(value: Any) -> Any:
 def dsjson_line(
     labels: Sequence[str], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
 ) -> dict[str, Any]:
-    """Return a round as an object of dsjson.
+    """Return a line of a log as an object of dsjson.
 
-    Args:
-        labels: those that the model had for the prediction; any for a model with actions.
-        line: a line of its log.
-        distribution: the probabilities of its labels or actions; None spreads what the chosen one leaves evenly.
-        path: the file, for errors.
-
-    Raises:
-        FileError: if the log does not have what the format needs.
+    `labels` are those that the model had for the prediction. Without a distribution, the probability that the chosen
+    one leaves is spread evenly.
     """
     if line["label"] is None:
         raise FileError(path, f"round {line['round']}", "has several labels; use ndjson")

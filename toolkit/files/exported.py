@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,62 +10,34 @@ from toolkit.files.dsjson import dsjson_line
 from toolkit.files.lines import FileError
 from toolkit.files.parquet import exported_types, pyarrow
 
+VERSION = 1
+SUFFIXES = {"parquet": ".parquet", "dsjson": ".dsjson", "ndjson": ".ndjson"}
+
 _AGAIN = "delete it, and repeat the command"
-_ROUND = {".parquet": "round", ".ndjson": "round", ".dsjson": "_round"}
-_TAIL = 8
-"""Bytes at the end of a Parquet file: the length of its footer, and a mark."""
-
-
-class Held(NamedTuple):
-    """The rounds of a part."""
-
-    path: Path
-    first: int
-    last: int
+_FOOTER_BYTES = 8  # at the end of a Parquet file, after the metadata
 
 
 class Hole(NamedTuple):
-    """Rounds that no part holds."""
+    """Rounds that no part has."""
 
     after: int  # the round before them
     until: int | None  # the last of them; None after the last part
 
 
-def held_rounds(folder: Path, suffix: str) -> list[Held]:
-    """Return the rounds of each part of a folder, in order. Of Parquet, only footers are read.
-
-    Raises:
-        FileError: if a part is damaged, or two parts hold the same rounds.
-    """
-    found = [_held(path) for path in sorted(folder.glob(f"part-*{suffix}"))]
-    for one, other in pairwise(found):
-        if other.first <= one.last:
-            detail = f"begins with round {other.first}, but {one.path.name} ends with round {one.last}"
-            raise FileError(other.path, "", f"{detail}; delete one of them, and repeat the command")
-    return found
-
-
-def holes_of(held: Sequence[Held], after: int) -> list[Hole]:
-    """Return the rounds that no part holds, oldest first; the last hole is open.
-
-    Args:
-        held: the rounds of the parts, in order.
-        after: the last round that is not wanted.
-    """
-    found, last = list[Hole](), after
-    for each in held:
-        if each.first > last + 1:
-            found.append(Hole(last, each.first - 1))
-        last = max(last, each.last)
-    return [*found, Hole(last, None)]
-
-
-def _held(path: Path) -> Held:
-    """Return the rounds of a part; its name has the first one."""
-    first, last = _ends_of_parquet(path) if path.suffix == ".parquet" else _ends_of_text(path)
-    if path.stem != f"part-{first:012}":
-        raise FileError(path, "", f"is damaged: it begins with round {first}; {_AGAIN}")
-    return Held(path, first, last)
+def holes_in(folder: Path, suffix: str, after: int) -> list[Hole]:
+    """Return the rounds after one that no part of a folder has, oldest first; the last hole is open."""
+    holes, last, before = list[Hole](), after, ("", 0)
+    for path in sorted(folder.glob(f"part-*{suffix}")):
+        first, end = _ends_of_parquet(path) if suffix == ".parquet" else _ends_of_text(path)
+        if path.stem != f"part-{first:012}":
+            raise FileError(path, "", f"is damaged: it begins with round {first}; {_AGAIN}")
+        if first <= before[1]:
+            detail = f"begins with round {first}, but {before[0]} ends with round {before[1]}"
+            raise FileError(path, "", f"{detail}; delete one of them, and repeat the command")
+        if first > last + 1:
+            holes.append(Hole(last, first - 1))
+        last, before = max(last, end), (path.name, end)
+    return [*holes, Hole(last, None)]
 
 
 def _ends_of_parquet(path: Path) -> tuple[int, int]:
@@ -81,43 +52,33 @@ def _ends_of_parquet(path: Path) -> tuple[int, int]:
         first, last = min(each.min for each in known), max(each.max for each in known)
     except Exception as error:
         raise FileError(path, "", f"is damaged: {str(error).splitlines()[0][:200]}; {_AGAIN}") from error
-    if path.stat().st_size < max(ends) + about.serialized_size + _TAIL:
+    if path.stat().st_size < max(ends) + about.serialized_size + _FOOTER_BYTES:
         raise FileError(path, "", f"is damaged: bytes are missing; {_AGAIN}")
     return int(first), int(last)
 
 
 def _ends_of_text(path: Path) -> tuple[int, int]:
     """Return the first and the last round of a part. If it has fewer lines than rounds, check each."""
-    number, first, last, line = 0, b"", b"", b""
     try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):  # noqa: B007
-                first = first or line
-        last = line
-        ends = _round(path, 1, first), _round(path, number, last)
-        if number != ends[1] - ends[0] + 1:
-            with path.open("rb") as file:
-                for place, line in enumerate(file, 1):
-                    _round(path, place, line)
+        lines = path.read_bytes().splitlines(keepends=True) or [b""]
     except OSError as error:
         raise FileError(path, "", f"cannot be read: {error.strerror}") from error
+    ends = _round(path, 1, lines[0]), _round(path, len(lines), lines[-1])
+    if len(lines) != ends[1] - ends[0] + 1:
+        for number, line in enumerate(lines, 1):
+            _round(path, number, line)
     return ends
 
 
 def _round(path: Path, number: int, line: bytes) -> int:
-    """Return the round of a whole line."""
+    """Return the round of a complete line."""
     try:
-        found: Any = json.loads(line)[_ROUND[path.suffix]] if line.endswith(b"\n") else None
+        found = json.loads(line)["_round" if path.suffix == ".dsjson" else "round"] if line.endswith(b"\n") else None
     except (ValueError, KeyError, TypeError, RecursionError):
         found = None
     if type(found) is not int:
         raise FileError(path, f"line {number}", f"is damaged; {_AGAIN}")
     return found
-
-
-VERSION = 1
-
-SUFFIXES = {"parquet": ".parquet", "dsjson": ".dsjson", "ndjson": ".ndjson"}
 
 
 class Lines(NamedTuple):
@@ -129,17 +90,11 @@ class Lines(NamedTuple):
 
 
 class Export(NamedTuple):
-    """A log on the way into files.
+    """A log on the way into files."""
 
-    Attributes:
-        output: a file with the suffix of the format, or a folder of parts.
-        format: a key of `SUFFIXES`.
-        model: what `GET /models/{name}` says of the model.
-    """
-
-    output: Path
-    format: str
-    model: Mapping[str, Any]
+    output: Path  # a file with the suffix of the format, or a folder of parts
+    format: str  # a key of `SUFFIXES`
+    model: Mapping[str, Any]  # the answer of `GET /models/{name}`
 
     @property
     def is_folder(self) -> bool:
@@ -147,43 +102,32 @@ class Export(NamedTuple):
         return self.output.is_dir() or self.output.suffix != SUFFIXES[self.format]
 
     def begin(self, after: int = 0) -> list[Hole]:
-        """Create the folder; return the rounds that its parts do not hold, oldest first.
-
-        Args:
-            after: the last round that is not wanted.
-
-        Raises:
-            FileError: if the folder has parts of another model, or a damaged one, or cannot be written.
-        """
+        """Create the folder; return the rounds after one that its parts do not have, oldest first."""
         if self.format == "parquet":
             pyarrow(self.output)
         if not self.is_folder:
-            return holes_of([], after)
+            return [Hole(after, None)]
         try:
             self.output.mkdir(parents=True, exist_ok=True)
-            self.check_model()
+            self.describe()
         except OSError as error:
             raise FileError(self.output, "", f"cannot be written: {error.strerror}") from error
-        return holes_of(held_rounds(self.output, SUFFIXES[self.format]), after)
+        return holes_in(self.output, SUFFIXES[self.format], after)
 
     def renewed(self, model: Mapping[str, Any]) -> "Export":
-        """Return the export with a newer description of the model.
-
-        Raises:
-            FileError: if it describes another model, or cannot be written.
-        """
+        """Return the export with a newer description of the model."""
         newer = self._replace(model=model)
         if newer.is_folder:
-            newer.check_model()
+            newer.describe()
         return newer
 
-    def check_model(self) -> None:
-        """Check that the folder is empty or has parts of the model, and describe the model in it. Raise as `begin`."""
+    def describe(self) -> None:
+        """Describe the model in the folder, which must be empty or have parts of the same model."""
         note, about = self.output / "_model.json", {"version": VERSION, "model": dict(self.model)}
         if note.exists():
             try:
-                there = json.loads(note.read_text())["model"]
-                before, now = [(each["name"], each["created_at"]) for each in (there, self.model)]
+                existing = json.loads(note.read_text())["model"]
+                before, now = [(each["name"], each["created_at"]) for each in (existing, self.model)]
             except (ValueError, KeyError, TypeError) as error:
                 raise FileError(note, "", "does not describe the model of the folder") from error
             if before != now:
@@ -191,11 +135,7 @@ class Export(NamedTuple):
         _replace(note, lambda path: path.write_text(json.dumps(about, indent=1) + "\n"))
 
     def write(self, part: Lines) -> Path:
-        """Write lines as one part; return its path.
-
-        Raises:
-            FileError: if that is not possible. No file has half of them.
-        """
+        """Write lines as one part, completely or not at all; return its path."""
         first = part.lines[0]["round"] if part.lines else 0
         path = self.output / f"part-{first:012}{SUFFIXES[self.format]}" if self.is_folder else self.output
         try:
@@ -210,12 +150,10 @@ class Export(NamedTuple):
             return
         with path.open("w", encoding="utf-8") as file:
             for i, line in enumerate(part.lines):
-                found = dict(line) if self.format == "ndjson" else self._dsjson(part, i, path)
-                file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n")
-
-    def _dsjson(self, part: Lines, i: int, path: Path) -> dict[str, Any]:
-        labels, n = self.model["labels"], part.label_counts[i] if part.label_counts else None
-        return dsjson_line(labels if n is None else labels[:n], part.lines[i], part.distributions[i], path)
+                if self.format == "dsjson":
+                    labels = self.model["labels"][: part.label_counts[i] if part.label_counts else None]
+                    line = dsjson_line(labels, line, part.distributions[i], path)  # noqa: PLW2901
+                file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from toolkit import ToolError
 
-class FileError(Exception):
-    """A file is of another format, damaged, or does not fit the model. The message is for the user.
 
-    Args:
-        path: the file.
-        place: the line or the part, such as `line 3`; "" for the whole file.
-        reason: what is wrong with it.
+class FileError(ToolError):
+    """A file is of another format, damaged, or does not fit the model. All that reads or writes files raises it.
+
+    The place is a line or a row, such as `line 3`; "" for the whole file.
     """
 
     def __init__(self, path: Path, place: str, reason: str) -> None:
@@ -47,11 +46,7 @@ _DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 def read_start(path: Path, size: int = 16) -> bytes:
-    """Return the first bytes of a file.
-
-    Raises:
-        FileError: if it cannot be read, or is empty.
-    """
+    """Return the first bytes of a file."""
     try:
         with path.open("rb") as file:
             start = file.read(size)
@@ -72,33 +67,21 @@ def digest_of(path: Path, *settings: object) -> str:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file, and decompress it if its first bytes say that it is compressed.
-
-    Raises:
-        FileError: if it cannot be read, or is empty.
-    """
+    """Open a file, and decompress it if its first bytes say that it is compressed."""
     start = read_start(path)
     opener = next((opener for magic, opener in _OPENERS if start.startswith(magic)), None)
     return path.open("rb") if opener is None else cast(BinaryIO, opener(path))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is not empty, without its end.
-
-    Raises:
-        FileError: if the file is damaged, a line is too long, or not UTF-8.
-    """
+    """Yield the number and the text of each line that is not empty, without its end."""
     for number, line in raw_lines(path):
         if line.strip():
             yield number, line.rstrip("\r\n")
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line, with its end.
-
-    Raises:
-        FileError: as `read_lines`.
-    """
+    """Yield the number and the text of each line, with its end."""
     number = 0
     with open_bytes(path) as file:
         while line := _next_line(path, file, number + 1):

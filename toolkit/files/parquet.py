@@ -12,11 +12,7 @@ MISSING = "Parquet needs pyarrow; install it with `make tools`, or with pip inst
 
 
 def pyarrow(path: Path) -> tuple[Any, Any]:
-    """Return the modules `pyarrow` and `pyarrow.parquet`.
-
-    Raises:
-        FileError: if they are not installed.
-    """
+    """Return the modules `pyarrow` and `pyarrow.parquet`."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -26,11 +22,7 @@ def pyarrow(path: Path) -> tuple[Any, Any]:
 
 
 def parts_of(path: Path, suffix: str = ".parquet") -> list[Path]:
-    """Return a file, or the files of a folder with this suffix, in the order of their names.
-
-    Raises:
-        FileError: if the folder has none.
-    """
+    """Return a file, or the files of a folder with this suffix, in the order of their names."""
     if not path.is_dir():
         return [path]
     found = sorted(path.glob(f"*{suffix}"))
@@ -40,36 +32,19 @@ def parts_of(path: Path, suffix: str = ".parquet") -> list[Path]:
 
 
 def schema_of(path: Path) -> Any:
-    """Return the schema of a file: its columns, their types, and its metadata.
-
-    Raises:
-        FileError: if the file is not Parquet, or damaged.
-    """
+    """Return the schema of a file: its columns, their types, and its metadata."""
     with _reading(path) as pq, pq.ParquetFile(path) as file:
         return file.schema_arrow
 
 
 def batches_of(path: Path, size: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
-    """Yield record batches of up to `size` rows.
-
-    Args:
-        path: the file.
-        size: maximum rows.
-        columns: the names of those to read; None for all.
-
-    Raises:
-        FileError: if the file is not Parquet, or damaged.
-    """
+    """Yield record batches of up to `size` rows."""
     with _reading(path) as pq, pq.ParquetFile(path) as file:
         yield from file.iter_batches(size, columns=columns)
 
 
 def check_feature_types(path: Path, names: Collection[str]) -> None:
-    """Check that columns have types of features.
-
-    Raises:
-        FileError: if one has another type; names the column, and the types that are allowed.
-    """
+    """Check that columns have types of features."""
     pa, _ = pyarrow(path)
     for column in schema_of(path):
         if column.name in names and not _is_feature(pa.types, column.type):
@@ -92,11 +67,7 @@ def _is_text(types: Any, found: Any) -> bool:
 
 
 def exported_types(path: Path) -> dict[str, Any]:
-    """Return the types of the columns of an exported log.
-
-    Raises:
-        FileError: if pyarrow is not installed.
-    """
+    """Return the types of the columns of an exported log."""
     pa, _ = pyarrow(path)
     text, moment = pa.string(), pa.timestamp("us", "UTC")
     return {
@@ -119,16 +90,7 @@ def with_plain_times(path: Path, batch: Any) -> Any:
 
 
 def values_of(path: Path, batch: Any, first_row: int) -> dict[str, list[Any]]:
-    """Return the values of the columns of a batch of an exported log.
-
-    Args:
-        path: the file, for messages.
-        batch: a record batch.
-        first_row: the number of its first row in the file, from 1.
-
-    Raises:
-        FileError: if a column has another type.
-    """
+    """Return the values of the columns of a batch of an exported log."""
     (pa, _), types = pyarrow(path), exported_types(path)
     found = dict[str, list[Any]]()
     for name in batch.schema.names:

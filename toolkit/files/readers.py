@@ -1,102 +1,127 @@
-"""Chooses the reader of a file, and surveys its rounds before a model exists."""
+"""Reads files of rounds, and surveys them before a model exists."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from toolkit.files.columns import Chosen, find_columns, round_of
-from toolkit.files.dsjson import CostRule, DsjsonReader
+from toolkit.files.columns import Chosen, Columns, find_columns, round_of
+from toolkit.files.dsjson import Dsjson
 from toolkit.files.lines import FileError, read_lines
+from toolkit.files.parquet import batches_of, check_feature_types, parts_of, schema_of, with_plain_times
 from toolkit.files.rows import Row, RowError, Shape, json_of
-from toolkit.files.tables import CsvReader, ParquetReader, is_parquet, suffix_of
+from toolkit.files.tables import is_parquet, read_rows, suffix_of
+
+FORMATS = ("dsjson", "csv", "parquet", "ndjson")
+MOST_LABELS = 1_000  # of a model that is created for a file
+_ROWS_PER_READ = 2_000
+
+Record = tuple[Path, str, Any]
+"""A line or a row: its file, its place in it, such as `line 3`, and its content."""
 
 
-class NdjsonReader:
-    """Reads rounds in NDJSON.
+@dataclass
+class Reader:
+    """A file of rounds.
 
-    Args:
-        path: the file, compressed or not.
+    Attributes:
+        records: reads the lines or rows.
+        convert: makes a round of one; None for lines without a round.
+        skipped: the number of lines without a round, known at the end.
     """
 
-    skipped = 0
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    records: Callable[[], Iterator[Record]]
+    convert: Callable[[Any, Shape | None], dict[str, Any] | None]
+    skipped: int = 0
 
     def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file.
-
-        Raises:
-            FileError: if a line is damaged, or does not fit the model.
-        """
-        for number, text in read_lines(self._path):
+        """Yield the rounds of the file, checked against the model; without a shape, unchecked."""
+        self.skipped = 0
+        for path, place, content in self.records():
             try:
-                yield Row(self._path, f"line {number}", _round(text, shape))
+                found = self.convert(content, shape)
             except RowError as error:
-                raise FileError(self._path, f"line {number}", str(error)) from None
+                raise FileError(path, place, str(error)) from None
+            if found is None:
+                self.skipped += 1
+            else:
+                yield Row(path, place, found)
 
 
-def _round(text: str, shape: Shape | None) -> dict[str, Any]:
+def open_reader(
+    path: Path, format_: str | None, chosen: Chosen, costs: str = "negate", action_id: str | None = None
+) -> Reader:
+    """Return the reader of a file, or of a folder of Parquet parts.
+
+    Args:
+        path: the file or the folder.
+        format_: one of `FORMATS`; None finds it out.
+        chosen: the columns of a table.
+        costs: how the costs of dsjson become rewards: `negate` (-cost) or `complement` (1 - cost).
+        action_id: the feature of dsjson's actions that is their id.
+    """
+    match format_ or _format_of(path):
+        case "dsjson":
+            return Reader(lambda: _lines(path), Dsjson(costs, action_id).round_of)
+        case "csv":
+            return Reader(lambda: _csv_rows(path, chosen), _row_round)
+        case "parquet":
+            return Reader(lambda: _parquet_rows(path, chosen), _row_round)
+        case "ndjson":
+            return Reader(lambda: _lines(path), _line_round)
+        case other:
+            raise FileError(path, "", f"the format {other!r} is unknown; must be one of {', '.join(FORMATS)}")
+
+
+def _lines(path: Path) -> Iterator[Record]:
+    return ((path, f"line {number}", text) for number, text in read_lines(path))
+
+
+def _csv_rows(path: Path, chosen: Chosen) -> Iterator[Record]:
+    rows = read_rows(path)
+    number, header = next(rows, (1, list[str]()))
+    columns = _columns(path, f"line {number}", header, chosen)
+    for number, values in rows:
+        yield path, f"line {number}", (columns, dict(zip(header, values, strict=True)))
+
+
+def _parquet_rows(path: Path, chosen: Chosen) -> Iterator[Record]:
+    """Yield the rows of all parts, which must have the same columns. Columns that no round needs are not read."""
+    first: tuple[Path, list[str]] | None = None
+    for part in parts_of(path):
+        columns = _columns(part, "", schema_of(part).names, chosen)
+        check_feature_types(part, columns.features)
+        first = first or (part, columns.used)
+        for name in dict.fromkeys([*first[1], *columns.used]):
+            if name not in columns.used:
+                raise FileError(part, "", f"has no column {name!r}, which {first[0].name} has")
+            if name not in first[1]:
+                raise FileError(part, "", f"has the column {name!r}, which {first[0].name} does not have")
+        numbers = itertools.count(1)
+        for batch in batches_of(part, _ROWS_PER_READ, columns.used):
+            for row in with_plain_times(part, batch).to_pylist():
+                yield part, f"row {next(numbers)}", (columns, row)
+
+
+def _columns(path: Path, place: str, header: list[str], chosen: Chosen) -> Columns:
     try:
-        line = json_of(text)
-    except (ValueError, RecursionError) as error:
-        raise RowError(f"is not JSON: {error}") from None
+        return find_columns(header, chosen)
+    except RowError as error:
+        raise FileError(path, place, str(error)) from None
+
+
+def _row_round(row: tuple[Columns, dict[str, Any]], shape: Shape | None) -> dict[str, Any]:
+    return round_of(*row, shape)
+
+
+def _line_round(text: str, shape: Shape | None) -> dict[str, Any]:
+    line = json_of(text)
     if not isinstance(line, dict) or "context" not in line:
         raise RowError("is not a round of a log: it has no context")
     if line.get("labels") is not None:
         raise RowError("is a round with several labels, which cannot be imported")
     return round_of(find_columns(list(line), Chosen()), line, shape)
-
-
-FORMATS = ("dsjson", "csv", "parquet", "ndjson")
-
-MOST_LABELS = 1_000
-"""Maximum labels of a model that is created for a file."""
-
-
-class Reader(Protocol):
-    """A file of rounds.
-
-    Attributes:
-        skipped: the number of lines without a round, known at the end.
-    """
-
-    skipped: int
-
-    def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file, checked against the model; without a shape, unchecked.
-
-        Raises:
-            FileError: if the file is damaged, or does not fit the model.
-        """
-
-
-def open_reader(
-    path: Path, format_: str | None, chosen: Chosen, costs: CostRule = "negate", action_id: str | None = None
-) -> Reader:
-    """Return the reader of a file.
-
-    Args:
-        path: the file, or a folder of Parquet parts.
-        format_: one of `FORMATS`; None finds it out.
-        chosen: the columns of a table.
-        costs: how the costs of dsjson become rewards.
-        action_id: the feature of dsjson's actions that is their id.
-
-    Raises:
-        FileError: if the format is unknown, or the file cannot be read.
-    """
-    match format_ or _format_of(path):
-        case "dsjson":
-            return DsjsonReader(path, costs, action_id)
-        case "csv":
-            return CsvReader(path, chosen)
-        case "parquet":
-            return ParquetReader(path, chosen)
-        case "ndjson":
-            return NdjsonReader(path)
-        case other:
-            raise FileError(path, "", f"the format {other!r} is unknown; must be one of {', '.join(FORMATS)}")
 
 
 def _format_of(path: Path) -> str:
@@ -114,49 +139,42 @@ def _format_of(path: Path) -> str:
 
 
 def survey(path: Path, reader: Reader) -> dict[str, Any]:
-    """Return the definition of a model, without its name, that fits the rounds of a file.
-
-    Raises:
-        FileError: if there is none.
-    """
-    labels, contexts, has_actions, rounds = dict[str, None](), _Contexts(), False, 0
+    """Return the definition of a model, without its name, that fits the rounds of a file."""
+    labels, features, has_actions = dict[str, None](), _Features(), False
     for row in reader.rows(None):
-        given, rounds = row.round, rounds + 1
-        contexts.add(given["context"])
-        has_actions = has_actions or "actions" in given
+        features.add(row.round["context"])
+        has_actions = has_actions or "actions" in row.round
         if not has_actions:
-            labels.update(dict.fromkeys(given[key] for key in ("label", "true_label") if key in given))
-            labels.update(dict.fromkeys(given.get("eligible", ())))
+            labels.update(dict.fromkeys(row.round[key] for key in ("label", "true_label") if key in row.round))
+            labels.update(dict.fromkeys(row.round.get("eligible", ())))
         if len(labels) > MOST_LABELS:
             detail = f"is label {len(labels):,}: name the column of the labels with --label-column, or create the model"
             raise FileError(row.path, row.place, detail)
-    if not rounds:
+    if features.first is None:
         raise FileError(path, "", "has no rounds")
     if has_actions:
         named = {"kind": "named"}
         return {"features": named, "actions": {"features": named, "log_actions": "all"}}
-    return {"labels": sorted(labels), "features": contexts.features}
+    return {"labels": sorted(labels), "features": features.definition}
 
 
-class _Contexts:
+class _Features:
     """Finds out which features contexts have."""
 
     def __init__(self) -> None:
-        self._form: object = None
+        self.first: object = None  # the names of the first context, or its length
         self._is_dense, self._size = True, 0
 
     def add(self, context: Any) -> None:
-        """Note one context."""
-        form = list(context) if isinstance(context, dict) else len(context)
+        names = list(context) if isinstance(context, dict) else len(context)
         values = context.values() if isinstance(context, dict) else context
-        self._form = form if self._form is None else self._form
+        self.first = names if self.first is None else self.first
         numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values)
-        self._is_dense = self._is_dense and form == self._form and numbers
+        self._is_dense = self._is_dense and names == self.first and numbers
         self._size = max(self._size, len(context))
 
     @property
-    def features(self) -> dict[str, Any]:
-        """The features of a model for these contexts."""
+    def definition(self) -> dict[str, Any]:
         if not self._size:
             return {"kind": "none"}
         return {"kind": "dense", "size": self._size} if self._is_dense else {"kind": "named"}

@@ -39,15 +39,13 @@ class RowError(ValueError):
 
 
 def json_of(text: str) -> Any:
-    """Return the value of JSON whose strings are Unicode, as requests need them.
-
-    Raises:
-        ValueError: if it is not such JSON.
-        RecursionError: if it is nested too deeply.
-    """
-    if "\\u" in text:
-        check_pairs(text.encode())
-    return json.loads(text)
+    """Return the value of JSON whose strings are Unicode, as requests need them."""
+    try:
+        if "\\u" in text:
+            check_pairs(text.encode())
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RowError(f"is not JSON: {error}") from None
 
 
 def shape_of(model: Mapping[str, Any]) -> Shape:
@@ -58,11 +56,7 @@ def shape_of(model: Mapping[str, Any]) -> Shape:
 
 
 def checked_label(shape: Shape | None, label: Any, field: str) -> str:
-    """Return a label or the id of an action.
-
-    Raises:
-        RowError: if it is not a text, or the model does not have it.
-    """
+    """Return a label or the id of an action."""
     if not isinstance(label, str) or not label:
         raise RowError(f"{field}: got {label!r}; must be a text")
     if shape is not None and not shape.has_actions and label not in shape.labels:
@@ -72,15 +66,7 @@ def checked_label(shape: Shape | None, label: Any, field: str) -> str:
 
 
 def check_choices(found: Mapping[str, Any], shape: Shape | None) -> None:
-    """Check that a round could answer what it answered.
-
-    Args:
-        found: the round.
-        shape: of the model, or None.
-
-    Raises:
-        RowError: if its eligible labels are none of the model, or its label is not among them or among its actions.
-    """
+    """Check that a round could answer what it answered."""
     actions, eligible = found.get("actions"), found.get("eligible")
     choices = None if actions is None else [checked_label(None, each["id"], "actions.id") for each in actions]
     if choices is not None and len(set(choices)) < len(choices):
@@ -99,11 +85,7 @@ def check_choices(found: Mapping[str, Any], shape: Shape | None) -> None:
 
 
 def checked_number(value: Any, field: str) -> float:
-    """Return a finite number, also from its text.
-
-    Raises:
-        RowError: if it is none.
-    """
+    """Return a finite number, also from its text."""
     if isinstance(value, bool):
         raise RowError(f"{field}: got {value!r}; must be a number")
     try:
@@ -116,11 +98,7 @@ def checked_number(value: Any, field: str) -> float:
 
 
 def checked_propensity(value: Any, field: str) -> float:
-    """Return a probability that can be the weight of a round.
-
-    Raises:
-        RowError: if it is not in [1e-12, 1].
-    """
+    """Return a probability that can be the weight of a round."""
     number = checked_number(value, field)
     if not LEAST_PROPENSITY <= number <= 1.0:
         raise RowError(f"{field}: got {number}; must be in [{LEAST_PROPENSITY:g}, 1]")
@@ -128,16 +106,7 @@ def checked_propensity(value: Any, field: str) -> float:
 
 
 def checked_moment(value: Any, field: str, zone: tzinfo | None = None) -> str:
-    """Return a time as the service reads it.
-
-    Args:
-        value: a time, or its text in ISO 8601.
-        field: what names it.
-        zone: the time zone of a time without one; None to refuse it.
-
-    Raises:
-        RowError: if it is none, is before 1970, or has no time zone.
-    """
+    """Return a time, or its text in ISO 8601, as the service reads it; one without a zone is in `zone`, or refused."""
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
@@ -152,22 +121,14 @@ def checked_moment(value: Any, field: str, zone: tzinfo | None = None) -> str:
 
 
 def outcome_of(reward: float, field: str) -> dict[str, Any]:
-    """Return the outcome of a round with a reward: `correct` for 0 and 1, which every learner accepts.
-
-    Raises:
-        RowError: if the reward is not in [0, 1].
-    """
+    """Return the outcome of a round with a reward: `correct` for 0 and 1, which every learner accepts."""
     if not 0.0 <= reward <= 1.0:
         raise RowError(f"{field}: means a reward of {reward}; must be from 0 to 1")
     return {"correct": reward == 1.0} if reward in {0.0, 1.0} else {"reward": reward}
 
 
 def checked_context(shape: Shape | None, context: Any) -> Any:
-    """Return a context of the model's kind.
-
-    Raises:
-        RowError: if it is of another kind or length.
-    """
+    """Return a context of the model's kind."""
     if shape is None:
         context = {} if context is None else context
         if not isinstance(context, dict | list):
@@ -188,16 +149,7 @@ def checked_context(shape: Shape | None, context: Any) -> Any:
 
 
 def check_features(features: Mapping[str, Any] | Sequence[Any], field: str, *, may_be_sparse: bool = True) -> None:
-    """Check features of which only the model's declaration is unknown.
-
-    Args:
-        features: named, dense or sparse ones.
-        field: what names them.
-        may_be_sparse: whether an object of `indices` and `values` has sparse ones.
-
-    Raises:
-        RowError: if a value is not a feature, or longer than the service allows.
-    """
+    """Check features of which only the model's declaration is unknown."""
     if not isinstance(features, Mapping):
         for i, each in enumerate(features):
             checked_number(each, f"{field}.{i}")
@@ -240,11 +192,7 @@ def _check_text(text: Any, field: str) -> None:
 
 
 def context_of(shape: Shape | None, names: Sequence[str], values: Sequence[Any]) -> Any:
-    """Return the context of a row of features; None marks a missing one.
-
-    Raises:
-        RowError: if they do not fit the model.
-    """
+    """Return the context of a row of features; None marks a missing one."""
     if shape is None or shape.kind == "named":
         found = {name: value for name, value in zip(names, values, strict=True) if value is not None}
         check_features(found, "context", may_be_sparse=False)

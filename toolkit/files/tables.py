@@ -6,11 +6,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from toolkit.files.columns import Chosen, Columns, check_names, find_columns, no_column, round_of
+from toolkit.files.columns import check_names, no_column
 from toolkit.files.lines import MOST_LINE_BYTES, FileError, raw_lines, read_start
-from toolkit.files.parquet import batches_of, check_feature_types, parts_of, schema_of, with_plain_times
-from toolkit.files.rows import Row, RowError, Shape
+from toolkit.files.parquet import batches_of, schema_of
+from toolkit.files.rows import RowError
 
+_ROWS_AT_ONCE = 65_536
 _PACKED = {".gz", ".xz", ".bz2"}
 
 
@@ -24,9 +25,6 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the values of each row that is not empty, with the number of its first line.
 
     Commas separate them, or tabs if the suffix is `.tsv`. Quoted values may contain line breaks.
-
-    Raises:
-        FileError: if the file is damaged, or a row has another number of values than the first one.
     """
     csv.field_size_limit(MOST_LINE_BYTES)
     delimiter = "\t" if suffix_of(path) == ".tsv" else ","
@@ -53,9 +51,6 @@ def _split_row(path: Path, number: int, text: str, rest: Iterator[str], delimite
         raise FileError(path, f"line {number}", f"is not CSV: {error}") from None
 
 
-_ROWS_AT_ONCE = 65_536
-
-
 class Table(NamedTuple):
     """A table, column by column."""
 
@@ -65,35 +60,19 @@ class Table(NamedTuple):
     places: Sequence[str]  # of each row: `line 2` of a text file, `row 1` of Parquet
 
     def column(self, name: str) -> list[Any]:
-        """Return a column by name.
-
-        Raises:
-            FileError: if the table does not have it.
-        """
+        """Return a column by name."""
         if name not in self.names:
             raise FileError(self.path, "", no_column(name, self.names))
         return self.values[self.names.index(name)]
 
 
 def is_parquet(path: Path) -> bool:
-    """Check whether a file is Parquet by its content, or by its name.
-
-    Raises:
-        FileError: if it cannot be read, or is empty.
-    """
+    """Check whether a file is Parquet by its content, or by its name."""
     return read_start(path).startswith(b"PAR1") or suffix_of(path) in {".parquet", ".pq"}
 
 
 def read_table(path: Path, has_header: bool = True) -> Table:
-    """Read a file of CSV, of CSV with tabs (`.tsv`), compressed or not, or of Parquet.
-
-    Args:
-        path: the file.
-        has_header: whether the first row of a text file has names; without one, they are 1, 2, ….
-
-    Raises:
-        FileError: if it cannot be read, or has no rows, or two columns of the same name.
-    """
+    """Read a file of CSV, of CSV with tabs (`.tsv`), compressed or not, or of Parquet."""
     table = _parquet(path) if is_parquet(path) else _text(path, has_header)
     try:
         check_names(table.names)
@@ -123,99 +102,3 @@ def _parquet(path: Path) -> Table:
             values.extend(column.to_pylist())
     count = len(columns[0]) if columns else 0
     return Table(path, names, columns, [f"row {row}" for row in range(1, count + 1)])
-
-
-_ROWS_PER_READ = 2_000
-
-
-class CsvReader:
-    """Reads a CSV file with a header, or one with tabs if its suffix is `.tsv`.
-
-    Args:
-        path: the file, compressed or not.
-        chosen: what the user says of the columns.
-    """
-
-    skipped = 0
-
-    def __init__(self, path: Path, chosen: Chosen) -> None:
-        self._path, self._chosen = path, chosen
-
-    def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file.
-
-        Raises:
-            FileError: if a line is damaged, or does not fit the model.
-        """
-        rows = read_rows(self._path)
-        number, header = next(rows, (1, list[str]()))
-        try:
-            columns = find_columns(header, self._chosen)
-            for number, values in rows:
-                yield Row(
-                    self._path, f"line {number}", round_of(columns, dict(zip(header, values, strict=True)), shape)
-                )
-        except RowError as error:
-            raise FileError(self._path, f"line {number}", str(error)) from None
-
-
-class ParquetReader:
-    """Reads a Parquet file, or a folder of parts in the order of their names.
-
-    Args:
-        path: the file or the folder.
-        chosen: what the user says of the columns.
-    """
-
-    skipped = 0
-
-    def __init__(self, path: Path, chosen: Chosen) -> None:
-        self._path, self._chosen = path, chosen
-
-    def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of all parts.
-
-        Raises:
-            FileError: if a part is damaged, or a row does not fit the model.
-        """
-        first: tuple[Path, Columns] | None = None
-        for part in parts_of(self._path):
-            columns = self._columns(part)
-            first = first or (part, columns)
-            _check_same(part, columns, *first)
-            yield from _rows_of(part, columns, shape)
-
-    def _columns(self, path: Path) -> Columns:
-        """Return the meaning of the columns of a part."""
-        try:
-            columns = find_columns(schema_of(path).names, self._chosen)
-        except RowError as error:
-            raise FileError(path, "", str(error)) from None
-        check_feature_types(path, columns.features)
-        return columns
-
-
-def _rows_of(path: Path, columns: Columns, shape: Shape | None) -> Iterator[Row]:
-    """Yield the rounds of a part. Columns that are no part of a round are not read."""
-    number = 0
-    try:
-        for batch in batches_of(path, _ROWS_PER_READ, columns.used):
-            for row in with_plain_times(path, batch).to_pylist():
-                number += 1
-                yield Row(path, f"row {number}", round_of(columns, row, shape))
-    except RowError as error:
-        raise FileError(path, f"row {number}", str(error)) from None
-
-
-def _check_same(path: Path, columns: Columns, first_path: Path, first: Columns) -> None:
-    """Check that a part has the columns of the first one.
-
-    Raises:
-        FileError: if it lacks one of them, or has another one.
-    """
-    for name in first.used:
-        if name not in columns.used:
-            raise FileError(path, "", f"has no column {name!r}, which {first_path.name} has")
-    for name in columns.used:
-        if name not in first.used:
-            raise FileError(path, "", f"has the column {name!r}, which {first_path.name} does not have")

@@ -1,21 +1,17 @@
 """The audit: whether the logs hold each acknowledged round once, with its outcome, and nothing else."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from toolkit.load.client import Client, LoadError
-from toolkit.load.ledger import Ledger, Stage
-from toolkit.load.models import explained
-from toolkit.load.requests import OK
+from toolkit.load.client import OK, Client, LoadError
+from toolkit.load.ledger import PREDICTED, Ledger, Stage
 
 _PAGE = 1000
-_KNOWN = (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
 _SENT = (Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
-_SILENT = (Stage.ASKED, Stage.FEEDBACK_SENT)
 
 
 @dataclass
@@ -51,90 +47,56 @@ class Audit:
 
 
 async def audit(client: Client, models: Sequence[str], ledgers: Sequence[Ledger], read: Callable[[int], None]) -> Audit:
-    """Read the logs of all models and compare them with the ledgers.
-
-    Args:
-        client: a client of the service.
-        models: the names of the models.
-        ledgers: the ledger of each process.
-        read: receives the number of rounds of each page, once it has been read.
-
-    Raises:
-        LoadError: if a log cannot be read.
-    """
-    found = _Found(ledgers)
-    stored = 0
+    """Read the logs of all models and compare them with the ledgers."""
+    found, stored = Audit(), 0
+    copies = [np.zeros(len(ledger.stages), dtype=np.int64) for ledger in ledgers]
     for model in models:
-        stored += int((await _get(client, f"/models/{model}"))["predictions"])
-        await _read_log(client, model, found, read)
-    return found.compare(stored)
-
-
-async def _read_log(client: Client, model: str, found: "_Found", read: Callable[[int], None]) -> None:
-    after = 0
-    while lines := await _page(client, model, after):
-        for line in lines:
-            found.add(model, line)
-        read(len(lines))
-        if int(lines[-1]["round"]) <= after:
-            raise LoadError(f"the log of {model} does not end: round {lines[-1]['round']} came after round {after}")
-        after = int(lines[-1]["round"])
-
-
-async def _page(client: Client, model: str, after: int) -> list[dict[str, Any]]:
-    answer = await client.call("GET", f"/models/{model}/rounds?after={after}&limit={_PAGE}")
-    if answer.status != OK:
-        raise LoadError(f"the log of {model} cannot be read: {explained(answer)}")
-    return [json.loads(line) for line in answer.body.splitlines()]
-
-
-async def _get(client: Client, path: str) -> dict[str, Any]:
-    answer = await client.call("GET", path)
-    if answer.status != OK:
-        raise LoadError(f"{path} cannot be read: {explained(answer)}")
-    found: dict[str, Any] = json.loads(answer.body)
+        stored += json.loads(await _get(client, f"/models/{model}"))["predictions"]
+        async for lines in _pages(client, model):
+            for line in lines:
+                _count(found, ledgers, copies, model, line)
+            read(len(lines))
+    for ledger, times in zip(ledgers, copies, strict=True):
+        found.predictions_answered += ledger.count(*PREDICTED)
+        found.predictions_refused += ledger.count(Stage.PREDICTION_REFUSED)
+        found.feedbacks_acknowledged += ledger.count(Stage.ACKNOWLEDGED)
+        found.feedbacks_refused += ledger.count(Stage.FEEDBACK_REFUSED)
+        found.unknown += ledger.count(Stage.ASKED, Stage.FEEDBACK_SENT)
+        found.lost += int((ledger.at(Stage.ACKNOWLEDGED) & (times == 0)).sum())
+        found.repeated += int(np.maximum(times - 1, 0).sum())
+    found.predictions_lost = max(0, found.predictions_answered - stored)
     return found
 
 
-class _Found:
-    """The rounds found in the logs."""
+async def _pages(client: Client, model: str) -> AsyncIterator[list[dict[str, Any]]]:
+    after = 0
+    while body := await _get(client, f"/models/{model}/rounds?after={after}&limit={_PAGE}"):
+        lines = [json.loads(line) for line in body.splitlines()]
+        yield lines
+        last = int(lines[-1]["round"])
+        if last <= after:
+            raise LoadError(f"the log of {model} does not end: round {last} came after round {after}")
+        after = last
 
-    def __init__(self, ledgers: Sequence[Ledger]) -> None:
-        self._ledgers = ledgers
-        self._times = [np.zeros(len(ledger.stages), dtype=np.int64) for ledger in ledgers]
-        self._audit = Audit()
 
-    def add(self, model: str, line: dict[str, Any]) -> None:
-        """Count one line of a log."""
-        self._audit.rounds_in_the_logs += 1
-        try:
-            process, number = map(int, str(line["prediction_id"]).removeprefix(f"{model}:").split("."))
-            ledger = self._ledgers[process]
-            stage, correct = ledger.stages[number], bool(ledger.correct[number])
-        except (ValueError, LookupError):
-            self._audit.unasked += 1
-            return
-        self._times[process][number] += 1
-        self._audit.unasked += stage not in _SENT
-        self._audit.altered += stage in _SENT and line["correct"] is not correct
+async def _get(client: Client, path: str) -> bytes:
+    answer = await client.call("GET", path)
+    if answer.status != OK:
+        raise LoadError(f"{path} cannot be read: {answer}")
+    return answer.body
 
-    def compare(self, stored: int) -> Audit:
-        """Compare with the ledgers; `stored` is the models' own count of predictions."""
-        result = self._audit
-        result.predictions_answered = self._count(*_KNOWN)
-        result.predictions_refused = self._count(Stage.PREDICTION_REFUSED)
-        result.feedbacks_acknowledged = self._count(Stage.ACKNOWLEDGED)
-        result.feedbacks_refused = self._count(Stage.FEEDBACK_REFUSED)
-        result.unknown = self._count(*_SILENT)
-        result.predictions_lost = max(0, result.predictions_answered - stored)
-        result.lost = sum(self._lost())
-        result.repeated = sum(int(np.maximum(times - 1, 0).sum()) for times in self._times)
-        return result
 
-    def _count(self, *stages: Stage) -> int:
-        return sum(ledger.count(stage) for ledger in self._ledgers for stage in stages)
-
-    def _lost(self) -> Iterator[int]:
-        for ledger, times in zip(self._ledgers, self._times, strict=True):
-            stages = np.frombuffer(bytes(ledger.stages), dtype=np.uint8)
-            yield int(((stages == Stage.ACKNOWLEDGED) & (times == 0)).sum())
+def _count(
+    found: Audit, ledgers: Sequence[Ledger], copies: Sequence[np.ndarray], model: str, line: dict[str, Any]
+) -> None:
+    """Count one line of a log, and the copies of its round."""
+    found.rounds_in_the_logs += 1
+    try:
+        process, number = map(int, str(line["prediction_id"]).removeprefix(f"{model}:").split("."))
+        stage, correct = ledgers[process].stages[number], bool(ledgers[process].correct[number])
+    except (ValueError, LookupError):
+        found.unasked += 1
+        return
+    copies[process][number] += 1
+    found.unasked += stage not in _SENT
+    found.altered += stage in _SENT and line["correct"] is not correct

@@ -1,125 +1,89 @@
-"""Starts the generator processes, sends them the start time, and reads their progress and results."""
+"""Runs each generator in a separate process."""
 
 import asyncio
-import json
-import sys
+import multiprocessing
+import signal
 import time
-from asyncio.subprocess import PIPE, Process
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any
 
-from service.processes import tied_command
-from toolkit.load.client import LoadError
-from toolkit.load.ledger import Ledger
-from toolkit.load.plan import PLAN_JSON, Plan
-from toolkit.load.timing import Histogram, Measured
+import uvloop
 
+from service.processes import die_with_parent
+from toolkit.load.client import Client, LoadError
+from toolkit.load.generator import Generator, Result
+from toolkit.load.plan import Plan
 
-@dataclass
-class Part:
-    """The measurements and the ledger of one process."""
-
-    predict: Measured = field(default_factory=Measured)
-    feedback: Measured = field(default_factory=Measured)
-    lag: Histogram = field(default_factory=Histogram)
-    """How late the process started its requests."""
-    cpu: float = 0.0
-    """Share of one core that the process used during the measured time."""
-    ledger: Ledger = field(default_factory=Ledger)
-    problems: Counter[str] = field(default_factory=Counter)
-    """Counts of refusals by status and message, and of missing responses."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields in the form that `from_json` reads."""
-        written = {name: getattr(self, name).to_json() for name in ("predict", "feedback", "lag", "ledger")}
-        return {**written, "cpu": self.cpu, "problems": dict(self.problems)}
-
-    @classmethod
-    def from_json(cls, written: Mapping[str, Any]) -> Self:
-        """Read the output of `to_json`."""
-        return cls(
-            predict=Measured.from_json(written["predict"]),
-            feedback=Measured.from_json(written["feedback"]),
-            lag=Histogram.from_json(written["lag"]),
-            cpu=written["cpu"],
-            ledger=Ledger.from_json(written["ledger"]),
-            problems=Counter(written["problems"]),
-        )
-
-
-_LONGEST_LINE = 2**30  # a ledger has two bytes per round; base64 adds a third
 _LEAD_SECONDS = 0.1  # from sending the start time to the start
+_PROGRESS_SECONDS = 0.25
 
-Progress = Callable[[tuple[int, int, int]], None]
+Progress = Callable[[int, int, int], None]
 """Receives the numbers of predictions, acknowledged feedback items and right predictions, over all processes."""
 
 
-async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> list[Part]:
-    """Run the load in `plan.processes` processes that start at the same time.
-
-    Raises:
-        LoadError: if a process fails; the others are terminated.
-    """
-    processes = [await _start(plan, number, models) for number in range(plan.processes)]
+async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> list[Result]:
+    """Run the load in `plan.processes` processes that start at the same time."""
+    context = multiprocessing.get_context("spawn")
+    pipes, processes = list[Connection](), []
     try:
-        await asyncio.gather(*(_expect_ready(process) for process in processes))
-        start = time.perf_counter() + _LEAD_SECONDS
-        counts = [(0, 0, 0)] * plan.processes
-
-        def tell(number: int, count: tuple[int, int, int]) -> None:
-            counts[number] = count
-            answered, acknowledged, right = map(sum, zip(*counts, strict=True))
-            progress((answered, acknowledged, right))
-
-        runs = (_run(process, start, partial(tell, number)) for number, process in enumerate(processes))
-        return list(await asyncio.gather(*runs))
+        for number in range(plan.processes):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_run_process, args=(theirs, plan, number, models), daemon=True)
+            process.start()
+            theirs.close()
+            pipes.append(ours)
+            processes.append(process)
+        return await asyncio.to_thread(_collect, pipes, progress)
     finally:
         for process in processes:
-            await _end(process)
+            process.terminate()
+            process.join()
 
 
-async def _start(plan: Plan, number: int, models: Sequence[str]) -> Process:
-    command = tied_command([sys.executable, "-m", "toolkit.load"])
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE, start_new_session=True
-    )
-    order = {"plan": PLAN_JSON.dump_python(plan, mode="json"), "process": number, "models": models}
-    await _write(process, order)
-    return process
+def _collect(pipes: Sequence[Connection], progress: Progress) -> list[Result]:
+    """Start the generators when all are ready; return their results."""
+    for pipe in pipes:
+        _receive(pipe)
+    start = time.perf_counter() + _LEAD_SECONDS
+    for pipe in pipes:
+        pipe.send(start)
+    results, counts = dict[Any, Result](), dict[Any, tuple[int, int, int]]()
+    while left := [pipe for pipe in pipes if pipe not in results]:
+        for ready in wait(left):
+            found = _receive(ready)
+            if isinstance(found, Result):
+                results[ready] = found
+            else:
+                counts[ready] = found
+                progress(*map(sum, zip(*counts.values(), strict=True)))
+    return [results[pipe] for pipe in pipes]
 
 
-async def _run(process: Process, start: float, progress: Progress) -> Part:
-    await _write(process, start)
-    while isinstance(said := await _read(process), list):
-        answered, acknowledged, right = said
-        progress((answered, acknowledged, right))
-    return Part.from_json(said)
+def _receive(pipe: Any) -> Any:
+    try:
+        found = pipe.recv()
+    except EOFError:
+        raise LoadError("a generator ended") from None
+    if isinstance(found, LoadError):
+        raise found
+    return found
 
 
-async def _expect_ready(process: Process) -> None:
-    await _read(process)
+def _run_process(pipe: Connection, plan: Plan, number: int, models: Sequence[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback
+    die_with_parent()
+    try:
+        pipe.send(uvloop.run(_generate(pipe, plan, number, models)))
+    except LoadError as error:
+        pipe.send(error)
 
 
-async def _write(process: Process, value: Any) -> None:
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(value).encode() + b"\n")
-    await process.stdin.drain()
-
-
-async def _read(process: Process) -> Any:
-    assert process.stdout is not None
-    assert process.stderr is not None
-    line = await process.stdout.readline()
-    if not line:
-        said = (await process.stderr.read()).decode(errors="replace").strip().rpartition("LoadError: ")
-        raise LoadError(said[2] if said[1] else f"a generator ended: {said[2]}")
-    return json.loads(line)
-
-
-async def _end(process: Process) -> None:
-    if process.returncode is None:
-        process.terminate()
-    await process.communicate()
+async def _generate(pipe: Connection, plan: Plan, number: int, models: Sequence[str]) -> Result:
+    generator = Generator(plan, number, models)
+    async with Client(plan.target, plan.connections, plan.timeout) as client:
+        pipe.send("ready")
+        running = asyncio.create_task(generator.run(client, pipe.recv()))
+        while not (await asyncio.wait([running], timeout=_PROGRESS_SECONDS))[0]:
+            pipe.send(generator.counts())
+        return running.result()

@@ -1,9 +1,9 @@
 """The rounds of one generator and their progress, in two bytes per round."""
 
-import base64
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, Self
+
+import numpy as np
 
 
 class Stage(IntEnum):
@@ -23,6 +23,7 @@ class Stage(IntEnum):
 
 OPEN = (Stage.ASKED, Stage.ANSWERED, Stage.FEEDBACK_SENT)
 """The stages of rounds that still need a prediction or feedback."""
+PREDICTED = (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
 
 
 class Ledger:
@@ -45,18 +46,10 @@ class Ledger:
             if self.stages[each] == since:
                 self.stages[each] = to
 
-    def count(self, stage: Stage) -> int:
-        """Count the rounds at a stage."""
-        return self.stages.count(stage)
+    def count(self, *stages: Stage) -> int:
+        """Count the rounds at some stages."""
+        return sum(map(self.stages.count, stages))
 
-    def to_json(self) -> dict[str, str]:
-        """Return both columns in the form that `from_json` reads."""
-        return {name: base64.b64encode(getattr(self, name)).decode() for name in ("stages", "correct")}
-
-    @classmethod
-    def from_json(cls, written: dict[str, Any]) -> Self:
-        """Read the output of `to_json`."""
-        ledger = cls()
-        ledger.stages = bytearray(base64.b64decode(written["stages"]))
-        ledger.correct = bytearray(base64.b64decode(written["correct"]))
-        return ledger
+    def at(self, *stages: Stage) -> np.ndarray:
+        """Return which rounds are at some stages, (n,)."""
+        return np.isin(np.frombuffer(bytes(self.stages), dtype=np.uint8), stages)

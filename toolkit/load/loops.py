@@ -3,13 +3,76 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from toolkit.load.client import Client, Done, Target
-from toolkit.load.requests import OK, Bound, MeasuredSender
+from toolkit.load.client import NO_ANSWER, OK, Client, Done, Target
 from toolkit.load.timing import Histogram, Measured, Pacer, times_within
+
+
+class Bound:
+    """A limit of outstanding requests, over all senders that share it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._outstanding = 0
+        self._idle = asyncio.Event()
+
+    def enter(self) -> bool:
+        """Admit one more request if there is room. Return whether it was admitted."""
+        room = self._outstanding < self._limit
+        self._outstanding += room
+        return room
+
+    def leave(self) -> None:
+        """Count one request as finished."""
+        self._outstanding -= 1
+        if not self._outstanding:
+            self._idle.set()
+
+    async def drained(self) -> None:
+        """Wait until no request is outstanding."""
+        while self._outstanding:
+            self._idle.clear()
+            await self._idle.wait()
+
+
+class MeasuredSender:
+    """Sends requests of one kind, and measures those that are due within a window.
+
+    Args:
+        client: the client that sends them.
+        bound: requests above this bound are counted but not sent.
+        begins: start of the window, in seconds of `time.perf_counter`.
+        ends: end of the window.
+    """
+
+    def __init__(self, client: Client, bound: Bound, begins: float, ends: float) -> None:
+        self._client, self._bound = client, bound
+        self._begins, self._ends = begins, ends
+        self.measured = Measured(seconds=max(0.0, ends - begins))
+
+    def send(self, due: float, request: bytes, done: Done) -> bool:
+        """Send a request that was due at `due`. Return whether the bound had room for it."""
+        counts = self._begins <= due < self._ends
+        self.measured.due += counts
+        if not self._bound.enter():
+            self.measured.not_sent += counts
+            return False
+        self._client.send(request, partial(self._answered, due, done))
+        return True
+
+    def _answered(self, due: float, done: Done, status: int, body: bytes) -> None:
+        now = time.perf_counter()
+        self._bound.leave()
+        self.measured.answered += status == OK and self._begins <= now < self._ends
+        if self._begins <= due < self._ends:
+            self.measured.latency.add(now - due)
+            self.measured.no_answer += status == NO_ANSWER
+            self.measured.refused += status not in {OK, NO_ANSWER}
+        done(status, body)
 
 
 class Requests(NamedTuple):
@@ -32,7 +95,7 @@ class Pace(NamedTuple):
     seconds: float  # measured time
     warm_up: float = 0.0  # seconds at the same rate before the measured time
     in_flight: int = 1000  # maximum outstanding requests, waiting for a connection or a response
-    seed: int = 0  # seed of the arrival times
+    seed: int = 0  # of the arrival times
 
 
 class Run(NamedTuple):
@@ -48,7 +111,7 @@ async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
     bound, pacer, all_sent = Bound(pace.in_flight), Pacer(), asyncio.Event()
     sender = MeasuredSender(client, bound, start + pace.warm_up, start + pace.warm_up + pace.seconds)
     times = times_within(pace.rate, pace.warm_up + pace.seconds, np.random.default_rng(pace.seed))
-    left = zip(times, requests.bodies, strict=False)
+    left = zip(times, requests.encoded(client.target), strict=False)
 
     def plan_next() -> None:
         following = next(left, None)
@@ -57,8 +120,8 @@ async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
         else:
             pacer.at(start + following[0], lambda due: arrive(due, following[1]))
 
-    def arrive(due: float, body: bytes) -> None:
-        sender.send(due, client.target.request(requests.method, requests.path, body), answered)
+    def arrive(due: float, request: bytes) -> None:
+        sender.send(due, request, answered)
         plan_next()
 
     def answered(status: int, body: bytes) -> None:
@@ -95,7 +158,7 @@ async def closed_loop(
     bound, left = Bound(connections), iter(requests)
     sender = MeasuredSender(client, bound, start, start + seconds)
 
-    def go_on() -> None:
+    def send_next() -> None:
         now = time.perf_counter()
         request = next(left, None) if now < start + seconds else None
         if request is not None:
@@ -103,10 +166,10 @@ async def closed_loop(
 
     def on_answer(status: int, body: bytes) -> None:
         answered(status, body)
-        go_on()
+        send_next()
 
     for _ in range(connections):
-        go_on()
+        send_next()
     await bound.drained()
     sender.measured.seconds = min(seconds, time.perf_counter() - start)
     return sender.measured

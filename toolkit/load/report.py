@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from toolkit.load.audit import Audit
-from toolkit.load.fleet import Part
-from toolkit.load.ledger import Ledger, Stage
+from toolkit.load.generator import Result
+from toolkit.load.ledger import PREDICTED, Ledger
 from toolkit.load.plan import Plan
 from toolkit.load.timing import Histogram, Measured
 
@@ -38,17 +38,16 @@ class Report:
     audit: Audit
 
     @classmethod
-    def of(cls, plan: Plan, parts: Sequence[Part], audit: Audit) -> "Report":
+    def of(cls, plan: Plan, results: Sequence[Result], audit: Audit) -> "Report":
         """Combine the results of all processes with the audit."""
-        whole = cls(plan, Measured(), Measured(), Histogram(), [], [], Counter(), audit)
-        for part in parts:
-            whole.predict.merge(part.predict)
-            whole.feedback.merge(part.feedback)
-            whole.lag.merge(part.lag)
-            whole.cpu.append(part.cpu)
-            whole.ledgers.append(part.ledger)
-            whole.problems.update(part.problems)
-        return whole
+        ledgers, cpu = [result.ledger for result in results], [result.cpu for result in results]
+        report = cls(plan, Measured(), Measured(), Histogram(), cpu, ledgers, Counter(), audit)
+        for result in results:
+            report.predict.merge(result.predict)
+            report.feedback.merge(result.feedback)
+            report.lag.merge(result.lag)
+            report.problems.update(result.problems)
+        return report
 
     @property
     def saturated(self) -> bool:
@@ -60,10 +59,7 @@ class Report:
         right = known = 0
         for ledger in self.ledgers:
             since = round(len(ledger.stages) * (1 - share))
-            stages = np.frombuffer(bytes(ledger.stages), dtype=np.uint8)[since:]
-            answered = np.isin(
-                stages, (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
-            )
+            answered = ledger.at(*PREDICTED)[since:]
             known += int(answered.sum())
             right += int(np.frombuffer(bytes(ledger.correct), dtype=np.uint8)[since:][answered].sum())
         return right / max(1, known)
@@ -82,12 +78,14 @@ class Report:
 
     def print(self, console: Console) -> None:
         """Print the figures and the verdict."""
-        console.print(_speed(self.predict, self.feedback))
-        console.print(_correctness(self.audit))
-        last = self.accuracy(0.25)
-        console.print(
-            f"Accuracy   {self.accuracy():.1%}, in the last quarter {last:.1%}; guessing {1 / self.plan.labels:.1%}"
-        )
+        console.print(self._speed())
+        correctness = Table("rounds", "", title="Correctness of the whole run", title_justify="left")
+        for name, count in self.audit.to_json().items():
+            correctness.add_row(name.replace("_", " "), f"{count:,}")
+        correctness.columns[1].justify = "right"
+        console.print(correctness)
+        last, guessing = self.accuracy(0.25), 1 / self.plan.labels
+        console.print(f"Accuracy   {self.accuracy():.1%}, in the last quarter {last:.1%}; guessing {guessing:.1%}")
         cpu = ", ".join(f"{share:.0%}" for share in self.cpu)
         late = self.lag.percentile(99) * 1000
         console.print(f"Driver     {cpu} of a core; one request in a hundred started more than {late:.2f} ms late")
@@ -95,18 +93,27 @@ class Report:
             console.print(f"Problem    {times} times {problem}", markup=False)
         if self.saturated:
             console.print(SATURATED, style="bold yellow")
-        said, style = self._verdict()
-        console.print(said, style=style)
-
-    def _verdict(self) -> tuple[str, str]:
         if self.audit.wrong:
-            return "WRONG: the logs differ from the acknowledged feedback.", "bold red"
-        if self.audit.unknown:
-            return (
-                f"Not settled: the outcome of {self.audit.unknown} rounds is unknown; no known outcome is wrong.",
-                "yellow",
-            )
-        return "The logs hold every acknowledged feedback exactly once.", "green"
+            console.print("WRONG: the logs differ from the acknowledged feedback.", style="bold red")
+        elif unknown := self.audit.unknown:
+            verdict = f"Not settled: the outcome of {unknown} rounds is unknown; no known outcome is wrong."
+            console.print(verdict, style="yellow")
+        else:
+            console.print("The logs hold every acknowledged feedback exactly once.", style="green")
+
+    def _speed(self) -> Table:
+        title = "Requests; latency from the time each was due"
+        table = Table("", "predict", "feedback", title=title, title_justify="left")
+        for column in table.columns[1:]:
+            column.justify = "right"
+        predict, feedback = _measurements(self.predict), _measurements(self.feedback)
+        for name in ("offered_per_second", "achieved_per_second"):
+            table.add_row(name.replace("_", " "), f"{predict[name]:,.1f}", f"{feedback[name]:,.1f}")
+        for name, latency in predict["latency_ms"].items():
+            table.add_row(f"{name}, ms", f"{latency:,.2f}", f"{feedback['latency_ms'][name]:,.2f}")
+        for name in ("not_sent", "no_answer", "refused"):
+            table.add_row(name.replace("_", " "), f"{predict[name]:,}", f"{feedback[name]:,}")
+        return table
 
 
 def _measurements(measured: Measured) -> dict[str, Any]:
@@ -124,25 +131,3 @@ def _measurements(measured: Measured) -> dict[str, Any]:
 def _milliseconds(histogram: Histogram) -> dict[str, float]:
     shares = {f"p{percent:g}": round(histogram.percentile(percent) * 1000, 3) for percent in PERCENTILES}
     return {**shares, "max": round(histogram.greatest * 1000, 3)}
-
-
-def _speed(predict: Measured, feedback: Measured) -> Table:
-    table = Table("", "predict", "feedback", title="Requests; latency from the time each was due", title_justify="left")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for name in ("offered", "achieved"):
-        table.add_row(f"{name} per second", *(f"{getattr(each, name):,.1f}" for each in (predict, feedback)))
-    latencies = [_milliseconds(each.latency) for each in (predict, feedback)]
-    for name in latencies[0]:
-        table.add_row(f"{name}, ms", *(f"{each[name]:,.2f}" for each in latencies))
-    for name in ("not_sent", "no_answer", "refused"):
-        table.add_row(name.replace("_", " "), *(f"{getattr(each, name):,}" for each in (predict, feedback)))
-    return table
-
-
-def _correctness(audit: Audit) -> Table:
-    table = Table("rounds", "", title="Correctness of the whole run", title_justify="left")
-    table.columns[1].justify = "right"
-    for name, count in audit.to_json().items():
-        table.add_row(name.replace("_", " "), f"{count:,}")
-    return table

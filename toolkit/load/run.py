@@ -10,13 +10,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from toolkit.load.audit import audit
 from toolkit.load.client import Client, LoadError
-from toolkit.load.fleet import Part, generate
+from toolkit.load.fleet import generate
+from toolkit.load.generator import Result
 from toolkit.load.models import check_ready, created
 from toolkit.load.plan import Plan
 from toolkit.load.report import Report
 
 EXIT_WRONG = 1
-EXIT_CANNOT = 2
 EXIT_UNKNOWN = 3
 
 _CONNECTIONS = 2  # for the models and the audit; the load uses others
@@ -25,16 +25,8 @@ _CONNECTIONS = 2  # for the models and the audit; the load uses others
 def run(plan: Plan, json_file: Path | None) -> int:
     """Run a load, print its report, and return the exit code.
 
-    Args:
-        plan: the options of the load.
-        json_file: where to write the report as JSON. With `-` it is the only output on standard output.
-
-    Returns:
-        0 if the logs match the acknowledged feedback, `EXIT_WRONG` if they do not, and `EXIT_UNKNOWN` if outcomes
-        stayed unknown.
-
-    Raises:
-        LoadError: if the load cannot run.
+    `json_file` gets the report as JSON; with `-` it is the only output on standard output. The code is 0 if the logs
+    match the acknowledged feedback, `EXIT_WRONG` if not, and `EXIT_UNKNOWN` if outcomes stayed unknown.
     """
     to_stdout = json_file is not None and str(json_file) == "-"
     console = Console(highlight=False, stderr=to_stdout)
@@ -47,48 +39,37 @@ def run(plan: Plan, json_file: Path | None) -> int:
 
 
 async def drive(plan: Plan, console: Console) -> Report:
-    """Create the models, generate the load and audit the logs.
-
-    Raises:
-        LoadError: if one of these steps fails, or if no prediction got a response.
-    """
+    """Create the models, generate the load and audit the logs."""
     async with Client(plan.target, _CONNECTIONS, plan.timeout) as client:
         await check_ready(client)
         async with created(client, plan) as models:
             console.print(_introduction(plan, models))
             with _progress(console) as progress:
-                parts = await _generate(plan, models, progress)
+                results = await _generate(plan, models, progress)
                 reading = progress.add_task("Reading the logs", total=None, said="")
-                ledgers = [part.ledger for part in parts]
+                ledgers = [result.ledger for result in results]
                 found = await audit(client, models, ledgers, lambda lines: progress.advance(reading, lines))
     if not found.predictions_answered:
-        raise LoadError(f"no prediction was answered: {_commonest_problem(parts)}")
-    return Report.of(plan, parts, found)
+        problems = [problem for result in results for problem, _ in result.problems.most_common(1)]
+        raise LoadError(f"no prediction was answered: {next(iter(problems), 'nothing was sent')}")
+    return Report.of(plan, results, found)
 
 
-async def _generate(plan: Plan, models: list[str], progress: Progress) -> list[Part]:
-    seconds = plan.warm_up + plan.seconds
+async def _generate(plan: Plan, models: list[str], progress: Progress) -> list[Result]:
     task = progress.add_task("Load", total=plan.rounds_expected, said="")
 
-    def show(counts: tuple[int, int, int]) -> None:
-        answered, acknowledged, right = counts
+    def show(answered: int, acknowledged: int, right: int) -> None:
         said = f"{answered} answered, {acknowledged} acknowledged, {right / max(1, answered):.1%} right"
         progress.update(task, completed=answered, said=said)
 
-    parts = await generate(plan, models, show)
-    progress.update(task, description=f"Load, {seconds:g} s", completed=plan.rounds_expected)
-    return parts
+    results = await generate(plan, models, show)
+    progress.update(task, description=f"Load, {plan.warm_up + plan.duration:g} s", completed=plan.rounds_expected)
+    return results
 
 
 def _progress(console: Console) -> Progress:
-    bar = BarColumn(20, finished_style="bar.complete")
-    return Progress(
-        TextColumn("{task.description:16}"),
-        bar,
-        TextColumn("{task.fields[said]}"),
-        TimeRemainingColumn(),
-        console=console,
-    )
+    texts = (TextColumn("{task.description:16}"), TextColumn("{task.fields[said]}"))
+    return Progress(texts[0], BarColumn(20), texts[1], TimeRemainingColumn(), console=console)
 
 
 def _introduction(plan: Plan, models: list[str]) -> str:
@@ -100,7 +81,3 @@ def _introduction(plan: Plan, models: list[str]) -> str:
         f"Load       {plan.rate:g} predict requests a second, {plan.batch} contexts in each; feedback after "
         f"{plan.delay:g} s on average, {plan.duplicates:.0%} of it twice"
     )
-
-
-def _commonest_problem(parts: list[Part]) -> str:
-    return next((problem for part in parts for problem, _ in part.problems.most_common(1)), "nothing was sent")

@@ -6,16 +6,14 @@ first round, and every prediction is decided again at its place. A result counts
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from learners.base import BoolArray, FloatArray
 from service.models.model import Model
-from toolkit.offline_replay.fold import Fold
+from toolkit.offline_replay.fold import Fold, Round, round_of
 from toolkit.offline_replay.history import History, UnknownHistoryError
-from toolkit.offline_replay.page import Page, page_of
 
 _TOLERANCE = 1e-9
 
@@ -27,10 +25,6 @@ _OTHER = "the model did not decide them itself, as in an import, or its updates 
 
 class Distributions:
     """The distributions of one model's log.
-
-    Args:
-        answer: what `GET /models/{name}` says of the model.
-        history: its changes.
 
     Attributes:
         reasons: why distributions are unknown, each with the number of rounds.
@@ -45,9 +39,6 @@ class Distributions:
 
     def of(self, lines: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
         """Return the distribution of each of the next rounds of the log.
-
-        Args:
-            lines: the lines of `GET /models/{name}/rounds` after the last ones, from round 1 on.
 
         Returns:
             The probability of each label that the model had for the prediction, retired ones included, in the order
@@ -69,22 +60,22 @@ class Distributions:
         if self._history.model(0).choice.answers.choices is None:
             self._broken = _SEVERAL_LABELS
             return
-        self._fold = self._fold or Fold(self._history)
-        for some in _consecutive(lines):
-            page = page_of(self._history, [lines[i] for i in some])
-            self._fold.add(page)
-            for i in sorted(range(page.n), key=lambda row: page.seen[row]):
-                found[some[i]] = self._decide(self._fold, page, i, lines[some[i]])
+        fold = self._fold = self._fold or Fold(self._history)
+        rounds = [round_of(self._history, line) for line in lines]
+        for each in rounds:
+            fold.add(each)
+        for i in sorted(range(len(lines)), key=lambda i: rounds[i].seen):
+            found[i] = self._decide(fold, rounds[i], lines[i])
 
-    def _decide(self, fold: Fold, page: Page, i: int, line: Mapping[str, Any]) -> list[float] | None:
+    def _decide(self, fold: Fold, round_: Round, line: Mapping[str, Any]) -> list[float] | None:
         """Decide one prediction at its place; return its distribution if it agrees with the log."""
-        if reason := fold.go_to(page.seen[i]):
+        if reason := fold.go_to(round_.seen):
             return self._known(None, reason)
-        model = self._history.model(page.seen[i].change_count)
-        eligible = page.eligible(i, len(model.definition.labels))
-        decision = model.learner.decide(fold.state, page.rounds.contexts.rows(i, i + 1), eligible)
-        page.evidence[i] = decision.evidence[0]
-        label, logged = int(page.rounds.labels[i]), line["propensity"]
+        model = self._history.model(round_.seen.change_count)
+        eligible = round_.eligible(len(model.definition.labels))
+        decision = model.learner.decide(fold.state, round_.rounds.contexts, eligible)
+        fold.evidence[round_.number] = decision.evidence[0]
+        label, logged = int(round_.rounds.labels[0]), line["propensity"]
         if model.definition.mode == "logging" and not line["holdout"]:
             return self._known(None, _LOGGING)
         answered = _held_out(model, eligible, label) if line["holdout"] else decision.distributions[0]
@@ -100,12 +91,6 @@ class Distributions:
     def _note(self, reason: str, rounds: int) -> None:
         if rounds:
             self.reasons[reason] = self.reasons.get(reason, 0) + rounds
-
-
-def _consecutive(lines: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-    """Return the places of lines, divided where rounds are missing between them."""
-    by_gap = groupby(range(len(lines)), key=lambda i: lines[i]["round"] - i)
-    return [list(places) for _, places in by_gap]
 
 
 def _logged(line: Mapping[str, Any]) -> list[float] | None:

@@ -2,20 +2,74 @@
 
 import copy
 from collections import deque
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pydantic
 
+from learners.base import NO_LABEL, BoolArray, FloatArray, Rounds
+from service.contexts.registry import GivenContext
 from service.models.changes import FromSnapshot
 from service.models.model import Model
 from service.replicas.guarded_fold import Recomputing, learn
 from service.replicas.states import continued, keeps_state
 from service.replicas.tails import Position, learned_spans
 from toolkit.offline_replay.history import History
-from toolkit.offline_replay.page import Page
 
+_CONTEXT: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(GivenContext)
 _STATE_EVERY, _MOST_STATES = 4096, 16
 """Rounds between kept states, and their number: predictions may have waited for as many rounds as both together."""
+
+
+class Round(NamedTuple):
+    """A round of the log. K is the number of labels that the model had at its place."""
+
+    number: int
+    seen: Position  # what its prediction took into account
+    changes: int  # of the model before it
+    held_out: bool
+    rounds: Rounds  # (1,), without evidence; eligible labels (1, K)
+
+    def eligible(self, n_labels: int) -> BoolArray | None:
+        """Return the labels that the prediction chose from, (1, n_labels); None for all."""
+        mask: BoolArray = self.rounds.eligible[:, :n_labels]
+        return None if mask.all() else mask
+
+    def learnable(self, model: Model, evidence: FloatArray | None) -> Rounds:
+        """Return the round as input for a learner. Evidence is 0 for later labels, or where it is unknown."""
+        row = np.zeros((1, model.learner.evidence_size))
+        if evidence is not None:
+            row[0, : len(evidence)] = evidence[: row.shape[1]]
+        eligible = self.eligible(len(model.definition.labels))
+        return self.rounds._replace(evidence=row, eligible=np.ones((1, 0), np.bool_) if eligible is None else eligible)
+
+
+def round_of(history: History, line: Mapping[str, Any]) -> Round:
+    """Return a line of `GET /models/{name}/rounds` of a model with labels.
+
+    Raises:
+        UnknownHistoryError: if this version cannot build the model.
+    """
+    choice = history.model(line["changes"]).choice
+    numbers, truth, reward = choice.answers.numbers, line["true_label"], np.array([line["reward"]], np.float64)
+    eligible = np.arange(len(numbers)) < history.label_count(line["changes_seen"])
+    if line["eligible"] is not None:
+        eligible[:] = False
+        eligible[[numbers[label] for label in line["eligible"]]] = True
+    rounds = Rounds(
+        choice.prepared(choice.contexts.gather([choice.contexts.check(_CONTEXT.validate_python(line["context"]))])),
+        np.array([numbers[line["label"]]], np.int64),
+        np.array([line["propensity"]], np.float64),
+        reward == 1.0,
+        np.array([NO_LABEL if truth is None else numbers[truth]], np.int64),
+        np.zeros((1, 0)),
+        np.zeros(1),
+        reward,
+        eligible[np.newaxis],
+    )
+    seen = Position(line["rounds_seen"], line["changes_seen"])
+    return Round(line["round"], seen, line["changes"], line["holdout"], rounds)
 
 
 class _Kept(NamedTuple):
@@ -28,12 +82,6 @@ class Fold:
     """The state of a model at a place of its log.
 
     The state is unknown after a change to a state that is not public, and known again after a reset.
-
-    Args:
-        history: the changes of the model.
-
-    Raises:
-        UnknownHistoryError: if this version cannot build the model.
     """
 
     def __init__(self, history: History) -> None:
@@ -41,13 +89,14 @@ class Fold:
         self._position = Position(0, 0)
         self._reason = ""  # why the state is unknown
         self.state: Any = history.model(0).learner.init()
-        self._pages: deque[Page] = deque()
+        self.evidence: dict[int, FloatArray] = {}  # of the decisions, by round
+        self._rounds: dict[int, Round] = {}  # in order
         self._kept: deque[_Kept] = deque()
         self._keep()
 
-    def add(self, page: Page) -> None:
-        """Add the next rounds of the log."""
-        self._pages.append(page)
+    def add(self, round_: Round) -> None:
+        """Add the next round of the log."""
+        self._rounds[round_.number] = round_
 
     def go_to(self, place: Position) -> str:
         """Bring the state to a place of the log; return why it is unknown there, or "".
@@ -60,20 +109,18 @@ class Fold:
         if place < self._position and not self._go_back(place):
             return f"a prediction waited for more than {_STATE_EVERY * (_MOST_STATES - 1):,} rounds"
         while self._position < place:
-            rounds, changes = self._position
-            if rounds == place.round_count:
+            number = self._position.round_count + 1
+            following = self._rounds.get(number)
+            if number > place.round_count or (following and self._position.change_count < following.changes):
                 self._change()
-                continue
-            page = next((each for each in self._pages if each.first + each.n > rounds + 1), None)
-            if page is None or place.round_count < page.first - 1:
-                return _gap(rounds)
-            if page.first > rounds + 1:
-                self._position = Position(page.first - 1, int(page.changes[0]))
-                self._lose(_gap(rounds))
-            elif changes < page.changes[rounds + 1 - page.first]:
-                self._change()
+            elif following is not None:
+                self._fold(following)
             else:
-                self._fold(page, place.round_count)
+                later = next((each for each in self._rounds.values() if each.number > number), None)
+                if later is None or place.round_count < later.number - 1:
+                    return _gap(number)
+                self._position = Position(later.number - 1, later.changes)
+                self._lose(_gap(number))
         return self._reason
 
     def _go_back(self, place: Position) -> bool:
@@ -99,31 +146,21 @@ class Fold:
         elif after.new_state is not None or not self._reason:
             self.state, self._reason = continued(before, after, self.state), ""
 
-    def _fold(self, page: Page, until: int) -> None:
-        """Fold rounds of a page up to a number, or to the next change or kept state."""
-        rounds, changes = self._position
-        start = rounds + 1 - page.first
-        later = np.flatnonzero(page.changes[start:] > changes)
-        ahead = min(until - rounds, _STATE_EVERY - rounds % _STATE_EVERY, page.n - start, *later[:1].tolist())
-        if not self._reason:
-            self._learn(self._history.model(changes), page, start, start + ahead)
-        self._position = Position(rounds + ahead, changes)
-        if self._position.round_count % _STATE_EVERY == 0:
-            self._keep()
-
-    def _learn(self, model: Model, page: Page, start: int, stop: int) -> None:
-        seen = np.array([each.change_count for each in page.seen[start:stop]])
-        for first, end, has_evidence in learned_spans(model, page.held_out[start:stop], seen):
-            lacks = [each is None for each in page.evidence[start + first : start + end]]
-            if has_evidence and model.learner.evidence_size and any(lacks):
-                number = page.first + start + first + lacks.index(True)
-                self._lose(f"round {number:,} was predicted with an unknown state, which its update depends on")
-                return
-            rounds, done = page.learnable(model, start + first, start + end), 0
-            while done < rounds.n:
+    def _fold(self, round_: Round) -> None:
+        """Learn the next round."""
+        model = self._history.model(self._position.change_count)
+        self._position = self._position._replace(round_count=round_.number)
+        spans = learned_spans(model, np.array([round_.held_out]), np.array([round_.seen.change_count]))
+        if spans and not self._reason:
+            (_, _, has_evidence), evidence = spans[0], self.evidence.get(round_.number)
+            if has_evidence and model.learner.evidence_size and evidence is None:
+                what = f"round {round_.number:,} was predicted with an unknown state, which its update depends on"
+                self._lose(what)
+            else:
                 folder = model.choice if has_evidence else Recomputing(model.learner)
-                self.state, n = learn(folder, self.state, rounds.rows(done, rounds.n))
-                done += n + 1  # the service leaves out a round that it cannot fold
+                self.state, _ = learn(folder, self.state, round_.learnable(model, evidence))
+        if round_.number % _STATE_EVERY == 0:
+            self._keep()
 
     def _lose(self, reason: str) -> None:
         self.state, self._reason = None, reason
@@ -133,10 +170,11 @@ class Fold:
         while len(self._kept) > _MOST_STATES:
             self._kept.popleft()
         oldest = self._kept[0].position
-        while len(self._pages) > 1 and self._pages[0].first + self._pages[0].n <= oldest.round_count + 1:
-            self._pages.popleft()
+        for number in [each for each in self._rounds if each <= oldest.round_count]:
+            del self._rounds[number]
+            self.evidence.pop(number, None)
         self._history.forget(oldest.change_count)
 
 
-def _gap(rounds: int) -> str:
-    return f"the log lacks round {rounds + 1:,}"
+def _gap(number: int) -> str:
+    return f"the log lacks round {number:,}"

@@ -11,35 +11,6 @@ from service.models.model import Model
 from service.schemas.models import ChangeNote, ModelDefinition
 from service.store.stored_models import ModelKey
 
-
-def model_of(answer: Mapping[str, Any]) -> Model:
-    """Return the model of a definition, as `GET /models/{name}` and `GET /models/{name}/changes` have it.
-
-    Raises:
-        ValueError: if a newer version of the service describes it in another way.
-        InvalidInputError: if this version does not have its learner.
-    """
-    known = {name: answer[name] for name in ModelDefinition.model_fields if answer.get(name) not in (None, [])}
-    definition = ModelDefinition.model_validate_json(json.dumps(known))
-    return Model(ModelKey(definition.name, "refolded"), definition, build_learner(definition))
-
-
-def change_of(note: ChangeNote) -> Change:
-    """Return a change as the log has it, but for what does not concern the fold."""
-    labels = StoredLabels(add=tuple(note.added), retire=tuple(note.retired)) if note.added or note.retired else None
-    return Change(
-        labels=labels, policies=note.policies, state=_state_of(note), learner=note.learner, at=note.at.timestamp()
-    )
-
-
-def _state_of(note: ChangeNote) -> NewState | None:
-    if note.kind == "reset":
-        return "initial"
-    if note.snapshot is None:
-        return None
-    return FromSnapshot(snapshot=note.snapshot, then_folds=note.kind == "promote")
-
-
 ReadChanges = Callable[[int], Mapping[str, Any]]
 """Returns the answer of `GET /models/{name}/changes` after a change. Its errors pass."""
 
@@ -49,11 +20,7 @@ class UnknownHistoryError(Exception):
 
 
 class History:
-    """The changes of a model.
-
-    Args:
-        read: reads those after a given one.
-    """
+    """The changes of a model."""
 
     def __init__(self, read: ReadChanges) -> None:
         self._read = read
@@ -73,11 +40,7 @@ class History:
         return self._label_counts[changes]
 
     def model(self, changes: int) -> Model:
-        """Return the model after some changes, which must not be before those that were forgotten.
-
-        Raises:
-            UnknownHistoryError: if this version cannot build it, or the service does not list the changes.
-        """
+        """Return the model after some changes, which must not be before those that were forgotten."""
         self._know(changes)
         if not self._models:
             self._models[0] = self._first()
@@ -94,14 +57,17 @@ class History:
             del self._models[number]
 
     def _first(self) -> Model:
+        known = {name: self._definition.get(name) for name in ModelDefinition.model_fields}
+        written = json.dumps({name: value for name, value in known.items() if value not in (None, [])})
         try:
-            return model_of(self._definition)
+            definition = ModelDefinition.model_validate_json(written)
+            return Model(ModelKey(definition.name, "replayed"), definition, build_learner(definition))
         except (WagerError, ValueError) as error:
             raise UnknownHistoryError(f"this version cannot build the model: {error}") from error
 
     def _changed(self, model: Model, number: int) -> Model:
         try:
-            return model.changed(change_of(self._notes[number - 1]))
+            return model.changed(_change_of(self._notes[number - 1]))
         except (WagerError, ValueError) as error:
             raise UnknownHistoryError(f"this version cannot make change {number:,} of the model: {error}") from error
 
@@ -125,3 +91,14 @@ class History:
             raise UnknownHistoryError(f"this version cannot read change {number:,} of the model: {error}") from error
         self._notes.append(note)
         self._label_counts.append(self._label_counts[-1] + len(note.added))
+
+
+def _change_of(note: ChangeNote) -> Change:
+    """Return a change as the log has it, but for what does not concern the fold."""
+    labels = StoredLabels(add=tuple(note.added), retire=tuple(note.retired)) if note.added or note.retired else None
+    state: NewState | None = None
+    if note.kind == "reset":
+        state = "initial"
+    elif note.snapshot is not None:
+        state = FromSnapshot(snapshot=note.snapshot, then_folds=note.kind == "promote")
+    return Change(labels=labels, policies=note.policies, state=state, learner=note.learner, at=note.at.timestamp())
