@@ -48,13 +48,8 @@ MakeEnvironment = Callable[[Store, Compute], Environment]
 def create_app(settings: Settings | None = None, make_environment: MakeEnvironment = system_environment) -> FastAPI:
     """Create the application of one worker.
 
-    Args:
-        settings: must name a store. None reads them from the environment, in a process that is only a worker: it loads
-            the kernels of the stored models when it starts.
-        make_environment: builds the environment from the store and the threads, with clocks and random numbers.
-
-    Raises:
-        ValueError: if the settings name no store.
+    Without settings, it reads them from the environment, in a process that is only a worker: it then loads the kernels
+    of the stored models when it starts. Raises `ValueError` if the settings name no store.
     """
     die_with_parent()
     warms_up, settings = settings is None, settings or Settings()

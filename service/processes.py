@@ -28,9 +28,6 @@ def exit_despite_threads(code: int) -> None:
     """End the process immediately if daemon threads are running.
 
     A thread inside a compilation or a kernel cannot be stopped, and may crash the interpreter's shutdown.
-
-    Args:
-        code: exit code.
     """
     if any(thread.daemon and thread is not threading.current_thread() for thread in threading.enumerate()):
         sys.stdout.flush()
@@ -42,14 +39,8 @@ def die_with_parent(parent_pid: int | None = None) -> None:
     """Make Linux send SIGTERM to this process when its parent ends, for any reason.
 
     Linux watches the *thread* that started this process, so the parent must start it from a thread that lives as
-    long as the process should. Outside Linux, this does nothing.
-
-    Args:
-        parent_pid: process id of the parent. None means the process that started this one with multiprocessing. If
-            there is none (a service with one worker), this does nothing.
-
-    Raises:
-        SystemExit: if the parent has already ended.
+    long as the process should. Without `parent_pid`, the parent is the process that started this one with
+    multiprocessing, if any. Raises `SystemExit` if the parent has already ended.
     """
     pid = _multiprocessing_parent() if parent_pid is None else parent_pid
     if pid is None or sys.platform != "linux":
@@ -98,11 +89,7 @@ if __name__ == "__main__":
 
 
 class Draining:
-    """Delays SIGTERM, and reports whether it has arrived.
-
-    Args:
-        seconds: delay of the first SIGTERM. A second one is not delayed.
-    """
+    """Delays the first SIGTERM by some seconds, and reports whether it has arrived. A second one is not delayed."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

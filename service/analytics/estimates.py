@@ -27,7 +27,6 @@ class Subject(NamedTuple):
         return not self.learner.needs_true_label
 
     def name_of(self, label: int) -> str:
-        """Return a label by its number."""
         return self.labels[label] if label < len(self.labels) else f"number {label}"
 
 
@@ -56,12 +55,7 @@ class CountedModel(NamedTuple):
 
 
 def counted_model(stats: ModelStats) -> CountedModel:
-    """Decode the statistics of a model; without any, all sums are zero.
-
-    Raises:
-        NewerVersionError: if a newer version published them.
-        StoreCorruptError: if they cannot be read.
-    """
+    """Decode the statistics of a model, without any to zeros; raise `StoreCorruptError` if they cannot be read."""
     try:
         return CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
     except ValueError as error:
@@ -79,12 +73,7 @@ def snapshot_lag(stats: ModelStats) -> int:
 
 
 def open_predictions(model: CountedModel, now: float) -> int:
-    """Return the predictions in the window still without feedback; the window is accurate to 1/`SLOTS` of its length.
-
-    Args:
-        model: the counters and statistics.
-        now: seconds since the epoch.
-    """
+    """Return the predictions in the window without feedback; the window is accurate to 1/`SLOTS` of its length."""
     stats, statistics = model
     first = int(now // statistics.slot_seconds) - SLOTS + 1
     before = max((slot for slot in stats.predictions_by if slot < first), default=None)
@@ -93,8 +82,7 @@ def open_predictions(model: CountedModel, now: float) -> int:
     return max(0, made - closed - fold_lag(stats))
 
 
-LEVEL = 0.95
-"""The confidence level of every interval."""
+LEVEL = 0.95  # the confidence level of every interval
 
 
 class Estimate(NamedTuple):
@@ -112,10 +100,7 @@ UNKNOWN = Estimate(None, 0.0, 1.0, 0.0)
 def observed(rounds: int, total: float, squares: float) -> Estimate:
     """Return the mean of observed rewards: with Wilson's interval if each is 0 or 1, else with empirical Bernstein.
 
-    Args:
-        rounds: the number of rewards.
-        total: their sum.
-        squares: the sum of their squares, which equals `total` only if each is 0 or 1.
+    `squares` is the sum of their squares, which equals `total` only if each is 0 or 1.
     """
     if not rounds:
         return UNKNOWN
@@ -163,10 +148,7 @@ def label_reward(sums: LabelSums, label: int) -> Estimate:
 def label_value(sums: LabelSums, label: int, *, has_contexts: bool) -> Estimate:
     """Return the estimated mean reward of always answering a label, where it is eligible.
 
-    Args:
-        sums: the sums by label.
-        label: its number.
-        has_contexts: whether rounds have contexts. Without any, the rounds that answered the label are like all others.
+    Without contexts, the rounds that answered the label are like all others.
     """
     if not has_contexts:
         return label_reward(sums, label)

@@ -16,6 +16,7 @@ from learners.evaluation.off_policy.policies import GivenChances, Served, Unifor
 from learners.evaluation.off_policy.sums import Settings, Sums
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.weights import weighable
+from service import costs
 from service.environment import Environment
 from service.error_messages.values import quoted
 from service.errors import ModelNotFoundError, NotEvaluableError
@@ -27,9 +28,7 @@ from service.store.log_entries import read_page
 from service.store.records.layout import HOLDOUT
 from service.store.records.optional_fields import LogRows
 
-LEVEL = 0.95
-"""The level of all intervals."""
-
+LEVEL = 0.95  # the level of all intervals
 _LEAST_CLIP = 10.0
 
 
@@ -39,7 +38,7 @@ def clip_for(rounds: int) -> float:
 
 
 def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings) -> PolicyValue:
-    """Return what a log says about a policy."""
+    """Evaluate a policy on a log."""
     found = evaluation_of(sums, settings, LEVEL)
     return PolicyValue(
         policy=policy,
@@ -61,14 +60,11 @@ def _estimate(found: Estimate, value: float) -> EstimateAnswer:
     return EstimateAnswer(estimator=found.estimator, value=value, low=low, high=high)
 
 
-MOST_ROUNDS = 100_000
-"""Maximum rounds of an evaluation."""
-
+MOST_ROUNDS = 100_000  # maximum rounds of an evaluation
 _REPLICATES = 500
 _SEED = 1
 _PAGE_BYTES = 2**19
 _MOST_BYTES = 2**26  # of the rounds that are read, and of their eligible labels in memory
-_COST_PER_BYTE = 50  # cost of decoding a byte of the log, in multiply-adds
 
 
 class _Page(NamedTuple):
@@ -79,11 +75,7 @@ class _Page(NamedTuple):
 
 
 class LatestRounds:
-    """Evaluates the policies of models.
-
-    Args:
-        environment: provides the store and worker threads.
-    """
+    """Evaluates the policies of models."""
 
     def __init__(self, environment: Environment) -> None:
         self._store = environment.store
@@ -93,13 +85,7 @@ class LatestRounds:
     async def evaluate(self, name: str, most: int) -> EvaluationAnswer:
         """Return the values of the served policy, the holdout, the uniform one, and the best constant label.
 
-        Args:
-            name: the model.
-            most: the number of latest rounds to read, up to `MOST_ROUNDS`; fewer are read if they are large.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            NotEvaluableError: if it answers sets or rankings.
+        Reads `most` of the latest rounds, or fewer if they are large; raises `NotEvaluableError` for sets or rankings.
         """
         stored = await self._store.get_model(name)
         if stored is None:
@@ -119,8 +105,8 @@ class LatestRounds:
             entries = (await self._store.read_tail(model.key, after, min(size, last - after))).entries
             if not entries or entries[-1].last_round <= after:
                 break
-            cost = _COST_PER_BYTE * sum(len(entry.payload) for entry in entries)
-            pages += await self._compute.run_costly(cost, model.name, _pages_of, model, entries, after)
+            cost = costs.DECODED_BYTE * sum(len(entry.payload) for entry in entries)
+            pages += await self._compute.run_in_thread_if_costly(cost, model.name, _pages_of, model, entries, after)
             after = entries[-1].last_round
         return pages
 

@@ -5,6 +5,7 @@ import itertools
 from collections import OrderedDict
 from typing import Literal, NamedTuple
 
+from service import costs
 from service.access.keys import Names
 from service.analytics.estimates import (
     UNKNOWN,
@@ -48,6 +49,10 @@ from service.store.stored_models import UnreadModel
 from service.store.values import ModelStats
 
 
+def _mean(estimate: Estimate) -> MeanAnswer:
+    return MeanAnswer(mean=estimate.mean, low=estimate.low, high=estimate.high, rounds=estimate.rounds)
+
+
 def curve_answer(subject: Subject, statistics: RoundStatistics) -> CurveAnswer:
     """Return the curve, with the estimate for uniform draws and the theorem's bound up to each point."""
     curve = statistics.curve
@@ -60,7 +65,7 @@ def curve_answer(subject: Subject, statistics: RoundStatistics) -> CurveAnswer:
             CurvePoint(
                 last_round=statistics.uncounted + min((i + 1) * curve.width, curve.places),
                 rounds=curve.rounds[i],
-                reward=MeanAnswer(mean=mean.mean, low=mean.low, high=mean.high, rounds=mean.rounds),
+                reward=_mean(mean),
                 cumulative=reward / rounds if rounds else None,
                 uniform=weighted / weights if weights and statistics.labels is not None else None,
                 bound=bound_of(subject.learner, rounds).accuracy(rounds),
@@ -78,9 +83,7 @@ def sparkline(statistics: RoundStatistics, most: int) -> list[float | None]:
     return [reward / n if n else None for reward, n in parts]
 
 
-LEAST_EVIDENCE = 10.0
-"""Effective rounds from which the value of a label may be called the best."""
-
+LEAST_EVIDENCE = 10.0  # effective rounds from which the value of a label may be called the best
 _ACTIONS = (
     "The answers are ids of actions, which requests bring. Their number is not bounded, and the service counts none of "
     "them individually."
@@ -151,22 +154,12 @@ def _at(column: tuple[int, ...], k: int) -> int:
     return column[k] if k < len(column) else 0
 
 
-def _mean(estimate: Estimate) -> MeanAnswer:
-    return MeanAnswer(mean=estimate.mean, low=estimate.low, high=estimate.high, rounds=estimate.rounds)
-
-
 _MICRO = 1e6
 _RARE, _CERTAIN = PROPENSITY_BOUNDS.index(0.05), PROPENSITY_BOUNDS.index(0.9)
 
 
 def statistics_answer(model: CountedModel, subject: Subject, now: float) -> StatisticsAnswer:
-    """Return the statistics of a model for clients.
-
-    Args:
-        model: its counters and sums.
-        subject: what its definition says.
-        now: seconds since the epoch.
-    """
+    """Return the statistics of a model for clients."""
     stats, statistics = model
     served, verdict = served_reward(statistics), verdict_of(subject, statistics)
     bound = bound_of(subject.learner, int(served.rounds))
@@ -181,9 +174,9 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> Stat
         open_predictions=open_predictions(model, now),
         expired=stats.expired,
         damaged_rounds=stats.damaged,
-        reward=mean_answer(served),
+        reward=_mean(served),
         latest=_latest(statistics),
-        uniform=None if statistics.labels is None else mean_answer(uniform_value(statistics.by_label)),
+        uniform=None if statistics.labels is None else _mean(uniform_value(statistics.by_label)),
         uniform_ips=uniform_ips(statistics),
         best_label=best_label(subject, statistics),
         labels=label_answers(subject, statistics),
@@ -200,11 +193,6 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> Stat
         ),
         holdout=_holdout(statistics),
     )
-
-
-def mean_answer(estimate: Estimate) -> MeanAnswer:
-    """Return an estimate for clients."""
-    return MeanAnswer(mean=estimate.mean, low=estimate.low, high=estimate.high, rounds=estimate.rounds)
 
 
 def served_reward(statistics: RoundStatistics) -> Estimate:
@@ -235,7 +223,7 @@ def _latest(statistics: RoundStatistics) -> LatestAnswer:
     latest = joined(statistics.latest)
     return LatestAnswer(
         rounds=latest.rounds,
-        reward=mean_answer(latest_reward(statistics)),
+        reward=_mean(latest_reward(statistics)),
         mean_propensity=_share(latest.propensity, latest.weighed),
         surprisal_nats=_share(latest.surprisal_micronats / _MICRO, latest.weighed),
     )
@@ -257,7 +245,7 @@ def _histogram(bounds: tuple[float, ...], counts: tuple[int, ...], total: float,
 
 def _holdout(statistics: RoundStatistics) -> MeanAnswer | None:
     n = statistics.holdout_rounds
-    return mean_answer(observed(n, statistics.holdout_reward, statistics.holdout_squares)) if n else None
+    return _mean(observed(n, statistics.holdout_reward, statistics.holdout_squares)) if n else None
 
 
 def _share(part: float, whole: int) -> float | None:
@@ -268,13 +256,7 @@ _MOST_POINTS = 32
 
 
 def glance_of(summary: ModelSummary, stats: ModelStats, now: float) -> ModelGlance:
-    """Return a model in a list; without its rewards if its statistics cannot be read.
-
-    Args:
-        summary: the model.
-        stats: its counters and encoded statistics.
-        now: seconds since the epoch.
-    """
+    """Return a model in a list; without its rewards if its statistics cannot be read."""
     glance = ModelGlance(
         name=summary.name,
         algorithm=summary.learner["algorithm"],
@@ -284,8 +266,8 @@ def glance_of(summary: ModelSummary, stats: ModelStats, now: float) -> ModelGlan
         open_predictions=None,
         fold_lag=fold_lag(stats),
         metric="accuracy",
-        reward=mean_answer(UNKNOWN),
-        latest=mean_answer(UNKNOWN),
+        reward=_mean(UNKNOWN),
+        latest=_mean(UNKNOWN),
         verdict=None,
         spark=[],
     )
@@ -296,16 +278,14 @@ def glance_of(summary: ModelSummary, stats: ModelStats, now: float) -> ModelGlan
     glance.open_predictions = open_predictions(model, now)
     glance.metric = metric_of(model.statistics)
     glance.reward, glance.latest = (
-        mean_answer(served_reward(model.statistics)),
-        mean_answer(latest_reward(model.statistics)),
+        _mean(served_reward(model.statistics)),
+        _mean(latest_reward(model.statistics)),
     )
     glance.verdict = verdict_of(subject_of_summary(summary), model.statistics).verdict
     glance.spark = sparkline(model.statistics, _MOST_POINTS)
     return glance
 
 
-_COST_PER_BYTE = 500  # cost of reading a byte of statistics and of writing the answer, in multiply-adds
-_COST_OF_MODEL = 100_000  # cost of a glance of a model without statistics
 _MOST_SUBJECTS = 512
 
 
@@ -317,12 +297,7 @@ class GlancePage(NamedTuple):
 
 
 class Insights:
-    """Reads the published statistics of models.
-
-    Args:
-        environment: provides the store, worker threads and the clock.
-        catalogue: lists the models.
-    """
+    """Reads the published statistics of models."""
 
     def __init__(self, environment: Environment, catalogue: Catalogue) -> None:
         self._store = environment.store
@@ -333,24 +308,18 @@ class Insights:
         self._subjects: OrderedDict[tuple[str, bytes], Subject] = OrderedDict()
 
     async def read(self, name: str) -> bytes:
-        """Return the statistics of a model as JSON.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreCorruptError: if the model or its statistics cannot be read.
-            NewerVersionError: if a newer version wrote them.
-        """
+        """Return the statistics of a model as JSON; raise `StoreCorruptError` if they cannot be read."""
         stats, subject = await self._store.read_model_stats(name), await self._subject(name)
         if stats is None:
             raise _missing(name)
-        return await self._compute.run_costly(_cost(stats), name, _written, stats, subject, self._now())
+        return await self._compute.run_in_thread_if_costly(_cost(stats), name, _written, stats, subject, self._now())
 
     async def page(self, cursor: str, limit: int, own: Names) -> GlancePage:
         """Return up to `limit` models in `own` after the cursor. An unreadable one does not affect the others."""
         page = await self._catalogue.page(cursor, limit, own)
         found = await asyncio.gather(*[self._stats(item) for item in page.models])
         cost = sum(map(_cost, [stats for stats in found if isinstance(stats, ModelStats)]))
-        models = await self._compute.run_costly(
+        models = await self._compute.run_in_thread_if_costly(
             cost, "", _glances, list(zip(page.models, found, strict=True)), self._now()
         )
         return GlancePage(models, page.next_cursor)
@@ -387,7 +356,7 @@ def _missing(name: str) -> ModelNotFoundError:
 
 
 def _cost(stats: ModelStats) -> int:
-    return _COST_OF_MODEL + len(stats.statistics) * _COST_PER_BYTE
+    return costs.GLANCE + len(stats.statistics) * costs.STATISTICS_BYTE
 
 
 def _written(stats: ModelStats, subject: Subject, now: float) -> bytes:

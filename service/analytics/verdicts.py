@@ -12,18 +12,10 @@ from service.replicas.sums import MOST_LABELS, Epoch, joined
 
 Word: TypeAlias = Literal["exploring", "leaning", "converged", "collapsed"]
 
-LEAST_ROUNDS = 100
-"""Latest rounds below which every model is exploring: an interval of a share is then wider than 0.2."""
-
-SPREAD = 0.25
-"""Concentration below which decisions are spread, on the scale from 0 (uniform) to 1 (certain)."""
-
-CONCENTRATED = 0.85
-"""Concentration from which decisions are nearly certain."""
-
-ONE_LABEL = 0.95
-"""Share of the latest rounds from which one label has nearly all traffic."""
-
+LEAST_ROUNDS = 100  # latest rounds below which every model is exploring: an interval of a share is then wider than 0.2
+SPREAD = 0.25  # concentration below which decisions are spread, on the scale from 0 (uniform) to 1 (certain)
+CONCENTRATED = 0.85  # concentration from which decisions are nearly certain
+ONE_LABEL = 0.95  # share of the latest rounds from which one label has nearly all traffic
 LEAST_EXPLORATION = 0.001
 """Mean probability of another answer below which no exploration is left: one in a thousand rounds."""
 
@@ -54,7 +46,7 @@ class _Case(NamedTuple):
 
 
 def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
-    """Return the verdict on a model."""
+    """Judge how far a model has decided."""
     latest = joined(statistics.latest)
     if latest.rounds < LEAST_ROUNDS or not latest.weighed:
         return Verdict("exploring", f"There are {latest.rounds} recent rounds; a verdict needs {LEAST_ROUNDS}.")

@@ -13,6 +13,7 @@ from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Roun
 from learners.choosing import Choices
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.preparation import Preparation
+from service import costs
 from service.actions.definition import MOST_ACTIONS, ActionsDefinition, GivenAction, repeated
 from service.actions.encoder import MOST_ENTRIES, ActionVectors, NamedFactors
 from service.actions.factors import Factors
@@ -40,30 +41,13 @@ from service.store.records.codecs import SparseCodec
 from service.store.records.optional_fields import LogRows, Parts
 from service.store.records.records import RecordFormat
 
-READING_COST = 20_000
-"""Cost of reading an action with some features, in multiply-adds."""
-
-_ENTRY_COST = 10
-"""Cost of making one entry of a vector, in multiply-adds, on top of its score."""
-
-_CANDIDATE_COST = 1_000
-"""Cost of joining one candidate's features with the others', in multiply-adds, on top of its entries."""
-
 _BYTES_PER_NUMBER = 16
 
-_CANDIDATES_AT_ONCE = 10_000
-"""Maximum candidates that are decided together, unless one request has more."""
+_CANDIDATES_AT_ONCE = 10_000  # maximum candidates that are decided together, unless one request has more
 
 
 class ActionChoice(Choice):
-    """The actions of the requests of one model.
-
-    Args:
-        definition: of the model.
-        actions: its part on actions.
-        learner: decides.
-        since: the number of changes after which predictions hold its evidence.
-    """
+    """The actions of the requests of one model; from `since` changes on, predictions have evidence of its learner."""
 
     things = "actions"
     shares_blocks = False
@@ -84,20 +68,17 @@ class ActionChoice(Choice):
 
     @property
     def table_bytes(self) -> int:
-        """See `Choice.table_bytes`. It has caches of features."""
         return self._vectors.cache_bytes
 
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
-        """See `Choice.reading_cost`."""
         cost, of_features = self.contexts.reading_cost(request.context), self._vectors.actions.reading_cost
         for action in request.actions or ():
-            cost += max(READING_COST, of_features(action) // 2)  # many come from the cache
+            cost += max(costs.ACTION, of_features(action) // 2)  # many come from the cache
             if cost >= enough:
                 break
         return cost
 
     def read(self, request: PredictionRequest) -> PredictionRequest:
-        """See `Choice.read`."""
         actions = request.actions
         if actions is None:
             raise ActionsMissingError("missing; send the actions to choose from, each with id and features", "actions")
@@ -122,11 +103,9 @@ class ActionChoice(Choice):
         return entries
 
     def count(self, request: PredictionRequest) -> int:
-        """See `Choice.count`."""
         return len(_read(request).actions)
 
     def check_names(self, request: PredictionRequest) -> None:
-        """See `Choice.check_names`."""
         options, known = request.options, self.positions(request)
         named = [(id_, "policy") for id_, _ in options.policy or ()]
         named += [(options.baseline, "baseline")] if options.baseline is not None else []
@@ -137,7 +116,6 @@ class ActionChoice(Choice):
             self._check_policy(options)
 
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
-        """See `Choice.slot_bytes`."""
         read = _read(request)
         sent, logged = len(_sent(read)), len(_encoded(read)) if self._logs_all else 0
         return sent, logged + read.entries // len(read.actions) * _BYTES_PER_NUMBER
@@ -147,27 +125,22 @@ class ActionChoice(Choice):
         return self._actions.log_actions == "all"
 
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
-        """See `Choice.fingerprinted`."""
         return _encoded(_read(request)), b"with actions"
 
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
-        """See `Choice.positions`."""
         return {action.id: position for position, action in enumerate(_read(request).actions)}
 
     def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
-        """See `Choice.show`."""
         chosen = zip(requests, outputs.tolist(), strict=True)
         return [Shown(_read(request).actions[position].id, None) for request, position in chosen]
 
     def distribution(
         self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
     ) -> dict[str, float]:
-        """See `Choice.distribution`."""
         named = zip([action.id for action in _read(request).actions], probabilities.tolist(), strict=True)
         return {id_: p for i, (id_, p) in enumerate(named) if not eligible.size or eligible[i]}
 
     def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
-        """See `Choice.parts`."""
         found, start, candidates, entries = list[slice](), 0, 0, 0
         for i, each in enumerate(map(_read, requests)):
             candidates, entries = candidates + len(each.actions), entries + each.entries
@@ -177,14 +150,12 @@ class ActionChoice(Choice):
         return [*found, slice(start, len(requests))]
 
     def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
-        """See `Choice.deciding_cost`."""
         sets = list(map(_read, requests))
         entries, candidates = sum([each.entries for each in sets]), sum([len(each.actions) for each in sets])
-        each = _CANDIDATE_COST + self._learner.decide_cost(entries // candidates + 1)
-        return entries * _ENTRY_COST + candidates * each
+        each = costs.CANDIDATE + self._learner.decide_cost(entries // candidates + 1)
+        return entries * costs.CANDIDATE_ENTRY + candidates * each
 
     def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
-        """See `Choice.candidates`."""
         sets = list(map(_read, requests))
         starts = np.zeros(len(sets) + 1, np.int64)
         np.cumsum([len(each.actions) for each in sets], out=starts[1:])
@@ -192,14 +163,12 @@ class ActionChoice(Choice):
         return Candidates(starts, EVERY, self._vectors.join([each.context for each in sets], factors, starts))
 
     def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
-        """See `Choice.decide`. The evidence of an answer is its number of eligible candidates."""
         starts, eligible, vectors = candidates
         flat = base.Candidates(self.prepared(vectors), starts, eligible)
         counts = count_eligible(starts, eligible).astype(np.float64)[:, np.newaxis]
         return self._learner.decide_unchecked(state, flat), counts
 
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
-        """See `Choice.choose`."""
         probabilities, evidence = self.decide(state, candidates)
         if override is not None:
             probabilities = override.applied(probabilities, candidates.starts)
@@ -213,7 +182,6 @@ class ActionChoice(Choice):
         chosen: IntArray,
         probabilities: FloatArray | None,
     ) -> tuple[Contexts, Parts]:
-        """See `Choice.stored`."""
         sets, eligible = list(map(_read, requests)), candidates.eligible
         kept = list[bytes]()
         for one, k, (start, stop) in zip(sets, chosen.tolist(), pairwise(candidates.starts.tolist()), strict=True):
@@ -225,16 +193,13 @@ class ActionChoice(Choice):
         return vectors, Parts(np.ones((len(sets), 0), np.bool_), list(map(_sent, sets)), kept)
 
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
-        """See `Choice.logged`. The log does not know the actions of other requests, so it has no true answer."""
         actions = decode(rows.parts.actions[i])
         return LoggedChoice(Shown(actions.chosen, None), NOTHING, json.loads(rows.parts.sent[i]), actions)
 
     def counts(self, rows: LogRows) -> IntArray:
-        """See `Choice.counts`."""
         return np.array([decode(each).n for each in rows.parts.actions], np.int64)
 
     def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
-        """See `Choice.fold_unchecked`. The contexts are the vectors of the chosen candidates."""
         counts = rounds.evidence[:, 0].astype(np.int64)
         chosen = ActionRounds(rounds.contexts, rounds.rewards, rounds.propensities, counts)
         return self._learner.fold_unchecked(state, chosen)
@@ -258,7 +223,6 @@ def _read(request: PredictionRequest) -> ReadActions:
 
 
 def _sent(read: ReadActions) -> bytes:
-    """Return the JSON of the context."""
     return to_json(as_sent(read.given))
 
 

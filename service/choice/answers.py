@@ -28,9 +28,7 @@ class Shown(NamedTuple):
     labels: list[str] | None
 
 
-_MOST_SHOWN = 10
-"""Maximum labels that an error lists."""
-
+_MOST_SHOWN = 10  # maximum labels that an error lists
 NOTHING = Shown(None, None)
 
 
@@ -71,7 +69,6 @@ class _Labels:
 
     @property
     def table_bytes(self) -> int:
-        """See `Answers.table_bytes`."""
         return sys.getsizeof(self.numbers) + len(self.numbers) * sys.getsizeof(len(self.numbers))
 
 
@@ -88,12 +85,10 @@ class SingleLabels(_Labels):
         self.choices = len(labels)
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
-        """See `Answers.show`."""
         labels = self._labels
         return named_tuples(Shown, [(labels[k], None) for k in outputs.tolist()])
 
     def read(self, feedback: GivenFeedback) -> bytes | None:
-        """See `Answers.read`."""
         if feedback.true_labels is not None:
             raise WrongTruthError("this model answers one label; send true_label instead", "true_labels")
         if feedback.true_label is None:
@@ -117,11 +112,9 @@ class LabelSets(_Labels):
         self.form = label_set_codec(len(labels))
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
-        """See `Answers.show`."""
         return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
 
     def read(self, feedback: GivenFeedback) -> bytes | None:
-        """See `Answers.read`."""
         numbers = _different_numbers(feedback, self.numbers, "a set of labels")
         if numbers is None:
             return None
@@ -142,11 +135,9 @@ class Rankings(_Labels):
         self.form = ranking_codec(len(labels))
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
-        """See `Answers.show`."""
         return [Shown(None, [self._labels[k] for k in row]) for row in outputs.tolist()]
 
     def read(self, feedback: GivenFeedback) -> bytes | None:
-        """See `Answers.read`."""
         numbers = _different_numbers(feedback, self.numbers, "a ranking of all labels")
         if numbers is None:
             return None
@@ -171,7 +162,6 @@ class ActionAnswers:
         raise TypeError(f"{len(outputs)} positions have no names without their requests")
 
     def read(self, feedback: GivenFeedback) -> bytes | None:
-        """See `Answers.read`. There is no truth."""
         if feedback.true_label is None and feedback.true_labels is None:
             return None
         field = "true_labels" if feedback.true_label is None else "true_label"
@@ -179,7 +169,6 @@ class ActionAnswers:
 
 
 def _different_numbers(feedback: GivenFeedback, numbers: Mapping[str, int], answer: str) -> IntArray | None:
-    """Return the number of each true label; None if the feedback has none."""
     if feedback.true_label is not None:
         raise WrongTruthError(f"this model answers {answer}; send true_labels instead", "true_label")
     if feedback.true_labels is None:
@@ -195,7 +184,6 @@ def _different_numbers(feedback: GivenFeedback, numbers: Mapping[str, int], answ
 
 
 def _known_labels(labels: Collection[str]) -> str:
-    """Return the labels of a model as an error shows them: all, or the first ones of many."""
     names = [shown(label) for label in islice(labels, _MOST_SHOWN)]
     more = len(labels) - len(names)
     return f"the model's labels are {joined([*names, *([f'{more} more'] if more else [])], 'and')}"

@@ -10,8 +10,7 @@ import numpy as np
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray
 
-EVERY = np.empty(0, np.bool_)
-"""The mask of a batch whose candidates are all eligible."""
+EVERY = np.empty(0, np.bool_)  # the mask of a batch whose candidates are all eligible
 
 
 class Candidates(NamedTuple):

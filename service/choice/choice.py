@@ -42,11 +42,7 @@ class ContextCheck(NamedTuple):
         return self.preparation.policy == "reject"
 
     def check(self, context: Any) -> None:
-        """Check the norm of a checked context, if the policy is to reject.
-
-        Raises:
-            NormExceededError: if it exceeds the bound. Names the entry if the bound limits each entry.
-        """
+        """Raise `NormExceededError` if the norm of a context exceeds the bound and the policy is to reject it."""
         if not self.refuses:
             return
         if self.norm == "maximum":
@@ -92,19 +88,7 @@ class LoggedChoice(NamedTuple):
 
 
 class Choice(ABC):
-    """What the predictions of one model choose among.
-
-    Attributes:
-        definition: of the model.
-        answers: how answers are stored, and how truths are read.
-        contexts: the kind of the contexts.
-        preparation: what happens to contexts, or to vectors of candidates, before the learner sees them.
-        records: the bytes of predictions and rounds.
-        things: the plural of what is chosen, for messages.
-        active: which labels of the model are not retired, (K,); (0,) for a model with actions.
-        uniforms: U, the number of uniform numbers that one answer consumes.
-        shares_blocks: whether predictions of different requests may be stored in one block.
-    """
+    """What the predictions of one model choose among."""
 
     definition: ModelDefinition
     answers: Answers
@@ -118,15 +102,11 @@ class Choice(ABC):
 
     @abstractmethod
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
-        """Return the cost of `read`, in multiply-adds; some cost of at least `enough` if it is that high."""
+        """Return the cost of `parse`; some cost of at least `enough` if it is that high."""
 
     @abstractmethod
     def read(self, request: PredictionRequest) -> PredictionRequest:
-        """Read what a request chooses among; return it with that. No change of the model affects this.
-
-        Raises:
-            InvalidInputError: if it does not fit the model; names the field.
-        """
+        """Read what a request chooses among; return it with that. No change of the model affects this."""
 
     @abstractmethod
     def count(self, request: PredictionRequest) -> int:
@@ -134,11 +114,7 @@ class Choice(ABC):
 
     @abstractmethod
     def check_names(self, request: PredictionRequest) -> None:
-        """Check that the options of a read request name its candidates.
-
-        Raises:
-            InvalidInputError: if they do not; names the field.
-        """
+        """Check that the options of a read request name its candidates."""
 
     def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
         """Return whether `check` returns each of many requests as it is, if that is fast to find."""
@@ -164,13 +140,7 @@ class Choice(ABC):
     def distribution(
         self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
     ) -> dict[str, float]:
-        """Return the probability of each eligible candidate of a read request by name.
-
-        Args:
-            request: the request.
-            probabilities: of its candidates.
-            eligible: their mask, of size 0 if all are.
-        """
+        """Return the probability of each eligible candidate of a request by name; an empty mask allows all."""
 
     @abstractmethod
     def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
@@ -190,16 +160,10 @@ class Choice(ABC):
 
     @abstractmethod
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
-        """Decide, and draw one candidate of each of n requests.
+        """Decide, and draw one candidate of each of n requests with uniform numbers (n, U) in [0, 1).
 
         The result has the probabilities of all m candidates, in any shape. Its labels are positions of candidates; for
         sets and rankings, they are rows of labels.
-
-        Args:
-            state: of the learner.
-            candidates: of the requests.
-            override: another policy, which answers some of them.
-            uniforms: (n, U), in [0, 1).
         """
 
     @property
@@ -215,18 +179,14 @@ class Choice(ABC):
         chosen: IntArray,
         probabilities: FloatArray | None,
     ) -> tuple[Contexts, Parts]:
-        """Return the contexts to store for n answers, and what is stored beside them.
+        """Return the contexts to store for n answers at some positions, (n,), and what is stored beside them.
 
-        Args:
-            requests: n read requests.
-            candidates: of the requests.
-            chosen: (n,), the positions of the answers.
-            probabilities: (m,); None if they are unknown.
+        `probabilities` are those of all candidates, (m,); None if they are unknown.
         """
 
     @abstractmethod
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
-        """Return what a row of the log says about its choice."""
+        """Return the choice of a row of the log."""
 
     @abstractmethod
     def counts(self, rows: LogRows) -> IntArray:
@@ -245,16 +205,7 @@ class Choice(ABC):
         return self._prepare(contexts)
 
     def check(self, request: PredictionRequest) -> PredictionRequest:
-        """Read a request, and check that it fits the model; return it with what was read.
-
-        Raises:
-            ContextLengthError: if the context has the wrong kind or length.
-            ContextIndexError: if an index is out of range or repeated.
-            NormExceededError: if the context exceeds the norm bound and the model rejects such contexts.
-            NoDistributionError: if the request includes a distribution over too many answers to list.
-            TopTooLargeError: if it has slots whose records are too large.
-            InvalidInputError: if an option does not fit the model.
-        """
+        """Parse a request, and check that it fits the model; raise `InvalidInputError` if it does not."""
         top = request.options.top
         if top is not None and request.include_distribution:
             raise NoDistributionError("got true; must be false with top: each slot has its own", "include_distribution")
@@ -268,7 +219,6 @@ class Choice(ABC):
         return read
 
     def _check_slots(self, request: PredictionRequest, top: int) -> None:
-        """Check the size of the record of all slots."""
         shared, each = self.slot_bytes(request)
         most = max(1, min((_MOST_SLOT_BYTES - shared) // each, _MOST_ROUND_BYTES // (shared + each)))
         if top > most:
@@ -276,11 +226,7 @@ class Choice(ABC):
             raise TopTooLargeError(detail, "top")
 
     def check_options(self, request: PredictionRequest) -> None:
-        """Check what a change of the model may have made wrong in a read request.
-
-        Raises:
-            InvalidInputError: if an option does not fit the model; names the field.
-        """
+        """Check what a change of the model may have made wrong in a parsed request."""
         options, holdout = request.options, self.definition.holdout
         if options is NO_OPTIONS and holdout is None:
             return
@@ -294,7 +240,6 @@ class Choice(ABC):
             self.check_names(request)
 
     def _check_policy(self, options: Options) -> None:
-        """Check the mode and the sum of a policy's probabilities."""
         if self.definition.mode != "logging":
             raise ModeError(f'the model has mode {shown(self.definition.mode)}, not "logging"', "policy")
         total = math.fsum(p for _, p in options.policy or ())

@@ -31,14 +31,10 @@ class Chosen(NamedTuple):
 def choose(
     choice: Choice, state: Any, requests: Sequence[PredictionRequest], held_out: BoolArray | None, uniforms: FloatArray
 ) -> Chosen:
-    """Choose the answers to n requests with m slots each.
+    """Choose the answers to n parsed requests with m slots each.
 
-    Args:
-        choice: the model's.
-        state: of the model's learner.
-        requests: n read requests, each with at least m candidates.
-        held_out: which requests the holdout answers, (n,); None without a holdout.
-        uniforms: (n, m, U), in [0, 1).
+    Each request has at least m candidates. `held_out`, (n,), says which the holdout answers; None without a holdout.
+    `uniforms` is (n, m, U), in [0, 1).
     """
     candidates = choice.candidates(requests)
     override = override_of(choice.definition, requests, candidates, held_out, choice.positions)
@@ -56,7 +52,6 @@ def choose(
 
 
 def _together(slots: Sequence[Chosen]) -> Chosen:
-    """Return the answers of all slots as one."""
     draws, evidence, sound, contexts, parts, *_ = zip(*slots, strict=True)
     eligible, sent, actions = zip(*parts, strict=True)
     return Chosen(

@@ -10,6 +10,7 @@ from learners.answers import uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, every_label
 from learners.choosing import NOBODY, Choices, Instead, choose_unchecked
 from learners.mathematics.preparation import Preparation
+from service import costs
 from service.choice.answers import NOTHING, Shown, answers_of
 from service.choice.candidates import EVERY, Candidates
 from service.choice.choice import Choice, ContextCheck, LoggedChoice
@@ -30,22 +31,11 @@ from service.schemas.models import ModelDefinition
 from service.store.records.optional_fields import NO_PARTS, LogRows, Parts
 from service.store.records.records import RecordFormat
 
-_NUMBER_COST, _NAMED_COST = 30, 1_500
-"""Costs of writing a number, or a named feature, in multiply-adds."""
-
 _BYTES_PER_NUMBER = 16
 
 
 class LabelChoice(Choice):
-    """The labels of one model.
-
-    Args:
-        definition: of the model.
-        learner: decides.
-        retired: labels that are never answered again.
-        evidence_size: E, of the learner that serves.
-        since: the number of changes after which predictions hold evidence of this size.
-    """
+    """The labels of one model; from `since` changes on, predictions have evidence of this size."""
 
     things = "labels"
     shares_blocks = True
@@ -72,7 +62,6 @@ class LabelChoice(Choice):
 
     @property
     def table_bytes(self) -> int:
-        """See `Choice.table_bytes`."""
         return self.answers.table_bytes
 
     @property
@@ -80,11 +69,9 @@ class LabelChoice(Choice):
         return self.answers.choices is not None
 
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
-        """See `Choice.reading_cost`."""
         return self.contexts.reading_cost(request.context)
 
     def read(self, request: PredictionRequest) -> PredictionRequest:
-        """See `Choice.read`."""
         if request.actions is not None:
             raise ActionsNotAllowedError("the model has labels, so its requests bring no actions", "actions")
         context = self.contexts.check(request.context)
@@ -93,14 +80,12 @@ class LabelChoice(Choice):
         return request if context is request.context else request._replace(context=context)
 
     def count(self, request: PredictionRequest) -> int:
-        """See `Choice.count`."""
         if not self._is_single:
             raise TopUnsupportedError("the model answers several labels at once, so its answers have no slots", "top")
         eligible = request.options.eligible
         return int(self.active.sum()) if eligible is None else len(eligible)
 
     def check_names(self, request: PredictionRequest) -> None:
-        """See `Choice.check_names`."""
         options = request.options
         if not self._is_single:
             field = next(name for name in ("eligible", "policy", "baseline") if getattr(options, name) is not None)
@@ -123,7 +108,6 @@ class LabelChoice(Choice):
             raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
 
     def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
-        """See `Choice.fit_together`."""
         if self._refuses or not self.answers.has_distribution:
             return False
         if not all([each.options is NO_OPTIONS and each.actions is None for each in requests]):  # noqa: C419  faster
@@ -134,20 +118,16 @@ class LabelChoice(Choice):
         return self.contexts.fit_together([each.context for each in requests])
 
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
-        """See `Choice.slot_bytes`."""
         shared = self.contexts.size(request.context) * _BYTES_PER_NUMBER + len(self.contexts.sent(request.context))
         return shared, 8 * self._learner.evidence_size + len(self._labels) // 8 + 1
 
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
-        """See `Choice.fingerprinted`."""
         return self.contexts.fingerprinted(request.context), b""
 
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
-        """See `Choice.positions`."""
         return self.answers.numbers
 
     def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
-        """See `Choice.show`."""
         return self.answers.show(outputs)
 
     def distribution(
@@ -156,34 +136,29 @@ class LabelChoice(Choice):
         probabilities: FloatArray,
         eligible: BoolArray,
     ) -> dict[str, float]:
-        """See `Choice.distribution`."""
         if not eligible.size:
             return dict(zip(self._labels, probabilities.tolist(), strict=True))
         return {self._labels[k]: float(probabilities[k]) for k in np.flatnonzero(eligible)}
 
     def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
-        """See `Choice.parts`."""
         if len(requests) == 1:
             return [slice(0, 1)]
         each = self.deciding_cost(requests) // len(requests)
         return [slice(start, stop) for start, stop in slices(len(requests), each)]
 
     def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
-        """See `Choice.deciding_cost`."""
         if self.contexts.codec.fixed_bytes is not None:
             return self._fixed_cost * len(requests)
         sizes = sum([self.contexts.size(each.context) for each in requests])
         each = self._learner.decide_cost(-(-sizes // len(requests)) + 1)
-        return sizes * (_NAMED_COST if self.contexts.has_names else _NUMBER_COST) + each * len(requests)
+        return sizes * (costs.STORED_FEATURE if self.contexts.has_names else costs.STORED_NUMBER) + each * len(requests)
 
     @cached_property
     def _fixed_cost(self) -> int:
-        """The cost of deciding a request whose context has the same size as all others."""
         size = self.definition.features.size
-        return size * _NUMBER_COST + self._learner.decide_cost(size + 1)
+        return size * costs.STORED_NUMBER + self._learner.decide_cost(size + 1)
 
     def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
-        """See `Choice.candidates`."""
         n, labels = len(requests), len(self._labels)
         starts = self._starts if n == 1 else np.arange(0, n * labels + 1, labels)
         return Candidates(starts, self._eligible(requests), self.contexts.gather([each.context for each in requests]))
@@ -200,7 +175,6 @@ class LabelChoice(Choice):
         return eligible.reshape(-1)
 
     def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
-        """See `Choice.decide`."""
         eligible = self._rows(candidates.eligible, candidates.n)
         decisions = self._learner.decide_unchecked(state, self.prepared(candidates.contexts), eligible)
         return decisions.distributions.reshape(-1), decisions.evidence
@@ -210,7 +184,6 @@ class LabelChoice(Choice):
         return eligible.reshape(n, len(self._labels)) if eligible.size else every_label(n)
 
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
-        """See `Choice.choose`."""
         n, instead = candidates.n, NOBODY
         if override is not None:
             instead = Instead(override.rows, override.probabilities.reshape(n, len(self._labels)))
@@ -224,21 +197,18 @@ class LabelChoice(Choice):
         chosen: IntArray,
         probabilities: FloatArray | None,
     ) -> tuple[Contexts, Parts]:
-        """See `Choice.stored`."""
         sent = [self.contexts.sent(each.context) for each in requests]
         if not candidates.eligible.size and not sent[0]:
             return candidates.contexts, NO_PARTS
         return candidates.contexts, Parts(self._rows(candidates.eligible, len(requests)), sent if sent[0] else ())
 
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
-        """See `Choice.logged`."""
         table, show = rows.table, self.answers.show
         (answer,), truth = show(table["output"][i : i + 1]), table["truth"][i : i + 1]
         right = NOTHING if (truth == NO_LABEL).all() else show(truth)[0]
         return LoggedChoice(answer, right, self.contexts.show(rows.contexts, i, rows.parts.sent[i]))
 
     def counts(self, rows: LogRows) -> IntArray:
-        """See `Choice.counts`."""
         masks = rows.parts.eligible
         if not masks.shape[1]:
             return np.full(len(masks), len(self._labels))
@@ -246,5 +216,4 @@ class LabelChoice(Choice):
         return counts
 
     def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
-        """See `Choice.fold_unchecked`."""
         return self._learner.fold_unchecked(state, rounds)

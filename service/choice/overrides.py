@@ -35,12 +35,8 @@ def override_of(
 ) -> Override | None:
     """Return the override of n requests; None if the learner answers all of them.
 
-    Args:
-        definition: of the model.
-        requests: n.
-        candidates: of the requests.
-        held_out: which requests the holdout answers, (n,); None without a holdout.
-        positions: returns the position of each candidate of a request by its name.
+    `held_out`, (n,), says which the holdout answers; None without a holdout. `positions` returns the position of each
+    candidate of a request by its name.
     """
     if held_out is None:
         if definition.mode != "logging":

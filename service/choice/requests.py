@@ -59,11 +59,7 @@ class PredictionRequest(NamedTuple):
 
 
 def prediction_item(request: PredictItem, model: str) -> PredictionRequest:
-    """Convert a request from its wire schema.
-
-    Raises:
-        IdentifierError: if its prediction id names another model.
-    """
+    """Convert a request from its wire schema; raise `IdentifierError` if its prediction id names another model."""
     given = request.prediction_id
     if given is not None:
         if given.model not in ("", model):
@@ -74,7 +70,7 @@ def prediction_item(request: PredictItem, model: str) -> PredictionRequest:
 
 
 def prediction_request(request: PredictRequest) -> PredictionRequest:
-    """Convert a request that names its model; raise as `prediction_item` does."""
+    """Convert a request that names its model."""
     return prediction_item(request, request.model)
 
 

@@ -27,12 +27,10 @@ class Supervisor(Multiprocess):
     """
 
     def init_processes(self) -> None:
-        """See `Multiprocess`."""
         super().init_processes()
         self._close_ends_of_workers()
 
     def keep_subprocess_alive(self) -> None:
-        """See `Multiprocess`."""
         try:
             super().keep_subprocess_alive()
         except OSError as error:  # such as too many processes, or no working directory; the next pass tries again

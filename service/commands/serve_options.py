@@ -22,11 +22,7 @@ def options() -> dict[str, FieldInfo]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose options are the settings, for typer.
-
-    Args:
-        command: receives the options as keyword arguments, each a text, or None if it is not given.
-    """
+    """Return a command whose options are the settings, for typer; each is passed as text, None if not given."""
 
     def run(**given: str | None) -> None:
         command(**given)

@@ -11,6 +11,7 @@ import msgspec
 from pydantic import Field
 
 from learners.base import Contexts, FloatArray
+from service import costs
 from service.contexts.hashing import Hashes
 from service.error_messages.values import quoted, shown
 from service.errors import ContextLengthError, ContextMissingError, NamespaceError, NotFiniteError
@@ -97,9 +98,6 @@ MOST_COUNTED = 4096
 
 _NESTED = frozenset({dict, list})
 
-_NUMBER_COST = 100
-"""Cost of checking one number, in multiply-adds."""
-
 _LARGEST_EXACT = 2**53
 
 GivenT = TypeVar("GivenT")
@@ -166,7 +164,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
     def cost_of(self, count: int) -> int:
         """Return the cost of reading `count` values, in multiply-adds."""
-        return _NUMBER_COST * count
+        return costs.CONTEXT_NUMBER * count
 
     def check(self, context: object) -> GivenT:
         """Return a context that fits the model, in the form that the other methods take.

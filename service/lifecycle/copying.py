@@ -32,8 +32,7 @@ from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.store.base import Counts, ImportedSource, ModelCopy, Snapshot
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 
-_ATTEMPTS = 50
-"""Attempts to read a state and the positions of imports that belong to it, while others import rounds."""
+_ATTEMPTS = 50  # attempts to read a state and the positions of imports that belong to it, while others import rounds
 
 
 class _Source(NamedTuple):
@@ -54,13 +53,7 @@ class Exported(NamedTuple):
 
 
 class Copying:
-    """Copies models with their states. Open predictions are not copied, nor is the log.
-
-    Args:
-        environment: provides the store, worker threads, clock and ids.
-        limits: limits for imported models.
-        sessions: the worker's model sessions, whose states are copied.
-    """
+    """Copies models with their states. Open predictions are not copied, nor is the log."""
 
     def __init__(self, environment: Environment, limits: Limits, sessions: Sessions) -> None:
         self._store = environment.store
@@ -71,19 +64,7 @@ class Copying:
         self._sessions = sessions
 
     async def clone(self, name: str, new: str, by: str | None) -> Described:
-        """Create a model with the definition, the changes and the state of another one.
-
-        Args:
-            name: the other one.
-            new: the name of the new model.
-            by: the id of the API key.
-
-        Raises:
-            ModelNotFoundError: if the other one does not exist.
-            ModelExistsError: if the name is taken.
-            TooManyChangesError: if it would have too many changes, with the one that makes it a clone.
-            StoreError: if the other one cannot be read, or the store fails.
-        """
+        """Create a model with the definition, the changes and the state of another one."""
         await self._check_free(new)
         _, source = await self._source(name)
         change = Change(origin=Origin(kind="clone", model=name), at=self._now(), by=by)
@@ -92,31 +73,12 @@ class Copying:
         return await self._create(model, copy)
 
     async def export(self, name: str) -> Exported:
-        """Return a model as a file.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreError: if it cannot be read, or the store fails.
-        """
+        """Return a model as a file."""
         stored, source = await self._source(name)
         return await self._compute.run(name, _exported, stored, source)
 
     async def import_(self, name: str, data: memoryview, by: str | None) -> Described:
-        """Create a model from a file.
-
-        Args:
-            name: the name of the new model.
-            data: the file.
-            by: the id of the API key.
-
-        Raises:
-            ModelExistsError: if the name is taken.
-            ModelFileError: if the file is not an intact file of a model.
-            NewerFileError: if a newer version wrote it.
-            TooManyChangesError: if its history is too long.
-            ModelTooLargeError: if the model would be too large.
-            StoreError: if the store fails.
-        """
+        """Create a model from a file; raise `ModelFileError` if it is not intact or a newer version wrote it."""
         await self._check_free(name)
         key = ModelKey(name, self._new_id())
         copied = await self._compute.run(name, _imported, data, key, self._now(), by, self._limits)
@@ -168,7 +130,7 @@ def _stored(key: ModelKey, copy: ModelCopy, now: float) -> StoredModel:
 
 
 def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, ModelCopy]:
-    """Return a new model, and what the store holds of it at first."""
+    """Return a new model, and what the store keeps for it at first."""
     definition = json.dumps(source.definition | {"name": key.name}, separators=(",", ":"))
     history = (*source.history, origin.encode())
     snapshot = source.snapshot._replace(change_count=len(history))

@@ -29,13 +29,7 @@ _OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
 def checked_history(changes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Return the changes in a file as stored.
-
-    Raises:
-        ModelFileError: if one is invalid.
-        TooManyChangesError: if there are too many.
-        NewerFileError: if a newer version made one.
-    """
+    """Return the changes in a file as stored; raise an error if one is invalid or newer, or if they are too many."""
     if len(changes) > (most := MOST_CHANGES + MOST_COPIES):
         raise TooManyChangesError(f"got {len(changes):,} changes; a copy of a model may have at most {most:,}")
     return tuple(_checked(number, change) for number, change in enumerate(changes, 1))
@@ -57,11 +51,7 @@ def _checked(number: int, given: dict[str, Any]) -> str:
 
 
 def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, ...]:
-    """Return the sources of imported rounds in a file as stored.
-
-    Raises:
-        ModelFileError: if a source occurs twice.
-    """
+    """Return the sources of imported rounds in a file as stored."""
     found = {each.source: ImportedSource(each.source, each.position, each.at) for each in imports}
     if len(found) < len(imports):
         raise ModelFileError("a source of imported rounds occurs twice")
@@ -69,12 +59,7 @@ def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, 
 
 
 def checked_statistics(encoded: bytes, rounds: int) -> bytes:
-    """Return encoded statistics that are of the right types and count no more rounds than the model has.
-
-    Raises:
-        ModelFileError: if they do not.
-        NewerFileError: if a newer version wrote them.
-    """
+    """Return encoded statistics; raise an error if a type is wrong, or if they count more rounds than the model has."""
     try:
         statistics = decode_statistics(encoded)
         _OF_STATISTICS.validate_json(statistics.encode(), strict=True)  # an integer is no truth value
@@ -112,12 +97,9 @@ _UNIFORM = 0.4
 
 
 def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> Any:
-    """Return the state in a file.
+    """Return the state in a file, after a decision and an update with a copy of it.
 
-    Args:
-        learner: the learner that the file names.
-        data: the file.
-        decides: whether to try a decision and an update. Learners of actions cannot decide without actions.
+    Learners of actions cannot decide without actions: `decides` is then False.
 
     Raises:
         InvalidStateError: if the file has no state of this learner.

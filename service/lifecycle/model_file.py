@@ -22,24 +22,19 @@ from service.schemas.rounds import Source
 from service.store.base import MOST_SOURCES
 from service.strict_body import Body
 
-FORMAT, VERSION = "wager-model", 1
-"""The format of the file, and its version."""
-
+FORMAT, VERSION = "wager-model", 1  # the format of the file, and its version
 _MOST_HEADER = 2**25
 """Maximum bytes of the header, which has a definition and a history of 4 MiB each in JSON within JSON."""
 
-_MOST_PARTS = 1_000_000
-"""Maximum objects, lists and members of the header, about: as many take a second to read."""
-
+_MOST_PARTS = 1_000_000  # maximum objects, lists and members of the header, about: as many take a second to read
 _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
 _ITEM_BYTES = {"F64": 8, "I64": 8}
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
-_MOST_ROUNDS = 10**14
-"""The store's scripts count exactly to 10¹⁵, so nine times as many rounds can follow."""
+_MOST_ROUNDS = 10**14  # the store's scripts count exactly to 10¹⁵, so nine times as many rounds can follow
 
 
 class ExportedImport(Body):
-    """What a file says about a source of imported rounds."""
+    """A source of imported rounds."""
 
     source: Source
     position: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
@@ -47,7 +42,7 @@ class ExportedImport(Body):
 
 
 class ExportedModel(Body):
-    """What a file says about a model, except its state and statistics."""
+    """A model, except its state and statistics."""
 
     name: ModelName
     definition: dict[str, Any]
@@ -61,7 +56,7 @@ class ExportedModel(Body):
 
 
 class ModelFile(NamedTuple):
-    """The parts of a file."""
+    """The contents of a file."""
 
     model: ExportedModel
     statistics: bytes
@@ -69,14 +64,7 @@ class ModelFile(NamedTuple):
 
 
 def file_of(model: ExportedModel, statistics: bytes, state: memoryview, release: str) -> tuple[bytes, memoryview]:
-    """Return the header and the body of a model's file.
-
-    Args:
-        model: the model.
-        statistics: its encoded statistics.
-        state: its encoded state, which is a safetensors file.
-        release: the version of this service.
-    """
+    """Return the header and the body of a model's file; `state` is an encoded state, itself a safetensors file."""
     length = int.from_bytes(state[:8], "little")
     header = json.loads(bytes(state[8 : 8 + length]))
     header["__metadata__"] |= {
@@ -178,6 +166,6 @@ def _refused(text: str) -> Any:
 
 
 def as_file_error(error: Exception) -> ModelFileError:
-    """Return the error of a file whose contents cannot be read."""
+    """Return the error of a file with this error in it."""
     text = str(error)
     return NewerFileError(text) if isinstance(error, NewerVersionError) else ModelFileError(text)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Sequence
 
+from service import costs
 from service.environment import Environment
 from service.error_messages.values import quoted
 from service.errors import ShadowLagsError, ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
@@ -14,7 +15,6 @@ from service.models.summaries import summary_of
 from service.registry.changing import changed_model, stale
 from service.registry.descriptions import Described, version_of
 from service.registry.registry import Catalogue, make_change
-from service.replicas.tails import TYPICAL_NONZEROS
 from service.shadows.definition import read_definition
 from service.shadows.replica import ShadowReplica
 from service.store.base import MOST_KEPT, Keeping, KeptNote, Snapshot, StoredShadow
@@ -25,18 +25,9 @@ _ATTEMPTS = 20
 MOST_LAG = 10_000
 """Most rounds that a promotion folds: the request waits for them, and so does each worker at the change."""
 
-MOST_LAG_COST = 2_000_000_000
-"""Most multiply-adds, about two seconds, that these rounds may cost."""
-
 
 class Promoting:
-    """Promotes shadows.
-
-    Args:
-        environment: provides the store, worker threads, clock and ids.
-        limits: limits for models.
-        catalogue: describes the changed model.
-    """
+    """Promotes shadows."""
 
     def __init__(self, environment: Environment, limits: Limits, catalogue: Catalogue) -> None:
         self._store = environment.store
@@ -51,29 +42,19 @@ class Promoting:
         """Let a model continue with the learner and the state of a shadow, which ends; return its description.
 
         The state is that after every round before the change, while feedback goes on. The snapshot from which it is
-        folded stays among the kept ones.
-
-        Args:
-            name: the model.
-            shadow: the name of the shadow.
-            versions: the versions of the definition that the caller allows to change; `*` allows any.
-            by: the id of the API key.
+        folded stays among the kept ones. `versions` are those that the caller allows to change.
 
         Raises:
-            ModelNotFoundError: if the model does not exist.
             ShadowNotFoundError: if it has no such shadow.
             ShadowLagsError: if the shadow must fold too many rounds first.
             PreconditionFailedError: if the definition has another version, unless the same change led to it.
             InvalidInputError: if the policies of the model exclude the learner.
-            TooManyChangesError: if the model cannot have another change.
             TooManySnapshotsError: if the model cannot keep another snapshot.
-            StoreError: if the model cannot be read, or the store fails.
         """
         await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
         return await self._catalogue.get(name)
 
     async def _promote(self, stored: StoredModel, name: str, versions: Collection[str], by: str | None) -> bool:
-        """Make the change. Return False if another one came first."""
         count = len(stored.history)
         found = [each for each in await self._store.read_shadows(stored.key) if each.name == name]
         if _is_repeated(stored, name, by) and (version_of(stored, count - 1) in versions or not found):
@@ -139,16 +120,7 @@ class Promoting:
 
 
 def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:
-    """Check that a promotion need not fold too much.
-
-    Args:
-        model: the model.
-        shadow: its shadow.
-        round_count: the rounds of the log.
-
-    Raises:
-        ShadowLagsError: if the shadow lags by too many rounds, or by rounds that cost too much.
-    """
+    """Raise `ShadowLagsError` if a promotion would fold too many rounds, or rounds that cost too much."""
     lag, most = round_count - shadow.folded, _most_lag(model, shadow)
     if lag > most:
         detail = (
@@ -159,7 +131,7 @@ def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:
 
 
 def within(replica: ShadowReplica, model: Model, shadow: StoredShadow) -> Callable[[], bool]:
-    """Return whether a fold of a shadow has folded little enough for a promotion to continue it.
+    """Return a predicate: is the fold of a shadow close enough to continue the promotion?
 
     Rounds may arrive faster than it folds them, and a shadow whose snapshot is lost begins again.
     """
@@ -169,9 +141,9 @@ def within(replica: ShadowReplica, model: Model, shadow: StoredShadow) -> Callab
 
 def _most_lag(model: Model, shadow: StoredShadow) -> int:
     learner = model.shadowed_by(read_definition(shadow).choice).learner
-    nonzeros = min(learner.problem.n_features, TYPICAL_NONZEROS)
+    nonzeros = min(learner.problem.n_features, costs.TYPICAL_NONZEROS)
     cost = learner.decide_cost(nonzeros) + learner.fold_cost(nonzeros)
-    return max(1, min(MOST_LAG, MOST_LAG_COST // max(cost, 1)))
+    return max(1, min(MOST_LAG, costs.PROMOTION // max(cost, 1)))
 
 
 def _is_repeated(stored: StoredModel, shadow: str, by: str | None) -> bool:

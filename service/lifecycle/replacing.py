@@ -19,13 +19,7 @@ from service.store.stored_models import StoredModel
 
 
 class Replacing:
-    """Replaces the states of models.
-
-    Args:
-        environment: provides the store, worker threads and the clock.
-        limits: limits for models.
-        catalogue: describes the changed model.
-    """
+    """Replaces the states of models."""
 
     def __init__(self, environment: Environment, limits: Limits, catalogue: Catalogue) -> None:
         self._store = environment.store
@@ -42,19 +36,12 @@ class Replacing:
     async def roll_back(self, name: str, snapshot: str, versions: Collection[str], by: str | None) -> Described:
         """Let a model continue from the state of a kept snapshot; return its description.
 
-        Labels that were added since stay, and so do retired labels, policies, the log and the statistics.
-
-        Args:
-            name: the model.
-            snapshot: the id of the snapshot.
-            versions: the versions of the definition that the caller allows to change; `*` allows any.
-            by: the id of the API key.
+        Labels that were added since stay, and so do retired labels, policies, the log and the statistics. `versions`
+        are those that the caller allows to change.
 
         Raises:
-            ModelNotFoundError: if the model does not exist.
             SnapshotNotFoundError: if it has no such kept snapshot.
             PreconditionFailedError: if the definition has another version, unless the same change led to it.
-            TooManyChangesError: if the model cannot have another change.
             StoreCorruptError: if the snapshot, or the model, cannot be read.
         """
         return await self._continue_from(FromSnapshot(snapshot=snapshot), name, versions, by)
@@ -64,7 +51,6 @@ class Replacing:
         return await self._catalogue.get(name)
 
     async def _replace(self, stored: StoredModel, state: NewState, versions: Collection[str], by: str | None) -> bool:
-        """Make the change. Return False if another one came first."""
         count = len(stored.history)
         if not {"*", version_of(stored, count)} & set(versions):
             if version_of(stored, count - 1) in versions and _is_repeated(stored, state, by):

@@ -28,12 +28,7 @@ class Sessions(Protocol):
 
 
 async def current(sessions: Sessions, name: str) -> tuple[Model, Snapshot]:
-    """Return a model and its state after every round that was acknowledged before the call.
-
-    Raises:
-        ModelNotFoundError: if the model does not exist.
-        StoreError: if it cannot be read, or the store fails.
-    """
+    """Return a model and its state after every round that was acknowledged before the call."""
     request_context.note_model(name)
     replica = (await sessions.find(name, "name")).replica
     try:

@@ -22,12 +22,7 @@ _ATTEMPTS = 10
 
 
 class Snapshots:
-    """The kept snapshots of all models.
-
-    Args:
-        environment: provides the store, worker threads, clock and ids.
-        sessions: the worker's model sessions, whose states are stored.
-    """
+    """The kept snapshots of all models."""
 
     def __init__(self, environment: Environment, sessions: Sessions) -> None:
         self._store = environment.store
@@ -37,18 +32,11 @@ class Snapshots:
         self._sessions = sessions
 
     async def take(self, name: str, request: SnapshotRequest, by: str | None) -> SnapshotAnswer:
-        """Keep the state after every round that was acknowledged before the call.
-
-        Args:
-            name: the model.
-            request: the id and the note. A repeated request returns the first snapshot.
-            by: the id of the API key.
+        """Keep the state after every round acknowledged before the call; a repeated request returns the first snapshot.
 
         Raises:
-            ModelNotFoundError: if the model does not exist.
             SnapshotExistsError: if the id names a snapshot with another note.
             TooManySnapshotsError: if the model cannot keep another one.
-            StoreError: if the model cannot be read, or the store fails.
         """
         id_ = request.id or self._new_id()
         for _ in range(_ATTEMPTS):
@@ -68,26 +56,15 @@ class Snapshots:
         raise StoreUnavailableError(f"the log of model {quoted(name)} changes too fast for a snapshot; try again")
 
     async def list(self, name: str) -> SnapshotList:
-        """Return the kept snapshots of a model, the oldest first.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreCorruptError: if the list cannot be read.
-        """
+        """Return the kept snapshots of a model, the oldest first."""
         notes = await self._store.list_kept((await stored_under(self._store, name)).key)
         return SnapshotList(snapshots=[_answer(note) for note in notes], most=MOST_KEPT)
 
     async def drop(self, name: str, id_: str) -> None:
-        """Delete a kept snapshot.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            SnapshotNotFoundError: if it has no such snapshot.
-            SnapshotNeededError: if the log has a change that needs it.
-        """
+        """Delete a kept snapshot; raise `SnapshotNeededError` if the log has a change that needs it."""
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
-            needed_by = await self._compute.run_costly(reading_cost(stored), name, _last_use, stored, id_)
+            needed_by = await self._compute.run_in_thread_if_costly(reading_cost(stored), name, _last_use, stored, id_)
             dropped = await self._store.drop_kept(stored.key, id_, stored.digests[-DIGEST_BYTES:], needed_by)
             match dropped:
                 case Keeping.DONE:

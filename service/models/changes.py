@@ -63,7 +63,7 @@ NewState = Annotated[
 
 
 class Origin(Body):
-    """Where a model comes from that begins with the state of another."""
+    """The model whose state a clone or an imported model begins with."""
 
     kind: Literal["clone", "import"]
     model: str
@@ -110,7 +110,7 @@ class Change(Body):
 
 
 class Defined(NamedTuple):
-    """The definition of a model after some changes."""
+    """A definition after some changes."""
 
     definition: ModelDefinition
     retired: frozenset[str] = frozenset()
@@ -118,16 +118,12 @@ class Defined(NamedTuple):
 
 
 def read_change(text: str) -> Change:
-    """Decode a change.
-
-    Raises:
-        pydantic.ValidationError: if it is invalid.
-    """
+    """Decode a change; raise `pydantic.ValidationError` if it is invalid."""
     return Change.model_validate_json(text)
 
 
 def replaces_state(text: bytes) -> bool:
-    """Check whether an encoded change replaces the state of the model. One that cannot be read may."""
+    """Check whether an encoded change replaces the state of the model; an unreadable one may."""
     try:
         return Change.model_validate_json(text).state is not None
     except pydantic.ValidationError:
@@ -146,17 +142,7 @@ def kind_of(change: Change) -> ChangeKind:
 
 
 def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str | None) -> Change | None:
-    """Return the change that a request asks for; None if the model already has everything it asks for.
-
-    Args:
-        patch: the request.
-        definition: the definition before the change.
-        at: seconds since the epoch.
-        by: the id of the API key.
-
-    Raises:
-        MissingFieldError: if the request turns `on_expiry` on without a window.
-    """
+    """Return the change that a request asks for; None if the model has it already."""
     wanted = patch.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
     wanted |= learn_implied(wanted, definition.model_dump(mode="json", include={"on_expiry"})["on_expiry"])
     there = definition.model_dump(mode="json", include=set(wanted))
@@ -171,7 +157,7 @@ def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str
 
 
 def after(defined: Defined, changes: Sequence[Change]) -> Defined:
-    """Return the definition after further changes, in one pass: of several values of a policy, only the last is read.
+    """Apply further changes in one pass: of several values of a policy, only the last is read.
 
     Raises:
         InvalidInputError: if a change of labels does not fit the labels before it.
@@ -196,21 +182,13 @@ def after(defined: Defined, changes: Sequence[Change]) -> Defined:
 
 
 def checked_policies(policies: dict[str, Any]) -> dict[str, Any]:
-    """Return values of policies, read from JSON.
-
-    Raises:
-        pydantic.ValidationError: if a policy is unknown or has an invalid value.
-    """
+    """Parse policies from JSON; raise `pydantic.ValidationError` if one is unknown or invalid."""
     read = Policies.model_validate(policies)
     return {name: getattr(read, name) for name in policies}
 
 
 def check_learner(learner: AnyLearner, change: Change) -> None:
-    """Check that a learner allows the change of its labels.
-
-    Raises:
-        LabelsFixedError: if it does not.
-    """
+    """Raise `LabelsFixedError` if a learner does not allow the change of its labels."""
     if change.labels is None:
         return
     name = learner.algorithm
@@ -222,17 +200,9 @@ def check_learner(learner: AnyLearner, change: Change) -> None:
 
 
 def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collection[str] = ()) -> None:
-    """Check the policies that concern labels.
+    """Raise `InvalidInputError` if the mode or the holdout does not fit the learner and the labels.
 
-    Args:
-        defined: the definition.
-        learner: its learner.
-        retired_before: the labels that were retired before the last change.
-
-    Raises:
-        InvalidInputError: if the learner answers several labels, and the mode or the holdout needs one.
-        UnknownLabelError: if the holdout answers a label that the model does not have.
-        RetiredLabelError: if the holdout answers a retired label.
+    `retired_before` has the labels that were retired before the last change.
     """
     definition, retired, _ = defined
     several = learner.answer in ("label-set", "ranking")
@@ -254,12 +224,7 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
 
 
 class _Labels:
-    """The labels of a model while changes are made.
-
-    Args:
-        labels: all labels, with the retired ones, in the order of their numbers.
-        retired: those that are retired.
-    """
+    """The labels while changes are applied, in the order of their numbers, retired ones included."""
 
     def __init__(self, labels: Sequence[str], retired: Collection[str]) -> None:
         self.all = list(labels)
@@ -279,7 +244,7 @@ class _Labels:
             raise TooFewLabelsError(detail, "labels.retire")
 
     def _new(self, added: Sequence[str]) -> set[str]:
-        """Return the labels to add as a set, after checking them."""
+        """Check labels to add, and return them as a set."""
         known, new = len(self.all), set[str]()
         if known + len(added) > MOST_LABELS:
             detail = f"got {len(added)}; the model has {known} labels, with retired ones, of at most {MOST_LABELS}"

@@ -27,11 +27,7 @@ from service.schemas.models import LearnerChoice, ModelDefinition
 
 
 def action_learner_class(algorithm: str | None) -> type[Any]:
-    """Return the class of an algorithm for models with actions; the recommended one for None.
-
-    Raises:
-        ActionLearnerError: if the algorithm needs labels, or is unknown.
-    """
+    """Return the class of an algorithm for models with actions; the recommended one for None."""
     name = RECOMMENDED.algorithm if algorithm is None else algorithm
     if name not in ACTION_LEARNERS:
         known = joined(map(quoted, ACTION_LEARNERS), "or")
@@ -41,12 +37,7 @@ def action_learner_class(algorithm: str | None) -> type[Any]:
 
 
 def build_learner(definition: ModelDefinition) -> AnyLearner:
-    """Return the learner of a definition.
-
-    Raises:
-        UnknownAlgorithmError: if the algorithm is unknown.
-        HyperparameterError: if a hyperparameter is unknown or invalid.
-    """
+    """Build the learner of a definition; raise `InvalidInputError` for an unknown algorithm or a bad hyperparameter."""
     if definition.actions is not None:
         return choose_action_learner(definition.learner, definition.actions, definition.features)
     if not definition.labels:
@@ -55,12 +46,7 @@ def build_learner(definition: ModelDefinition) -> AnyLearner:
 
 
 def choose_action_learner(choice: LearnerChoice | None, actions: ActionsDefinition, features: Features) -> AnyLearner:
-    """Return the chosen learner of a model with actions, or the recommended one. Do not check its size.
-
-    Raises:
-        ActionLearnerError: if the learner needs labels.
-        HyperparameterError: if a hyperparameter is unknown or invalid.
-    """
+    """Build the learner of a model with actions, by default the recommended one; its size is not checked."""
     joint, size = actions.features, ActionVectors(actions, features).size
     choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
     problem = ActionProblem(size + joint.intercept, joint.norm_bound)
@@ -68,12 +54,7 @@ def choose_action_learner(choice: LearnerChoice | None, actions: ActionsDefiniti
 
 
 def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
-    """Return the chosen learner, or the recommended one if there is no choice. Do not check its size.
-
-    Raises:
-        UnknownAlgorithmError: if the algorithm is unknown.
-        HyperparameterError: if a hyperparameter is unknown or invalid.
-    """
+    """Build the learner of a model with labels, by default the recommended one; its size is not checked."""
     choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
     chosen = class_of(choice)
     if features.size + features.intercept == 0:
@@ -82,11 +63,7 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
 
 
 def class_of(choice: LearnerChoice | None) -> type[Any]:
-    """Return the class of the chosen learner, or the recommended one.
-
-    Raises:
-        UnknownAlgorithmError: if the algorithm is unknown.
-    """
+    """Return the class of the chosen learner, by default the recommended one."""
     if choice is None:
         return RECOMMENDED
     if choice.algorithm not in ALL_LEARNERS:
@@ -119,13 +96,7 @@ def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: typ
 def as_hyperparameter_error(
     error: pydantic.ValidationError, chosen: Any, given: Mapping[str, Any]
 ) -> HyperparameterError:
-    """Return the error that names the first invalid hyperparameter.
-
-    Args:
-        error: the error of pydantic.
-        chosen: the learner's class.
-        given: the hyperparameters.
-    """
+    """Return the error that names the first invalid hyperparameter."""
     first = error.errors(include_url=False)[0]
     # Further steps name a member of a union, which is not a part of the request.
     wrong = explain({**first, "loc": first["loc"][:1]}, root_of(chosen))

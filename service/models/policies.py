@@ -12,8 +12,7 @@ from service.store.stored_models import StoredPolicies
 FORGET_AFTER = 3600.0
 """Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
 
-KEPT_FOR_OUTAGES = 7 * 86_400.0
-"""Seconds that an expired prediction waits to be closed, in case no worker runs."""
+KEPT_FOR_OUTAGES = 7 * 86_400.0  # seconds that an expired prediction waits to be closed, in case no worker runs
 
 
 def reward_refused(learner: AnyLearner, reward: float, field: str) -> RewardNotAcceptedError:
@@ -24,14 +23,9 @@ def reward_refused(learner: AnyLearner, reward: float, field: str) -> RewardNotA
 
 
 def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[str, object]:
-    """Return the policy `learn` that a request means by another `on_expiry`; nothing if it says itself, or keeps it.
+    """Return the policy `learn` that another `on_expiry` implies; nothing if it is given or `on_expiry` stays.
 
-    Args:
-        given: the policies that the request gives, in JSON.
-        before: `on_expiry` before the request, in JSON; `drop` for a new model.
-
-    Raises:
-        MissingFieldError: if silence becomes feedback, and the request does not say when.
+    All values are JSON. Silence that becomes feedback needs a window: `MissingFieldError` without one.
     """
     after = given.get("on_expiry", before)
     if before == "drop" and after != "drop" and "window_seconds" not in given:
@@ -46,7 +40,7 @@ def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[
 
 
 def policy_warnings(definition: ModelDefinition) -> list[str]:
-    """Return one sentence for each policy that is likely wrong, beginning with its name."""
+    """Return one sentence, beginning with its name, for each policy that is likely wrong."""
     if definition.on_expiry == "drop" or definition.learn == "at_window_close":
         return []
     return [
@@ -97,12 +91,7 @@ def _reward_of(definition: ModelDefinition) -> str:
 
 
 def check_closing(definition: ModelDefinition, learner: AnyLearner) -> None:
-    """Check the policies for expired predictions.
-
-    Raises:
-        ClosingPolicyError: if they exclude each other, or the learner needs a true label, which expiry does not have.
-        RewardNotAcceptedError: if they name a reward that the learner does not accept.
-    """
+    """Raise an error if the policies for expired predictions contradict each other or the learner."""
     field = "learn" if definition.on_expiry == "drop" else "on_expiry"
     if closes(definition) and definition.late_feedback == "accept":
         given = "at_window_close" if field == "learn" else definition.on_expiry

@@ -7,6 +7,7 @@ from collections import OrderedDict
 import pydantic
 
 from learners.base import AnyLearner
+from service import costs
 from service.compute import Compute
 from service.error_messages.json_schemas import root_of
 from service.error_messages.json_text import syntax_error, unreadable
@@ -31,12 +32,7 @@ _UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
 
 
 def unreadable_definition(name: str, error: Exception) -> StoreError:
-    """Return the error of a model whose definition, or a change of it, cannot be read.
-
-    Args:
-        name: the model.
-        error: what reading it raised.
-    """
+    """Return the error of a model whose definition, or a change of it, cannot be read."""
     if is_newer(error):
         return NewerVersionError(f"a newer version wrote the definition of model {name!r}: {reason_of(error)}")
     return StoreCorruptError(f"the definition of model {name!r} cannot be read: {reason_of(error)}")
@@ -61,21 +57,13 @@ def is_newer(error: Exception) -> bool:
     return isinstance(error, (UnknownAlgorithmError, UnknownHyperparameterError))
 
 
-_COST_PER_CHARACTER = 50  # of reading, in multiply-adds
-
-_MOST_BYTES = 64 * 2**20
-"""Approximate bytes of the models that a reader keeps."""
-
+_MOST_BYTES = 64 * 2**20  # approximate bytes of the models that a reader keeps
 _MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10
 """Approximate bytes of a model without features and labels, and of each character of its definition."""
 
 
 class ModelReader:
-    """Reads models from the store. It keeps those that it read last, so that their histories are folded once.
-
-    Args:
-        compute: reads long definitions off the event loop.
-    """
+    """Reads models from the store. It keeps those that it read last, so that their histories are folded once."""
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
@@ -102,29 +90,22 @@ class ModelReader:
 async def read_model(
     compute: Compute, stored: StoredModel, change_count: int | None = None, known: Model | None = None
 ) -> Model:
-    """Return a stored model, and `known` itself if it is that model.
+    """Read a stored model after some of its changes, or all.
 
-    Args:
-        compute: reads long definitions off the event loop.
-        stored: the definition and its changes.
-        change_count: the number of changes to apply; None for all.
-        known: this model as it was read before, after any changes. If it is the model after fewer of these, only the
-            others are read.
-
-    Raises:
-        NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
-        StoreCorruptError: if it cannot be read, has fewer changes, or has other digests.
+    `known` is this model as read before, after any changes: if possible, only the others are read.
     """
     count = len(stored.history) if change_count is None else change_count
     base = known if known is not None and _is_part(known, stored, count) else None
     if base is not None and base.change_count == count:
         return base
-    return await compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored, count, base)
+    return await compute.run_in_thread_if_costly(
+        reading_cost(stored), stored.key.name, stored_model, stored, count, base
+    )
 
 
 def reading_cost(stored: StoredModel) -> int:
-    """Return the cost of reading a definition and its changes, in multiply-adds."""
-    return _characters(stored) * _COST_PER_CHARACTER
+    """Return the cost of reading a definition and its changes."""
+    return _characters(stored) * costs.DEFINITION_CHARACTER
 
 
 def _characters(stored: StoredModel) -> int:
@@ -132,12 +113,7 @@ def _characters(stored: StoredModel) -> int:
 
 
 def stored_model(stored: StoredModel, change_count: int | None = None, base: Model | None = None) -> Model:
-    """Return a stored model.
-
-    Args:
-        stored: the definition and its changes.
-        change_count: the number of changes to apply; None for all.
-        base: the model after some of these changes; None to begin with the definition.
+    """Read a stored model after some of its changes, from `base`, which is the model after fewer of them.
 
     Raises:
         NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
@@ -160,7 +136,6 @@ def _without_changes(stored: StoredModel) -> Model:
 
 
 def _after(base: Model, stored: StoredModel, count: int) -> Model:
-    """Return a model after the first `count` changes."""
     if count == base.change_count:
         return base
     lines = stored.history[base.change_count : count]

@@ -18,8 +18,7 @@ from service.models.model import Model
 from service.schemas.models import LearnerChoice, Policies, policies_of
 from service.store.stored_models import ListedModel
 
-_MOST_BYTES = 16_384
-"""Maximum bytes of a summary, which contains few hyperparameters."""
+_MOST_BYTES = 16_384  # maximum bytes of a summary, which contains few hyperparameters
 
 
 class Summary(Policies):
@@ -34,12 +33,7 @@ class Summary(Policies):
 
 
 def summary_of(model: Model, definition: str) -> Summary:
-    """Return the summary of a model.
-
-    Args:
-        model: the model.
-        definition: the stored definition.
-    """
+    """Summarize a model with this stored definition."""
     defined = model.definition
     return Summary(
         label_count=len(defined.labels),

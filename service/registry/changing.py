@@ -16,12 +16,8 @@ from service.store.stored_models import StoredModel
 
 _log = logging.getLogger(__name__)
 
-MOST_CHANGES = 10_000
-"""Maximum changes of a model. Each reader of the model reads all of them."""
-
-MOST_HISTORY_BYTES = 2**22
-"""Maximum bytes of all changes of a model, as stored. Each change writes them again."""
-
+MOST_CHANGES = 10_000  # maximum changes of a model. Each reader of the model reads all of them.
+MOST_HISTORY_BYTES = 2**22  # maximum bytes of all changes of a model, as stored. Each change writes them again.
 MOST_COPIES, _COPY_BYTES = 100, 512
 """Maximum further changes of a copy, and bytes of each, so that a model at its limits can be cloned and restored."""
 
@@ -37,16 +33,7 @@ def stale(stored: StoredModel) -> PreconditionFailedError:
 
 
 def check_history(history: Sequence[str], weight: int, copies: int = 0) -> None:
-    """Check that a model may have a history, which every reader of the model folds.
-
-    Args:
-        history: its changes, as stored.
-        weight: `Model.history_weight`.
-        copies: the number of these changes, at most, that begin a copy of a model.
-
-    Raises:
-        TooManyChangesError: if it may not.
-    """
+    """Raise `TooManyChangesError` if a history is too long; `copies` of its changes, at most, begin a copy."""
     limits = (
         (len(history), MOST_CHANGES + copies, "changes"),
         (sum(len(line.encode()) for line in history), MOST_HISTORY_BYTES + copies * _COPY_BYTES, "bytes of changes"),
@@ -71,13 +58,8 @@ async def is_repeated(models: ModelReader, stored: StoredModel, patch: ModelPatc
 
 
 async def changed_model(compute: Compute, stored: StoredModel, model: Model, change: Change, limits: Limits) -> Model:
-    """Return a stored model after a further change, before the change is written.
-
-    Raises:
-        InvalidInputError: if the change does not fit, or if the learner would be too large or too slow.
-        TooManyChangesError: if the model cannot have another change.
-    """
-    changed = await compute.run_costly(reading_cost(stored), model.name, _changed, model, change, limits)
+    """Return a stored model after a further change, before the change is written; raise an error if it does not fit."""
+    changed = await compute.run_in_thread_if_costly(reading_cost(stored), model.name, _changed, model, change, limits)
     check_history((*stored.history, change.encode()), changed.history_weight)
     return changed
 
@@ -90,7 +72,7 @@ def _changed(model: Model, change: Change, limits: Limits) -> Model:
 
 
 def log_warnings(model: Model, before: Model | None = None) -> None:
-    """Log the warnings about the policies of a model that it did not have before its change; all for a new one."""
+    """Log the warnings about policies that the model did not have before its change; all for a new one."""
     known = policy_warnings(before.definition) if before else []
     for warning in policy_warnings(model.definition):
         if warning not in known:

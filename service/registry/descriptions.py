@@ -12,8 +12,7 @@ from service.registry.round_log import moment
 from service.schemas.models import ChangeList, ChangeNote, ModelAnswer, ModelChanges, policies_of
 from service.store.stored_models import StoredModel, digest_at
 
-_SHOWN = 10
-"""Maximum changes in the description of a model."""
+_SHOWN = 10  # maximum changes in the description of a model
 
 
 class Described(NamedTuple):
@@ -24,7 +23,7 @@ class Described(NamedTuple):
 
 
 def described(stored: StoredModel, model: Model) -> Described:
-    """Return the description of a model, without its damage."""
+    """Describe a model, without its damage."""
     return Described(_answer(stored, model), version_of(stored, len(stored.history)))
 
 
@@ -34,17 +33,7 @@ def version_of(stored: StoredModel, change_count: int) -> str:
 
 
 def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:
-    """Return a page of the changes of a model, the oldest first.
-
-    Args:
-        stored: the model.
-        after: the number of the last change before the page.
-        limit: maximum changes.
-
-    Raises:
-        NewerVersionError: if a newer version made one of them.
-        StoreCorruptError: if one of them cannot be read.
-    """
+    """Return a page of the changes of a model after one of them, oldest first."""
     some, count = stored.history[after : after + limit], len(stored.history)
     try:
         notes = [_note(number, read_change(line)) for number, line in enumerate(some, after + 1)]

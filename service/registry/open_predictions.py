@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from service import costs
 from service.compute import Compute
 from service.errors import StoreError
 from service.models.model import Model
@@ -16,7 +17,6 @@ from service.store.records.records import Waiting
 _MOST_SCANS = 20
 """Scans of the store per page, so that a page takes little time in a store with few predictions of the model."""
 
-_COST_PER_BYTE = 100  # cost of converting one byte of a block to JSON, in multiply-adds
 
 _STATUS: dict[int, Literal["open", "waiting", "inactive"]] = {OPEN: "open", PENDING: "waiting", INACTIVE: "inactive"}
 
@@ -29,13 +29,7 @@ class PredictionPage(NamedTuple):
 
 
 class OpenPredictions:
-    """Reads the predictions of one model.
-
-    Args:
-        model: the model.
-        store: holds its predictions.
-        compute: converts many of them off the event loop.
-    """
+    """Reads the predictions of one model."""
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
         self._model = model
@@ -43,21 +37,18 @@ class OpenPredictions:
         self._compute = compute
 
     async def page(self, cursor: str, limit: int, now: float) -> PredictionPage:
-        """Return `limit` predictions or a few more; fewer on the last page, or if the scan takes long.
+        """Return about `limit` predictions; fewer on the last page, or if the scan takes long.
 
-        Unreadable predictions are left out: `wager repair` lists them. So are those that have seen changes which the
-        store has lost.
-
-        Args:
-            cursor: the `next_cursor` of the previous page; "" for the first page.
-            limit: at least 1.
-            now: seconds since the epoch; predictions that expired before are left out.
+        Expired predictions are left out, and unreadable ones, which `wager repair` lists, and those that have seen
+        changes which the store has lost.
         """
         lines, following = list[PredictionLine](), BlockPage([], cursor)
         for _ in range(_MOST_SCANS):
             following = await self._store.scan_blocks(self._model.key, following.next_cursor or "")
-            cost = sum(len(block.record) for block in following.blocks) * _COST_PER_BYTE
-            lines += await self._compute.run_costly(cost, self._model.name, self._lines, following.blocks, now)
+            cost = sum(len(block.record) for block in following.blocks) * costs.PRINTED_BYTE
+            lines += await self._compute.run_in_thread_if_costly(
+                cost, self._model.name, self._lines, following.blocks, now
+            )
             if following.next_cursor is None or len(lines) >= limit:
                 break
         return PredictionPage(lines, following.next_cursor)

@@ -11,6 +11,7 @@ import pydantic
 from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED
+from service import costs
 from service.access.keys import Names
 from service.environment import Environment
 from service.error_messages.values import quoted
@@ -40,16 +41,11 @@ from service.store.base import Store
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
 from service.store.values import Damage
 
-_ATTEMPTS = 20
-"""Attempts to make a change, while others change the model."""
+_ATTEMPTS = 20  # attempts to make a change, while others change the model
 
 
 async def stored_under(store: Store, name: str) -> StoredModel:
-    """Return the model with a name.
-
-    Raises:
-        ModelNotFoundError: if there is none.
-    """
+    """Return the model with a name; raise `ModelNotFoundError` if there is none."""
     stored = await store.get_model(name)
     if stored is None:
         raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
@@ -57,18 +53,7 @@ async def stored_under(store: Store, name: str) -> StoredModel:
 
 
 async def make_change(store: Store, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
-    """Make a change of a model.
-
-    Args:
-        store: holds the model.
-        name: the model.
-        change: changes a stored model; returns False if another change came first. Its errors pass: it raises
-            `PreconditionFailedError` for another version, unless the same change led to it.
-
-    Raises:
-        ModelNotFoundError: if the model does not exist.
-        PreconditionFailedError: if other changes came first.
-    """
+    """Apply `change` to the stored model until it returns True: False means that another change came first."""
     for _ in range(_ATTEMPTS):  # of one version too: the change that came first may be an earlier call of this one
         stored = await stored_under(store, name)
         if await change(stored):
@@ -76,10 +61,7 @@ async def make_change(store: Store, name: str, change: Callable[[StoredModel], A
     raise stale(await stored_under(store, name))
 
 
-_MOST_NOTES = 10
-"""Maximum damage notes in the description of a model."""
-
-_COST_PER_LABEL = 1_000  # cost of checking and writing a label, in multiply-adds
+_MOST_NOTES = 10  # maximum damage notes in the description of a model
 
 
 class Page(NamedTuple):
@@ -90,13 +72,7 @@ class Page(NamedTuple):
 
 
 class Catalogue:
-    """All models of a store.
-
-    Args:
-        environment: provides the store, worker threads, clock and ids.
-        limits: limits for new models.
-        forget: called with the name of each deleted model.
-    """
+    """All models of a store; `forget` is called with the name of each deleted model."""
 
     def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:
         self._store = environment.store
@@ -108,17 +84,11 @@ class Catalogue:
         self._forget = forget
 
     async def create(self, definition: ModelDefinition) -> Described:
-        """Create a model; return its description.
-
-        Raises:
-            ModelExistsError: if the name is taken.
-            InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large or too slow,
-                or if `on_expiry` lacks its window.
-        """
+        """Create a model; return its description."""
         given = definition.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
         definition = definition.model_copy(update=learn_implied(given))
-        cost, incarnation = len(definition.labels) * _COST_PER_LABEL, self._new_id()
-        model, text, summary = await self._compute.run_costly(
+        cost, incarnation = len(definition.labels) * costs.DEFINITION_LABEL, self._new_id()
+        model, text, summary = await self._compute.run_in_thread_if_costly(
             cost, definition.name, self._written, definition, incarnation
         )
         now = self._now()
@@ -128,37 +98,18 @@ class Catalogue:
         return described(StoredModel(model.key, text, now, 0, 0, 0, digests=model.digests), model)
 
     async def get(self, name: str) -> Described:
-        """Return the description of the model with this name.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreCorruptError: if the model cannot be read.
-        """
+        """Describe the model with this name."""
         stored = await stored_under(self._store, name)
         found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
         answer, version = described(stored, await self._models.read(stored))
         return Described(answer.model_copy(update={"damage": [_note(each) for each in found] or None}), version)
 
     async def change(self, name: str, patch: ModelPatch, versions: Collection[str], by: str | None) -> Described:
-        """Change a model; return its new description.
-
-        Args:
-            name: the model.
-            patch: the fields to change.
-            versions: the versions of the definition that the caller allows to change; `*` allows any.
-            by: the id of the API key.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            PreconditionFailedError: if the definition has another version, unless the same change led to it.
-            InvalidInputError: if the change does not fit the model or its learner, or would make it too large.
-            TooManyChangesError: if the model cannot have another change.
-        """
+        """Change a model, if its definition has one of the versions (`*`: any); return its new description."""
         await make_change(self._store, name, lambda stored: self._change(stored, patch, versions, by))
         return await self.get(name)
 
     async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
-        """Make a change; return False if another one came first. Raise as `change` does."""
         model, count = await self._models.read(stored), len(stored.history)
         if not {"*", version_of(stored, count)} & set(versions):
             if version_of(stored, count - 1) in versions and await is_repeated(self._models, stored, patch, by):
@@ -201,11 +152,7 @@ class Catalogue:
         return Page(models, found[limit - 1].name if more and len(found) >= limit else None)
 
     async def check(self, name: str) -> None:
-        """Check that a model's list entry can be read. A missing model is not an error.
-
-        Raises:
-            StoreCorruptError: if the entry cannot be read.
-        """
+        """Raise `StoreCorruptError` if a model's list entry cannot be read. A missing model is not an error."""
         listed = await self._store.list_model(name)
         if listed is not None:
             await self._summary(listed)
@@ -234,40 +181,23 @@ class Catalogue:
         return summary
 
     async def delete(self, name: str) -> None:
-        """Delete a model and its log.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-        """
+        """Delete a model and its log."""
         if not await self._store.delete_model(name):
             raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
         self._forget(name)
 
     async def rounds(self, name: str, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """Return up to `limit` readable rounds of the log after round `after`, oldest first, in parts.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-        """
+        """Return up to `limit` readable rounds of the log after round `after`, oldest first, in pages."""
         model = await self._models.read(await stored_under(self._store, name))
         return await LogReader(model, self._store, self._compute).read(after, limit)
 
     async def changes(self, name: str, after: int, limit: int) -> ChangeList:
-        """Return up to `limit` changes of a model after change `after`, oldest first.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreCorruptError: if the changes cannot be read.
-        """
+        """Return up to `limit` changes of a model after change `after`, oldest first."""
         stored = await stored_under(self._store, name)
-        return await self._compute.run_costly(reading_cost(stored), name, history_of, stored, after, limit)
+        return await self._compute.run_in_thread_if_costly(reading_cost(stored), name, history_of, stored, after, limit)
 
     async def predictions(self, name: str, cursor: str, limit: int) -> PredictionPage:
-        """Return a page of the predictions that have no round yet; see `OpenPredictions.page`.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-        """
+        """Return a page of the predictions that have no round yet; see `OpenPredictions.page`."""
         model = await self._models.read(await stored_under(self._store, name))
         return await OpenPredictions(model, self._store, self._compute).page(cursor, limit, self._now())
 

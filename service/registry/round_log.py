@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from service import costs
 from service.compute import Compute
 from service.error_messages.values import quoted
 from service.errors import StoreUnavailableError
@@ -20,13 +21,8 @@ from service.store.records.layout import EXPIRED, HOLDOUT
 from service.store.records.optional_fields import LogRows
 from service.store.records.outcomes import bit_of
 
-_PART_BYTES = 2**19
-"""Maximum bytes of the log per part."""
-
-_ATTEMPTS = 20
-"""Attempts to read the log and the model while others change it."""
-
-_COST_PER_BYTE = 100  # cost of converting one byte of the log to JSON, in multiply-adds
+_PART_BYTES = 2**19  # maximum bytes of the log per part
+_ATTEMPTS = 20  # attempts to read the log and the model while others change it
 
 
 class _Part(NamedTuple):
@@ -37,13 +33,7 @@ class _Part(NamedTuple):
 
 
 class LogReader:
-    """Reads the log of one model.
-
-    Args:
-        model: the model whose log is read.
-        store: holds the log.
-        compute: converts long parts off the event loop.
-    """
+    """Reads the log of one model."""
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
         self._model = model
@@ -51,11 +41,7 @@ class LogReader:
         self._compute = compute
 
     async def read(self, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """Return the lines of up to `limit` rounds after a given one, in parts. Read the first part immediately.
-
-        Raises:
-            ModelNotFoundError: if this incarnation of the model is gone.
-        """
+        """Return the lines of up to `limit` rounds after a given one, in pages. Read the first page immediately."""
         return self._parts(await self._part(after, limit), limit)
 
     async def _parts(self, part: _Part, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
@@ -72,8 +58,8 @@ class LogReader:
         tail = await self._read_tail(after, most)
         model = self._model
         entries = _following(tail.entries, after)
-        cost = sum(len(entry.payload) for entry in entries) * _COST_PER_BYTE
-        lines = await self._compute.run_costly(cost, model.name, _lines_after, model, entries, after)
+        cost = sum(len(entry.payload) for entry in entries) * costs.PRINTED_BYTE
+        lines = await self._compute.run_in_thread_if_costly(cost, model.name, _lines_after, model, entries, after)
         return _Part(lines[:limit], entries[-1].last_round if entries else None)
 
     async def _read_tail(self, after: int, most: int) -> Tail:

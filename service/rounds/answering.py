@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from service import costs
 from service.choice.requests import PredictionRequest
 from service.error_messages.values import quoted
 from service.errors import HistoryLostError, PredictionConflictError, StoreError
@@ -17,25 +18,16 @@ from service.store.records.blocks import StoredPrediction
 
 _log = logging.getLogger(__name__)
 
-_NUMBER_COST, _REPEATED_COST = 30, 80_000
-"""Costs of listing one probability, and of reading one stored prediction, in multiply-adds."""
-
 
 def answering_cost(model: Model, requests: Sequence[PredictionRequest], existing: Sequence[Head]) -> int:
-    """Return the cost of `answer`, in multiply-adds: it lists distributions, and reads stored predictions."""
+    """Return the cost of `answer`: it lists distributions, and reads stored predictions."""
     listed = sum([request.include_distribution for request in requests])
     listed = listed and listed * len(model.definition.labels)
-    return listed * _NUMBER_COST + (len(existing) - existing.count(None)) * _REPEATED_COST
+    return listed * costs.LISTED_PROBABILITY + (len(existing) - existing.count(None)) * costs.REPEATED_PREDICTION
 
 
 def answer(model: Model, parts: Sequence[Decided], existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
-    """Return the prediction for each request, or the error that replaces it, in order.
-
-    Args:
-        model: the model that predicted.
-        parts: what it decided.
-        existing: what became of each block.
-    """
+    """Return the prediction for each request in order, or the error that replaces it; `existing` are stored blocks."""
     answers, start = list[PredictAnswer | Exception](), 0
     for part in parts:
         stop = start + len(part.blocks)
@@ -73,14 +65,12 @@ def _single_answers(model: Model, decided: Decided) -> list[PredictAnswer]:
 
 
 def _listed(model: Model, decided: Decided, i: int) -> dict[str, float]:
-    """Return the probabilities of the candidates of request i."""
     starts, eligible, _ = decided.chosen.candidates
     own = slice(starts[i], starts[i + 1])
     return model.choice.distribution(decided.requests[i], decided.chosen.probabilities[own], eligible[own])
 
 
 def _slotted_answers(model: Model, decided: Decided) -> list[PredictAnswer]:
-    """Return the answers to requests with slots, a block for each."""
     made, answers = decided.predictions, list[PredictAnswer]()
     for i, (start, stop) in enumerate(pairwise(decided.bounds)):
         held = made.holdout is not None and bool(made.holdout[start])
@@ -103,7 +93,7 @@ def _with_slots(
 
 
 def answer_repeated(model: Model, request: PredictionRequest, record: bytes) -> PredictAnswer | Exception:
-    """Return the stored answer to a read request with a client's id, or the error if the record is of another one."""
+    """Return the stored answer to a parsed request with a client's id, or the error if another request used the id."""
     return _stored_answer(model, request, fingerprint(model, request), record)
 
 

@@ -26,8 +26,7 @@ _Result = TypeVar("_Result")
 class ImpossibleDecisionsError(Exception):
     """Some decisions of a batch are invalid, so none of the batch was stored.
 
-    Attributes:
-        sound: which decisions are valid, (n,); None if the learner raised and the failing contexts are unknown.
+    `sound`, (n,), says which are valid; None if the learner raised and the failing contexts are unknown.
     """
 
     def __init__(self, sound: BoolArray | None) -> None:
@@ -44,13 +43,7 @@ async def without_impossible(
     """Predict each item; return `LearnerFailedError` for items with an invalid decision.
 
     The other items are decided and drawn again. An item's own draw never causes its redraw, so its propensity
-    stays correct.
-
-    Args:
-        predict_each: predicts some of the items, and isolates invalid decisions in turn.
-        items: at least one.
-        error: the error of predicting all items together.
-        model: the model's name, for the log.
+    stays correct. `predict_each` isolates invalid decisions in turn.
     """
     if error.sound is None and len(items) > 1:
         half = len(items) // 2
@@ -107,11 +100,7 @@ def chance_of(
 def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, new_id: Callable[[], str]) -> Decided:
     """Decide, draw and encode n checked requests, all with the same number of slots.
 
-    Args:
-        basis: what the decisions take into account.
-        requests: at least one.
-        chance: their random numbers.
-        new_id: generates the names of blocks without a client's id, and the secret of tokens.
+    `new_id` generates the names of blocks without a client's id, and the secret of tokens.
 
     Raises:
         ImpossibleDecisionsError: if the learner fails, or its decisions cannot be stored.
@@ -126,7 +115,7 @@ def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, 
 
 
 def chosen_by(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance) -> Chosen:
-    """Decide and draw n requests; arguments and errors as for `decide`."""
+    """Decide and draw n requests; errors as for `decide`."""
     try:
         return choose(basis.model.choice, basis.state, requests, chance.held_out, chance.uniforms)
     except Exception as error:
@@ -135,7 +124,7 @@ def chosen_by(basis: Basis, requests: Sequence[PredictionRequest], chance: Chanc
 
 
 def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
-    """Return answers as predictions to be stored; arguments and errors as for `decide`."""
+    """Return answers as predictions to be stored; errors as for `decide`."""
     model, _, seen, now, keep_seconds = basis
     if False in chosen.sound.tolist():
         raise ImpossibleDecisionsError(np.logical_and.reduce(chosen.sound.reshape(chosen.candidates.n, -1), axis=1))
@@ -181,7 +170,7 @@ def _encoded(
 
 
 def fingerprint(model: Model, request: PredictionRequest) -> bytes:
-    """Return a 16-byte hash of what a request asks, to detect id reuse; zeros for generated ids."""
+    """Return a 16-byte hash of a request, to detect reused ids; zeros for generated ids."""
     if request.id is None:
         return bytes(16)
     asked, kind = model.choice.fingerprinted(request)

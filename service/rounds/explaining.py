@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from learners.base import Contexts, FloatArray
+from service import costs
 from service.choice.actions import ActionChoice
 from service.choice.choice import Choice
 from service.choice.requests import PredictionRequest
-from service.compute import INLINE_COST
 from service.contexts.kind import Part
 from service.environment import Environment
 from service.error_messages.values import counted
@@ -18,24 +18,11 @@ from service.models.model import Model
 from service.replicas.replica import Replica
 from service.schemas.reports import ActionFeature, ExplainAnswer, ExplainedAction, ExplainedFeature, ExplainRequest
 
-_NUMBER_COST = 100
-"""Cost of writing one number of the answer, in multiply-adds."""
-
-_MOST_FEATURES = 50_000
-"""Maximum features of all actions of an answer, about 8 MB."""
-
-_FEATURE_COST = 5_000
-"""Cost of writing one feature of an action, in multiply-adds."""
+_MOST_FEATURES = 50_000  # maximum features of all actions of an answer, about 8 MB
 
 
 class Explainer:
-    """Explains contexts with the state of one replica.
-
-    Args:
-        replica: the replica whose state decides.
-        environment: provides worker threads.
-        most_numbers: maximum contributions in an answer.
-    """
+    """Explains contexts with the state of one replica; `most_numbers` limits the contributions in an answer."""
 
     def __init__(self, replica: Replica, environment: Environment, most_numbers: int) -> None:
         self._replica = replica
@@ -43,26 +30,20 @@ class Explainer:
         self._most_numbers = most_numbers
 
     async def explain(self, request: ExplainRequest) -> ExplainAnswer:
-        """Return how the model sees a context, after every round whose feedback was acknowledged before the call.
-
-        Raises:
-            InvalidInputError: if the request does not fit the model.
-            BatchTooLargeError: if the answer would have too many numbers.
-            StoreError: if the store fails.
-        """
+        """Explain a context with the state after every round acknowledged before the call."""
         asked = PredictionRequest(request.context, None, False, actions=request.actions)
         async with self._replica.lock:
             await self._replica.catch_up_locked()
             model, state, seen = self._replica.model, self._replica.state, self._replica.round_count
-            choice, run = model.choice, self._compute.run_costly
-            read = await run(choice.reading_cost(asked, INLINE_COST), model.name, choice.read, asked)
+            choice, run = model.choice, self._compute.run_in_thread_if_costly
+            read = await run(choice.reading_cost(asked, costs.INLINE), model.name, choice.read, asked)
             cost = choice.deciding_cost([read])
             if isinstance(choice, ActionChoice):
-                cost += _check_entries(read) * _FEATURE_COST
+                cost += _check_entries(read) * costs.EXPLAINED_FEATURE
                 return await run(cost, model.name, _explained_actions, model, choice, state, read, seen)
             size = choice.contexts.size(read.context) + 1
             self._check_size(size, model)
-            cost += size * (_FEATURE_COST + len(model.definition.labels) * _NUMBER_COST)
+            cost += size * (costs.EXPLAINED_FEATURE + len(model.definition.labels) * costs.EXPLAINED_NUMBER)
             return await run(cost, model.name, _explained, model, state, read, seen)
 
     def _check_size(self, size: int, model: Model) -> None:

@@ -22,7 +22,7 @@ from service.errors import (
 )
 from service.models.model import Model
 from service.models.policies import reward_refused
-from service.per_item import apply_to_valid, attempt_each, indices_of
+from service.per_item import apply_to_valid, indices_of, map_results
 from service.prediction_id import wire_form
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
@@ -34,11 +34,7 @@ from service.store.values import Feedback, FeedbackResult, FeedbackRules, Feedba
 
 
 async def activate(model: Model, environment: Environment, request: ActivateRequest) -> ActivateAnswer:
-    """Activate a prediction.
-
-    Raises:
-        WagerError: if it is unknown, expired or unreadable, or the store fails.
-    """
+    """Let a prediction take feedback; raise an error if it is unknown, expired or unreadable."""
     text = str(request.prediction_id)
     status = await environment.store.activate(request.prediction_id, model.key.incarnation, environment.now())
     if status is FeedbackStatus.RECORDED:
@@ -50,18 +46,12 @@ async def activate(model: Model, environment: Environment, request: ActivateRequ
     raise refusal
 
 
-_AT_ONCE = 2
-"""Batches in flight. The store joins one while the worker answers the other."""
-
+_AT_ONCE = 2  # batches in flight. The store joins one while the worker answers the other.
 _BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16
 """Bytes of the rounds of a batch of single items, about half a millisecond of the store, and the fewest of them."""
 
-_ATTEMPTS = 3
-"""Attempts to join feedback while the store loses changes of the model."""
-
-_CONTEXT_BYTES = 1024
-"""Assumed bytes of a context if contexts differ in size."""
-
+_ATTEMPTS = 3  # attempts to join feedback while the store loses changes of the model
+_CONTEXT_BYTES = 1024  # assumed bytes of a context if contexts differ in size
 REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
     FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id}", "prediction_id"),
     FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id} has closed", "prediction_id"),
@@ -91,13 +81,7 @@ REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
 
 
 class FeedbackJoiner:
-    """Joins feedback with the predictions of one model.
-
-    Args:
-        replica: has the model that made the predictions.
-        environment: provides the store and the clock.
-        upkeep: receives the number of the newest recorded round.
-    """
+    """Joins feedback with the predictions of one model."""
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
         self._replica = replica
@@ -111,11 +95,7 @@ class FeedbackJoiner:
         return self._commits.idle
 
     async def give(self, request: GivenFeedback) -> FeedbackAnswer:
-        """Record the feedback; return the recorded outcome of its prediction.
-
-        Raises:
-            WagerError: if the feedback is refused.
-        """
+        """Record the feedback; return the recorded outcome of its prediction."""
         try:
             feedback = _read(self._replica.model, request)
         except UnknownLabelError:
@@ -162,12 +142,12 @@ class FeedbackJoiner:
 
     async def _read_all(self, requests: Sequence[GivenFeedback]) -> list[Feedback | Exception]:
         """Read feedback. A label that is unknown here may be new: another worker may have added it."""
-        read = attempt_each(partial(_read, self._replica.model), requests)
+        read = map_results(partial(_read, self._replica.model), requests)
         if indices_of(read, UnknownLabelError):
             before = self._replica.model
             await self._replica.catch_up()
             if self._replica.model is not before:
-                return attempt_each(partial(_read, self._replica.model), requests)
+                return map_results(partial(_read, self._replica.model), requests)
         return read
 
     async def _rules_change(self, model: Model) -> bool:
@@ -209,7 +189,6 @@ def _read(model: Model, request: GivenFeedback) -> Feedback:
 
 
 def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
-    """Convert a result to the recorded outcome, or to the error that refuses the feedback."""
     (status, outcome), text = result, wire_form(*request.prediction_id)
     if outcome is None:
         error, detail, field = REFUSALS[status]

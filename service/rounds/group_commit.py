@@ -35,10 +35,7 @@ class GroupCommit(Generic[Item, Result]):
 
     What is alone is handled at once, in the task that submits it. What arrives until it is done waits, and becomes the
     next batch, in a separate task: a submitter that is cancelled takes no other with it. If a batch raises, all its
-    items fail with that error.
-
-    Args:
-        at_once: maximum batches in flight, in the order of their items. Further batches start only if they are full.
+    items fail with that error. At most `at_once` batches are in flight; further ones start only if they are full.
     """
 
     def __init__(self, at_once: int = 1) -> None:
@@ -54,13 +51,7 @@ class GroupCommit(Generic[Item, Result]):
         return not self._waiting and not self._in_flight
 
     async def submit(self, item: Item, handle: Handle[Item, Result], room: int) -> Result:
-        """Handle an item; return its result.
-
-        Args:
-            item: the item.
-            handle: handles a batch that begins with this item.
-            room: the maximum size of such a batch, at least 1.
-        """
+        """Handle an item; return its result. A batch that begins with it has at most `room` items."""
         (result,) = await self._together([item], handle, room)
         if isinstance(result, Exception):
             raise result
@@ -69,10 +60,7 @@ class GroupCommit(Generic[Item, Result]):
     async def submit_all(
         self, items: Sequence[Item], handle: Handle[Item, Result], room: int, most: int
     ) -> list[Result | Exception]:
-        """Handle many items, at most `most` of them in one batch; return their results, in order.
-
-        Exceptions are returned, not raised. Other arguments are as for `submit`.
-        """
+        """Handle many items, at most `most` in one batch; return results and exceptions in order."""
         parts = [self._together(items[start : start + most], handle, room) for start in range(0, len(items), most)]
         return [result for part in parts for result in await part]
 

@@ -43,16 +43,7 @@ class ReadRound(NamedTuple):
 
 
 def read_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list[ReadRound]:
-    """Return checked rounds.
-
-    Args:
-        model: the model that imports them.
-        given: the rounds.
-        now: seconds since the epoch.
-
-    Raises:
-        InvalidInputError: if one does not fit the model. The field begins with `rounds.<index>`.
-    """
+    """Check rounds; raise `InvalidInputError` with a field in `rounds.<index>` if one does not fit the model."""
     found = list[ReadRound]()
     for i, each in enumerate(given):
         try:
@@ -83,7 +74,6 @@ def _read(model: Model, given: ImportRound, now: float) -> ReadRound:
 
 
 def _check_fields(model: Model, given: ImportRound) -> None:
-    """Check which of the fields are given."""
     if given.label is None:
         _check_labelled(given)
         return
@@ -122,7 +112,7 @@ def _number(model: Model, request: PredictionRequest, label: str, field: str) ->
 
 
 def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | None) -> float | None:
-    """Return the reward of a logged round, and None of one whose answer is not drawn yet."""
+    """Return the reward of a logged round; None if the answer is not drawn yet."""
     if answer is None:
         return None
     if given.reward is not None:
@@ -144,16 +134,7 @@ _REWARD = struct.Struct("<d")
 
 
 def drawn_predictions(basis: Basis, rounds: Sequence[ReadRound], chance: Chance) -> NewPredictions:
-    """Return the predictions of n rounds whose answers the model draws.
-
-    Args:
-        basis: what the decisions take into account.
-        rounds: n rounds.
-        chance: their random numbers.
-
-    Raises:
-        ImpossibleDecisionsError: if the learner fails, or its decisions cannot be stored.
-    """
+    """Return the predictions of n rounds whose answers the model draws."""
     chosen = chosen_by(basis, [each.request for each in rounds], chance)
     return predictions_of(basis, chosen)._replace(holdout=chance.held_out)
 
@@ -163,14 +144,7 @@ def logged_predictions(
 ) -> NewPredictions:
     """Return the predictions of n logged rounds: their answers and propensities, and the learner's evidence.
 
-    Args:
-        basis: what the evidence takes into account.
-        rounds: n logged rounds.
-        chance: random numbers of decisions.
-        residuals: (n,), random numbers in [0, 1).
-
-    Raises:
-        ImpossibleDecisionsError: as `drawn_predictions`.
+    `residuals`, (n,), are random numbers in [0, 1).
     """
     requests, positions = [each.request for each in rounds], np.array([each.answer for each in rounds], np.int64)
     chosen = chosen_by(basis, requests, chance)
@@ -183,14 +157,7 @@ def logged_predictions(
 def encoded(
     model: Model, predictions: NewPredictions, rounds: Sequence[ReadRound], new_id: Callable[[], str]
 ) -> list[ImportBlock]:
-    """Encode n predictions and their outcomes.
-
-    Args:
-        model: the model.
-        predictions: n predictions.
-        rounds: their rounds.
-        new_id: generates the names of blocks.
-    """
+    """Encode n predictions and their outcomes."""
     at = [predictions.predicted_at if each.at is None else each.at for each in rounds]
     predictions, records = predictions._replace(predicted_at=np.array(at)), model.choice.records
     bounds = records.bounds(predictions.contexts, predictions.parts)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from service import request_context
+from service import costs, request_context
 from service.choice.requests import PredictionRequest
 from service.environment import Environment
 from service.error_messages.values import counted, quoted
@@ -12,7 +12,6 @@ from service.errors import ImportPositionError, LearnerFailedError, ModelNotFoun
 from service.models.model import Model
 from service.models.policies import keep_seconds
 from service.replicas.replica import Replica
-from service.replicas.tails import TYPICAL_NONZEROS
 from service.rounds.deciding import Basis, ImpossibleDecisionsError, chance_of
 from service.rounds.import_parsing import ReadRound, drawn_predictions, encoded, logged_predictions, read_rounds
 from service.rounds.predictor import checking_cost
@@ -21,27 +20,17 @@ from service.schemas.rounds import ImportAnswer, ImportedSource, ImportList, Imp
 from service.store.base import Imported, ImportPart
 from service.store.records.new_predictions import NewPredictions
 
-_ATTEMPTS = 20
-"""Attempts to import rounds while others change the model."""
-
+_ATTEMPTS = 20  # attempts to import rounds while others change the model
 _LOGGED_AT_ONCE, _DRAWN_AT_ONCE, _LEAST_DRAWN = 256, 200, 64
 """Maximum rounds appended together. The model learns from a part before it decides the next one. So a part of labelled
 rounds, which it draws itself, has at most a quarter of the rounds that it knows, or 64. Parts of 200 need about 60 % of
 the processor time of parts of 64."""
 
-_BYTES_AT_ONCE, _COST_AT_ONCE, _NUMBERS_AT_ONCE = 2**22, 200_000_000, 1_000_000
-
-_ROUND_COST, _NUMBER_COST = 40_000, 30
-"""Costs of encoding a round, and one of its numbers, in multiply-adds."""
+_BYTES_AT_ONCE, _NUMBERS_AT_ONCE = 2**22, 1_000_000
 
 
 class RoundImporter:
-    """Imports rounds into models. Any worker can import any part of a source.
-
-    Args:
-        sessions: the worker's model sessions.
-        environment: provides the store, random numbers, the clock and worker threads.
-    """
+    """Imports rounds into models. Any worker can import any part of a source."""
 
     def __init__(self, sessions: SessionCache, environment: Environment) -> None:
         self._sessions = sessions
@@ -51,9 +40,8 @@ class RoundImporter:
         """Import rounds that follow those that were imported from their source before. Repeats import nothing again.
 
         Raises:
-            ModelNotFoundError: if the model does not exist.
             InvalidInputError: if a round does not fit the model; nothing is imported, unless the model changed
-                between two parts.
+                between two batches.
             ImportPositionError: if rounds of the source before these have not been imported.
             LearnerFailedError: if the learner cannot decide.
             StoreError: if the store fails. Rounds may have been imported; repeat the request.
@@ -67,12 +55,7 @@ class RoundImporter:
             return await self._add(await self._sessions.find(name, "name"), request)
 
     async def sources(self, name: str) -> ImportList:
-        """Return the sources of a model's imported rounds.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreError: if the store fails.
-        """
+        """Return the sources of a model's imported rounds."""
         session = await self._sessions.find(name, "name")
         found = await self._environment.store.read_imports(session.model.key)
         return ImportList(
@@ -106,22 +89,24 @@ class RoundImporter:
         """Read rounds with the current model; return it with them."""
         model, environment = replica.model, self._environment
         requests = [PredictionRequest(each.context, None, False, actions=each.actions) for each in given]
-        cost = checking_cost(model, requests) + len(given) * _ROUND_COST
+        cost = checking_cost(model, requests) + len(given) * costs.IMPORTED_ROUND
         now = environment.now()
-        return model, await environment.compute.run_costly(cost, model.name, read_rounds, model, given, now)
+        return model, await environment.compute.run_in_thread_if_costly(
+            cost, model.name, read_rounds, model, given, now
+        )
 
     async def _append(
         self, replica: Replica, model: Model, source: str, place: int, rounds: Sequence[ReadRound]
     ) -> Imported | None:
         """Import one part; return None if the model has changed since its rounds were read."""
-        environment, run = self._environment, self._environment.compute.run_costly
+        environment, run = self._environment, self._environment.compute.run_in_thread_if_costly
         try:
             predictions = await self._predictions(replica, model, rounds)
         except ImpossibleDecisionsError as error:
             raise LearnerFailedError(f"the learner of model {quoted(model.name)} failed; nothing is stored") from error
         if predictions is None:
             return None
-        cost = predictions.contexts.values.size * _NUMBER_COST + len(rounds) * _ROUND_COST
+        cost = predictions.contexts.values.size * costs.STORED_NUMBER + len(rounds) * costs.IMPORTED_ROUND
         blocks = await run(cost, model.name, encoded, model, predictions, rounds, environment.new_id)
         part = ImportPart(source, place, len(rounds), blocks, predictions.digest)
         return await environment.store.import_rounds(model.key, part, environment.now())
@@ -129,7 +114,11 @@ class RoundImporter:
     async def _predictions(self, replica: Replica, model: Model, rounds: Sequence[ReadRound]) -> NewPredictions | None:
         """Decide with a state that includes every round; keep the answers of logged rounds."""
         environment, requests = self._environment, [each.request for each in rounds]
-        run, cost, now = environment.compute.run_costly, model.choice.deciding_cost(requests), environment.now()
+        run, cost, now = (
+            environment.compute.run_in_thread_if_costly,
+            model.choice.deciding_cost(requests),
+            environment.now(),
+        )
         async with replica.lock:
             await replica.catch_up_locked()
             if replica.model is not model:
@@ -143,20 +132,13 @@ class RoundImporter:
 
 
 def _next_part(model: Model, rounds: Sequence[ReadRound], known: int) -> Sequence[ReadRound]:
-    """Return the first rounds, all logged or all to be drawn, that may be imported together.
-
-    Args:
-        model: the model.
-        rounds: at least one.
-        known: the number of rounds that the model has learned from.
-    """
+    """Return the first rounds, all logged or all to be drawn, that may be imported together."""
     logged = rounds[0].answer is not None
-    cost = model.learner.decide_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS))
     bounds = (
         model.choice.parts([each.request for each in rounds[:_LOGGED_AT_ONCE]])[0].stop,
         _LOGGED_AT_ONCE if logged else min(_DRAWN_AT_ONCE, max(_LEAST_DRAWN, known // 4)),
         _BYTES_AT_ONCE // model.choice.records.round_bytes,
-        _COST_AT_ONCE // cost,
+        costs.IMPORTED_TOGETHER // costs.typical_decision(model.learner),
         _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
     )
     most = max(1, min(bounds))
@@ -165,11 +147,7 @@ def _next_part(model: Model, rounds: Sequence[ReadRound], known: int) -> Sequenc
 
 
 def _place(request: ImportRequest, position: int, done: int) -> int:
-    """Return how many rounds of a request have been imported.
-
-    Raises:
-        ImportPositionError: if earlier ones have not.
-    """
+    """Return how many rounds of a request have been imported; raise an error if earlier ones have not."""
     if position < request.offset + done:
         given, source = request.offset + done, quoted(request.source)
         detail = f"got {given}; {counted(position, 'rounds')} of source {source} have been imported: continue there"

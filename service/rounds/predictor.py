@@ -4,15 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
+from service import costs
 from service.choice.requests import PredictionRequest
-from service.compute import INLINE_COST
 from service.environment import Environment
 from service.errors import InvalidInputError, PredictionConflictError, StoreUnavailableError, WagerError
 from service.models.model import Model
 from service.models.policies import keep_seconds
-from service.per_item import apply_to_valid, attempt_each, indices_of
+from service.per_item import apply_to_valid, indices_of, map_results
 from service.replicas.replica import Replica
-from service.replicas.tails import TYPICAL_NONZEROS
 from service.replicas.upkeep import Upkeep
 from service.rounds.answering import answer, answer_repeated, answering_cost
 from service.rounds.deciding import Basis, Decided, ImpossibleDecisionsError, chance_of, decide, without_impossible
@@ -25,17 +24,9 @@ _ATTEMPTS = 3
 """Attempts to store predictions. The first may require that no newer round exists; retries only require an intact
 log."""
 
-_CHECK_COST, _FINGERPRINT_COST = 10_000, 20_000
-"""Costs of checking the options of a request, and of the fingerprint of one with an id, in multiply-adds."""
-
-_BYTES_AT_ONCE = 2**23
-"""Maximum bytes of predictions stored together; the store needs about ten milliseconds for them."""
-
+_BYTES_AT_ONCE = 2**23  # maximum bytes of predictions stored together; the store needs about ten milliseconds for them
 _NUMBERS_AT_ONCE = 4_000_000
 """Maximum probabilities computed together. Bounds the memory of a batch with many labels: 32 MB per array."""
-
-_COST_AT_ONCE = 2_000_000_000
-"""Maximum multiply-adds per batch, about two seconds. Then other requests for the model get a turn."""
 
 
 class _ModelChangedError(Exception):
@@ -43,13 +34,7 @@ class _ModelChangedError(Exception):
 
 
 class Predictor:
-    """Makes the predictions of one model.
-
-    Args:
-        replica: the replica whose state decides.
-        environment: provides the store, random numbers and worker threads.
-        upkeep: is notified of each batch.
-    """
+    """Makes the predictions of one model."""
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
         self._replica = replica
@@ -69,14 +54,9 @@ class Predictor:
         return self._commits.idle
 
     async def predict(self, request: PredictionRequest) -> PredictAnswer:
-        """Return the prediction after it is stored.
-
-        Raises:
-            InvalidInputError: if the request does not fit the model.
-            StoreError: if the store fails.
-        """
+        """Return the prediction after it is stored; raise `InvalidInputError` if the request does not fit the model."""
         model = self._replica.model
-        if request.id is not None or model.choice.reading_cost(request, INLINE_COST) >= INLINE_COST:
+        if request.id is not None or model.choice.reading_cost(request, costs.INLINE) >= costs.INLINE:
             (answer,) = await self.predict_all([request])  # it may be repeated, or take long to read
             if isinstance(answer, Exception):
                 raise answer
@@ -120,11 +100,11 @@ class Predictor:
 
     async def _repeated(self, request: PredictionRequest, refusal: InvalidInputError) -> PredictAnswer | Exception:
         """Return the stored answer to a refused request if it was answered before a change; else the refusal."""
-        model, run = self._replica.model, self._environment.compute.run_costly
+        model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
         if request.id is None:
             return refusal
         cost = checking_cost(model, [request])
-        (asked,) = await run(cost, model.name, attempt_each, model.choice.read, [request])
+        (asked,) = await run(cost, model.name, map_results, model.choice.read, [request])
         if isinstance(asked, Exception):  # no change made it so
             return refusal
         record = await self._environment.store.read_block(model.key, request.id.block)
@@ -134,10 +114,10 @@ class Predictor:
         return refusal if isinstance(answer, PredictionConflictError) else answer
 
     async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
-        model, run = self._replica.model, self._environment.compute.run_costly
+        model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
         if model.choice.fit_together(requests):
             return list(requests)
-        return await run(checking_cost(model, requests), model.name, attempt_each, model.choice.check, requests)
+        return await run(checking_cost(model, requests), model.name, map_results, model.choice.check, requests)
 
     def _predict_each(self, requests: Sequence[PredictionRequest]) -> Awaitable[list[PredictAnswer | Exception]]:
         """Predict checked requests; those with the same number of slots together."""
@@ -156,7 +136,7 @@ class Predictor:
     async def _predict_alike(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         model = self._replica.model
         if model is not self._first_model:  # it may have changed after the requests were checked
-            checked = attempt_each(partial(_check_again, model), requests)
+            checked = map_results(partial(_check_again, model), requests)
             if any(isinstance(each, Exception) for each in checked):
                 return await apply_to_valid(self._predict_alike, checked)
         try:
@@ -167,7 +147,7 @@ class Predictor:
             return await self._predict_alike(requests)
         self._upkeep.note_predictions()
         cost = answering_cost(model, requests, existing)
-        if cost < INLINE_COST:
+        if cost < costs.INLINE:
             return answer(model, decided, existing)
         return await self._environment.compute.run(model.name, answer, model, decided, existing)
 
@@ -176,11 +156,8 @@ class Predictor:
     ) -> tuple[list[Decided], list[Head]]:
         """Decide with a state that is new enough for the requests, and store the predictions.
 
-        Returns:
-            The predictions, in parts, and what became of each block.
-
-        Raises:
-            _ModelChangedError: if the requests were checked for the model before or after a change.
+        Return the predictions, in slices, and what became of each block. Raise `_ModelChangedError` if the requests
+        were checked for the model before or after a change.
         """
         replica = self._replica
         async with replica.lock:
@@ -220,7 +197,7 @@ class Predictor:
         chance = chance_of(model, requests, environment.rng.random)
         basis = Basis(model, self._replica.state, seen, environment.now(), self._keep_seconds)
         cost = model.choice.deciding_cost(requests) * (first.options.top or 1)
-        if self._is_compiled and cost + _FINGERPRINT_COST * (first.id is not None) * len(requests) < INLINE_COST:
+        if self._is_compiled and cost + costs.FINGERPRINT * (first.id is not None) * len(requests) < costs.INLINE:
             return [decide(basis, requests, chance, environment.new_id)]
         decided = list[Decided]()
         for part in model.choice.parts(requests):
@@ -230,7 +207,6 @@ class Predictor:
         return decided
 
     def _most_together(self, slots: int | None = None) -> int:
-        """Return the maximum batch size."""
         model = self._replica.model
         if self._most_of is not model:
             self._most_of, self._most = model, self._most_of_model(model)
@@ -239,22 +215,21 @@ class Predictor:
 
     @staticmethod
     def _most_of_model(model: Model) -> int:
-        cost = model.learner.decide_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS))
         bounds = (
             ITEMS_AT_ONCE,
             _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
-            _COST_AT_ONCE // cost,
+            costs.PREDICTED_TOGETHER // costs.typical_decision(model.learner),
             _BYTES_AT_ONCE // model.choice.records.round_bytes,
         )
         return max(1, min(bounds))
 
 
 def checking_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
-    """Return the cost of checking requests, in multiply-adds; some cost that needs a thread if it does."""
+    """Return the cost of checking requests; some cost that needs a thread if it does."""
     cost = 0
     for request in requests:
-        cost += _CHECK_COST + model.choice.reading_cost(request, INLINE_COST)
-        if cost >= INLINE_COST:
+        cost += costs.OPTIONS + model.choice.reading_cost(request, costs.INLINE)
+        if cost >= costs.INLINE:
             break
     return cost
 

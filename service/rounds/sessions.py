@@ -44,50 +44,39 @@ class ModelSession:
         return self._predictor.idle and self._feedback.idle and self._upkeep.idle
 
     def predict(self, request: PredictionRequest) -> Coroutine[Any, Any, PredictAnswer]:
-        """See `Predictor.predict`."""
         return self._predictor.predict(request)
 
     def predict_all(self, requests: Sequence[PredictionRequest]) -> Awaitable[list[PredictAnswer | Exception]]:
-        """See `Predictor.predict_all`."""
         return self._predictor.predict_all(requests)
 
     def explain(self, request: ExplainRequest, most_numbers: int) -> Awaitable[ExplainAnswer]:
-        """See `Explainer.explain`."""
         return Explainer(self.replica, self._environment, most_numbers).explain(request)
 
     def give_feedback(self, request: GivenFeedback) -> Awaitable[FeedbackAnswer]:
-        """See `FeedbackJoiner.give`."""
         return self._feedback.give(request)
 
     def give_all(self, requests: Sequence[GivenFeedback]) -> Awaitable[list[FeedbackAnswer | Exception]]:
-        """See `FeedbackJoiner.give_all`."""
         return self._feedback.give_all(requests)
 
     def activate(self, request: ActivateRequest) -> Awaitable[ActivateAnswer]:
-        """See `service.rounds.feedback.activate`."""
         return activate(self.model, self._environment, request)
 
     def note_rounds(self, newest: int) -> None:
-        """See `Upkeep.note_rounds`."""
         self._upkeep.note_rounds(newest)
 
     def maintain(self) -> Awaitable[None]:
-        """See `Upkeep.run`."""
         return self._upkeep.run()
 
 
 _log = logging.getLogger(__name__)
 
-_SESSION_BYTES = 28_672
-"""Approximate bytes of a session without its learner's state and its labels."""
+_SESSION_BYTES = 28_672  # approximate bytes of a session without its learner's state and its labels
 
 
 class SessionCache:
     """Opens sessions on demand, and drops the least recently used ones to stay within a memory limit.
 
-    Args:
-        environment: passed to each session.
-        max_bytes: approximate memory limit for sessions and their states. Busy sessions are kept even above it.
+    Sizes are approximate, and busy sessions are kept even above the limit.
     """
 
     def __init__(self, environment: Environment, max_bytes: int) -> None:
@@ -123,7 +112,7 @@ class SessionCache:
             session.replica.give_up()
 
     def _close(self, session: ModelSession) -> bool:
-        """Remove a session; return whether it was there."""
+        """Remove a session; return whether the cache had it."""
         if self._sessions.get(session.model.name) is not session:
             return False
         del self._sessions[session.model.name]
@@ -163,12 +152,7 @@ class SessionCache:
         return [each.model.key for each in sessions if each.model.definition.retain_seconds is not None]
 
     async def write_snapshot(self, name: str) -> None:
-        """Load a model, fold its log, and write a snapshot.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreError: if it cannot be read.
-        """
+        """Load a model, fold its log, and write a snapshot."""
         replica = (await self.find(name, "name")).replica
         await replica.catch_up()
         await replica.snapshot()

@@ -10,7 +10,7 @@ from service import request_context
 from service.choice.requests import PredictionRequest
 from service.error_messages.values import counted, shown
 from service.errors import BatchTooLargeError, InvalidInputError, ModelNotFoundError, RewardNotAloneError, WagerError
-from service.per_item import apply_to_valid, attempt_each, indices_of
+from service.per_item import apply_to_valid, indices_of, map_results
 from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.fast_decoders import GivenFeedback
 from service.schemas.reports import ExplainAnswer, ExplainRequest
@@ -22,24 +22,16 @@ _PlayAll: TypeAlias = Callable[[ModelSession, Sequence[_Item]], Awaitable[list[_
 
 
 class RoundService:
-    """Predictions and feedback for every model. Any worker can answer any request.
-
-    Args:
-        sessions: the worker's model sessions.
-        max_distribution_numbers: maximum probabilities in the response to one batch request.
-    """
+    """Predictions and feedback for every model. Any worker can answer any request."""
 
     def __init__(self, sessions: SessionCache, max_distribution_numbers: int) -> None:
         self._sessions = sessions
         self._max_distribution_numbers = max_distribution_numbers
 
     async def check_answer_size(self, name: str, items: int, include_distribution: bool) -> None:
-        """Refuse a batch if its response would list too many probabilities, or labels of sets and rankings.
+        """Raise `BatchTooLargeError` if the response to a batch would list too many probabilities or labels.
 
         Missing models are reported later.
-
-        Raises:
-            BatchTooLargeError: if the response would be too large.
         """
         try:
             model = (await self._sessions.find(name, "model")).model
@@ -58,16 +50,6 @@ class RoundService:
 
         The state includes every round whose feedback was acknowledged before the call. Repeating a request with
         the same id and context returns the stored prediction.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            ContextLengthError: if the context has the wrong kind or length.
-            ContextIndexError: if an index is out of range or repeated.
-            NormExceededError: if the context exceeds the norm bound and the model rejects such contexts.
-            NoDistributionError: if the request includes a distribution over too many answers to list.
-            PredictionConflictError: if the id was used with another context.
-            LearnerFailedError: if the learner cannot decide.
-            StoreError: if the store fails.
         """
         return await self._in_session(model, "model", ModelSession.predict, request)
 
@@ -78,45 +60,21 @@ class RoundService:
         return await apply_to_valid(partial(self._all_in_session, model, "model", ModelSession.predict_all), requests)
 
     async def give_feedback(self, request: GivenFeedback) -> FeedbackAnswer:
-        """Join the feedback with its prediction. Repeated calls record it once.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            PredictionNotFoundError: if the prediction was never made, or is no longer stored.
-            PredictionExpiredError: if its window has closed and the model refuses late feedback.
-            FeedbackConflictError: if different feedback came first.
-            BrokenPredictionError: if its record is damaged.
-            InvalidInputError: if the feedback is empty, contradicts itself, or lacks what the learner needs.
-            StoreError: if the store fails.
-        """
+        """Join the feedback with its prediction. Repeated calls record it once."""
         name = _checked(request).prediction_id.model
         return await self._in_session(name, "prediction_id", ModelSession.give_feedback, request)
 
     async def give_all(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give_feedback` does; return errors instead of raising them."""
-        return await apply_to_valid(self._give_by_model, attempt_each(_checked, requests))
+        return await apply_to_valid(self._give_by_model, map_results(_checked, requests))
 
     async def explain(self, name: str, request: ExplainRequest) -> ExplainAnswer:
-        """Explain a context with the state after every acknowledged round. Store nothing.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            InvalidInputError: if the request does not fit the model.
-            BatchTooLargeError: if the answer would have too many numbers.
-            StoreError: if the store fails.
-        """
+        """Explain a context with the state after every acknowledged round. Store nothing."""
         explain = partial(ModelSession.explain, most_numbers=self._max_distribution_numbers)
         return await self._in_session(name, "name", explain, request)
 
     async def activate(self, request: ActivateRequest) -> ActivateAnswer:
-        """Let a prediction take feedback. Repeated calls change nothing.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            PredictionNotFoundError: if the prediction was never made, or is no longer stored.
-            PredictionExpiredError: if its window has closed.
-            StoreError: if its record cannot be read, or the store fails.
-        """
+        """Let a prediction take feedback. Repeated calls change nothing."""
         name = request.prediction_id.model
         return await self._in_session(name, "prediction_id", ModelSession.activate, request)
 

@@ -39,23 +39,17 @@ class Signed(NamedTuple):
 
 
 class Verifier:
-    """Verifies webhook signatures against the configured secrets. Several are valid during a rotation.
-
-    Args:
-        secrets: each `whsec_` followed by base64.
-        now: returns seconds since the epoch.
-    """
+    """Verifies webhook signatures against the configured secrets: `whsec_` and base64; several during a rotation."""
 
     def __init__(self, secrets: Sequence[str], now: Callable[[], float]) -> None:
         self._signers = [Webhook(secret) for secret in secrets]
         self._now = now
 
     def check_headers(self, headers: Mapping[str, str]) -> Signed:
-        """Check the signature headers, so that unsigned webhooks are refused before their body is read.
+        """Parse the signature headers, so that unsigned webhooks are refused before their body is read.
 
-        Args:
-            headers: by lower-case name: `webhook-id`, `webhook-timestamp` and `webhook-signature`, or the same with
-                the prefix `svix-`.
+        The headers, by lower-case name, are `webhook-id`, `webhook-timestamp` and `webhook-signature`, or the same with
+        the prefix `svix-`.
 
         Raises:
             SignatureError: if a header is missing or malformed, the timestamp is out of tolerance, or no secret is
@@ -73,15 +67,7 @@ class Verifier:
         return Signed(message_id, int(timestamp), given)
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Check that one of the secrets signed the webhook within the tolerance.
-
-        Args:
-            headers: as for `check_headers`.
-            body: the raw bytes.
-
-        Raises:
-            SignatureError: if `check_headers` refuses the headers, no signature matches, or the body is not UTF-8.
-        """
+        """Raise `SignatureError` unless one of the secrets signed the body within the tolerance."""
         signed = self.check_headers(headers)
         expected = [self._sign(signer, signed.message_id, signed.timestamp, body) for signer in self._signers]
         if not any(hmac.compare_digest(one, other) for one in expected for other in signed.signatures):
@@ -108,10 +94,6 @@ def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
 
     An event is a CloudEvent (structured or binary), or an object with `type` and `data`, as Standard Webhooks
     recommends. If the data of a CloudEvent lacks `prediction_id`, its `subject` is the prediction id.
-
-    Raises:
-        InvalidInputError: if the webhook has none of these forms.
-        pydantic.ValidationError: if the feedback is invalid.
     """
     try:
         check_pairs(body)

@@ -53,7 +53,7 @@ EVALUATION = (
                 "few rounds block the event loop",
                 "LatestRounds.evaluate",
                 "self._compute.run(name, _values, model, pages, limit < most)",
-                "self._compute.run_costly(0, name, _values, model, pages, limit < most)",
+                "self._compute.run_in_thread_if_costly(0, name, _values, model, pages, limit < most)",
             ),
             ("the first rounds", "LatestRounds.evaluate", "max(0, stored.round_count - limit)", "0"),
             ("the holdout is served", "_values", "served = ~rounds.holdout", "served = rounds.holdout | True"),

@@ -6,15 +6,15 @@ from typing import Any
 import pydantic
 from fastapi import APIRouter, Request
 
-from service import errors
+from service import costs, errors
 from service.api.middleware.access import check_model, own_names
-from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
+from service.api.responses.batches import answers_or_problems, check_size, read_each, read_together
 from service.api.responses.problems import problem_of, responses
 from service.api.responses.routes import JsonRoute, StrictRoute
 from service.compute import Compute
 from service.error_messages.json_schemas import root_of
 from service.error_messages.validation import explain
-from service.per_item import apply_to_valid, attempt_each
+from service.per_item import apply_to_valid, map_results
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier, read_feedback
 from service.schemas.fast_decoders import GivenFeedback, read_plain_feedback
@@ -80,7 +80,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
         requests = await _read(request.feedback)
         answers = await apply_to_valid(
-            rounds.give_all, requests if own_names().all else attempt_each(_allowed, requests)
+            rounds.give_all, requests if own_names().all else map_results(_allowed, requests)
         )
         return FeedbackBatchAnswer(results=answers_or_problems(answers))
 
@@ -96,7 +96,9 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         together = read_together(FeedbackRequest, items)
         if together is not None:
             return together
-        return await compute.run_costly(READING_COST * len(items), "", read_each, FeedbackRequest, items)
+        return await compute.run_in_thread_if_costly(
+            costs.SINGLE_ITEM * len(items), "", read_each, FeedbackRequest, items
+        )
 
     return routes
 
@@ -114,8 +116,6 @@ _IGNORED = (
     errors.BrokenPredictionError,
     errors.HistoryLostError,
 )
-
-_COST_PER_BYTE = 50  # cost of verifying and reading a byte, in multiply-adds
 
 _FEEDBACK_SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
 _HEADERS = {
@@ -169,8 +169,8 @@ def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -
         """
         verifier.check_headers(request.headers)  # before the body: a sender without a secret may never finish it
         body = await request.body()
-        cost = len(body) * _COST_PER_BYTE
-        feedback = await compute.run_costly(cost, "", _verified, verifier, request.headers, body)
+        cost = len(body) * costs.WEBHOOK_BYTE
+        feedback = await compute.run_in_thread_if_costly(cost, "", _verified, verifier, request.headers, body)
         try:
             return await _give(rounds, feedback)
         except _IGNORED as error:

@@ -33,8 +33,8 @@ class CountingCompute(Compute):
         super().__init__(2)
         self.runs = 0
 
-    async def run_costly(self, _: int, __: str, function: Callable[..., T], *args: Any) -> T:
-        """See `Compute.run_costly`."""
+    async def run_in_thread_if_costly(self, _: int, __: str, function: Callable[..., T], *args: Any) -> T:
+        """See `Compute.run_in_thread_if_costly`."""
         self.runs += 1
         return function(*args)
 

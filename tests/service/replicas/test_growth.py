@@ -19,7 +19,7 @@ async def test_a_fold_that_may_enlarge_the_state_counts_its_copy(
     """Copying a large state takes long, so it must not run in the event loop; a state of full size is not copied."""
     choice = {"algorithm": "fastcb", "max_features": most}
     model = await make_model(store, name, learner=choice, features={"kind": "dense", "size": 1000, "intercept": False})
-    replica, costs, run = Replica(model, store, COMPUTE), list[int](), COMPUTE.run_costly
+    replica, costs, run = Replica(model, store, COMPUTE), list[int](), COMPUTE.run_in_thread_if_costly
     await replica.catch_up()
     replica._compiled.add(("fastcb", True))
 
@@ -27,7 +27,7 @@ async def test_a_fold_that_may_enlarge_the_state_counts_its_copy(
         costs.append(cost)
         return run(cost, *rest)
 
-    monkeypatch.setattr(COMPUTE, "run_costly", noted)
+    monkeypatch.setattr(COMPUTE, "run_in_thread_if_costly", noted)
     before = replica.bytes
     await replica._learn(Run(random_rounds(1, 1, model.learner), np.array([1]), has_evidence=True))
     assert costs == [model.learner.fold_cost(1000) + (before if most == 1000 else 0)]

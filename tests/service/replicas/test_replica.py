@@ -70,10 +70,10 @@ async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
 class Yielding(Compute):
     """Runs every other ready task before each computation."""
 
-    async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
-        """See `Compute.run_costly`."""
+    async def run_in_thread_if_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+        """See `Compute.run_in_thread_if_costly`."""
         await asyncio.sleep(0)
-        return await super().run_costly(cost, owner, function, *args)
+        return await super().run_in_thread_if_costly(cost, owner, function, *args)
 
 
 async def test_concurrent_catch_ups_fold_each_round_once(store: RedisStore, name: str) -> None:

@@ -17,7 +17,9 @@ from tests.service.shadows.test_shadow_folds import caught_up, give_shadow, stor
 from tests.service.workers import worker
 
 
-@pytest.mark.parametrize(("bound", "refused"), [("MOST_LAG", 20), ("MOST_LAG_COST", 2000)])
+@pytest.mark.parametrize(
+    ("bound", "refused"), [("service.lifecycle.promoting.MOST_LAG", 20), ("service.costs.PROMOTION", 2000)]
+)
 async def test_a_promotion_refuses_a_large_lag(
     store: RedisStore, store_url: str, name: str, bound: str, refused: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -25,7 +27,7 @@ async def test_a_promotion_refuses_a_large_lag(
     model = await make_model(store, name)
     await give_shadow(store, model)
     await play(store, model, 300)
-    monkeypatch.setattr(promoting, bound, refused)
+    monkeypatch.setattr(bound, refused)
     async with worker(store_url) as client:
         path, body = f"/models/{name}/promote", {"shadow": "rival"}
         answer = await client.post(path, json=body, headers={"If-Match": "*"})
