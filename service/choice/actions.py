@@ -22,7 +22,7 @@ from service.choice.answers import NOTHING, ActionAnswers, Shown
 from service.choice.candidates import EVERY, Candidates, count_eligible
 from service.choice.choice import Choice, LoggedChoice
 from service.choice.overrides import Override
-from service.choice.requests import PredictionRequest, ReadActions
+from service.choice.requests import ParsedActions, PredictionRequest
 from service.contexts.canonical import canonical
 from service.contexts.kind import Part
 from service.contexts.named import MOST_FEATURES
@@ -78,7 +78,7 @@ class ActionChoice(Choice):
                 break
         return cost
 
-    def read(self, request: PredictionRequest) -> PredictionRequest:
+    def parse(self, request: PredictionRequest) -> PredictionRequest:
         actions = request.actions
         if actions is None:
             raise ActionsMissingError("missing; send the actions to choose from, each with id and features", "actions")
@@ -87,7 +87,7 @@ class ActionChoice(Choice):
         context, reader = self._vectors.contexts.read(request.context, "context"), self._vectors.actions
         factors = [reader.read_action(actions[i], f"actions.{i}.features") for i in positions]
         entries, eligible = self._entries(context, factors, positions), [actions[i] for i in positions]
-        return request._replace(read=ReadActions(request.context, context, eligible, factors, entries))
+        return request._replace(parsed=ParsedActions(request.context, context, eligible, factors, entries))
 
     def _entries(self, context: Factors, factors: Sequence[Factors], positions: Sequence[int]) -> int:
         """Return the number of entries of all vectors, products included, if that is not too many."""
@@ -103,7 +103,7 @@ class ActionChoice(Choice):
         return entries
 
     def count(self, request: PredictionRequest) -> int:
-        return len(_read(request).actions)
+        return len(_parsed(request).actions)
 
     def check_names(self, request: PredictionRequest) -> None:
         options, known = request.options, self.positions(request)
@@ -116,7 +116,7 @@ class ActionChoice(Choice):
             self._check_policy(options)
 
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
-        read = _read(request)
+        read = _parsed(request)
         sent, logged = len(_sent(read)), len(_encoded(read)) if self._logs_all else 0
         return sent, logged + read.entries // len(read.actions) * _BYTES_PER_NUMBER
 
@@ -125,24 +125,24 @@ class ActionChoice(Choice):
         return self._actions.log_actions == "all"
 
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
-        return _encoded(_read(request)), b"with actions"
+        return _encoded(_parsed(request)), b"with actions"
 
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
-        return {action.id: position for position, action in enumerate(_read(request).actions)}
+        return {action.id: position for position, action in enumerate(_parsed(request).actions)}
 
     def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
         chosen = zip(requests, outputs.tolist(), strict=True)
-        return [Shown(_read(request).actions[position].id, None) for request, position in chosen]
+        return [Shown(_parsed(request).actions[position].id, None) for request, position in chosen]
 
     def distribution(
         self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
     ) -> dict[str, float]:
-        named = zip([action.id for action in _read(request).actions], probabilities.tolist(), strict=True)
+        named = zip([action.id for action in _parsed(request).actions], probabilities.tolist(), strict=True)
         return {id_: p for i, (id_, p) in enumerate(named) if not eligible.size or eligible[i]}
 
-    def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
+    def slices(self, requests: Sequence[PredictionRequest]) -> list[slice]:
         found, start, candidates, entries = list[slice](), 0, 0, 0
-        for i, each in enumerate(map(_read, requests)):
+        for i, each in enumerate(map(_parsed, requests)):
             candidates, entries = candidates + len(each.actions), entries + each.entries
             if i > start and (candidates > _CANDIDATES_AT_ONCE or entries > MOST_ENTRIES):
                 found.append(slice(start, i))
@@ -150,13 +150,13 @@ class ActionChoice(Choice):
         return [*found, slice(start, len(requests))]
 
     def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
-        sets = list(map(_read, requests))
+        sets = list(map(_parsed, requests))
         entries, candidates = sum([each.entries for each in sets]), sum([len(each.actions) for each in sets])
         each = costs.CANDIDATE + self._learner.decide_cost(entries // candidates + 1)
         return entries * costs.CANDIDATE_ENTRY + candidates * each
 
     def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
-        sets = list(map(_read, requests))
+        sets = list(map(_parsed, requests))
         starts = np.zeros(len(sets) + 1, np.int64)
         np.cumsum([len(each.actions) for each in sets], out=starts[1:])
         factors = [each for one in sets for each in one.factors]
@@ -182,7 +182,7 @@ class ActionChoice(Choice):
         chosen: IntArray,
         probabilities: FloatArray | None,
     ) -> tuple[Contexts, Parts]:
-        sets, eligible = list(map(_read, requests)), candidates.eligible
+        sets, eligible = list(map(_parsed, requests)), candidates.eligible
         kept = list[bytes]()
         for one, k, (start, stop) in zip(sets, chosen.tolist(), pairwise(candidates.starts.tolist()), strict=True):
             left = np.flatnonzero(eligible[start:stop]).tolist() if eligible.size else range(stop - start)
@@ -204,9 +204,9 @@ class ActionChoice(Choice):
         chosen = ActionRounds(rounds.contexts, rounds.rewards, rounds.propensities, counts)
         return self._learner.fold_unchecked(state, chosen)
 
-    def candidate_parts(self, request: PredictionRequest) -> Iterator[list[Part]]:
+    def candidate_features(self, request: PredictionRequest) -> Iterator[list[Part]]:
         """Yield the features of each candidate's vector."""
-        read = _read(request)
+        read = _parsed(request)
         context = NamedFactors(self._vectors.contexts.names(read.given), read.context)
         for action, factors in zip(read.actions, read.factors, strict=True):
             yield self._vectors.parts(context, NamedFactors(self._vectors.actions.names(action.features), factors))
@@ -216,17 +216,17 @@ class ActionChoice(Choice):
         return self._learner.contributions(state, vector)
 
 
-def _read(request: PredictionRequest) -> ReadActions:
-    if request.read is None:
-        raise TypeError("the actions of the request have not been read")
-    return request.read
+def _parsed(request: PredictionRequest) -> ParsedActions:
+    if request.parsed is None:
+        raise TypeError("the actions of the request have not been parsed")
+    return request.parsed
 
 
-def _sent(read: ReadActions) -> bytes:
+def _sent(read: ParsedActions) -> bytes:
     return to_json(as_sent(read.given))
 
 
-def _encoded(read: ReadActions) -> bytes:
+def _encoded(read: ParsedActions) -> bytes:
     """Return bytes that differ between requests with different contexts or actions."""
     return canonical([as_sent(read.given), [[each.id, as_sent(each.features)] for each in read.actions]])
 

@@ -105,7 +105,7 @@ class Choice(ABC):
         """Return the cost of `parse`; some cost of at least `enough` if it is that high."""
 
     @abstractmethod
-    def read(self, request: PredictionRequest) -> PredictionRequest:
+    def parse(self, request: PredictionRequest) -> PredictionRequest:
         """Read what a request chooses among; return it with that. No change of the model affects this."""
 
     @abstractmethod
@@ -143,8 +143,8 @@ class Choice(ABC):
         """Return the probability of each eligible candidate of a request by name; an empty mask allows all."""
 
     @abstractmethod
-    def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
-        """Divide read requests into parts that are decided together, each in about a slice of computation."""
+    def slices(self, requests: Sequence[PredictionRequest]) -> list[slice]:
+        """Divide parsed requests into slices that are decided together, each in about a slice of computation."""
 
     @abstractmethod
     def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
@@ -209,14 +209,14 @@ class Choice(ABC):
         top = request.options.top
         if top is not None and request.include_distribution:
             raise NoDistributionError("got true; must be false with top: each slot has its own", "include_distribution")
-        read = self.read(request)
-        self.check_options(read)
+        parsed = self.parse(request)
+        self.check_options(parsed)
         if request.include_distribution and not self.answers.has_distribution:
             detail = "got true; must be false, as the model has too many rankings to list"
             raise NoDistributionError(detail, "include_distribution")
         if top is not None and top > 1:
-            self._check_slots(read, top)
-        return read
+            self._check_slots(parsed, top)
+        return parsed
 
     def _check_slots(self, request: PredictionRequest, top: int) -> None:
         shared, each = self.slot_bytes(request)

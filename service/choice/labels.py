@@ -71,7 +71,7 @@ class LabelChoice(Choice):
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
         return self.contexts.reading_cost(request.context)
 
-    def read(self, request: PredictionRequest) -> PredictionRequest:
+    def parse(self, request: PredictionRequest) -> PredictionRequest:
         if request.actions is not None:
             raise ActionsNotAllowedError("the model has labels, so its requests bring no actions", "actions")
         context = self.contexts.check(request.context)
@@ -140,7 +140,7 @@ class LabelChoice(Choice):
             return dict(zip(self._labels, probabilities.tolist(), strict=True))
         return {self._labels[k]: float(probabilities[k]) for k in np.flatnonzero(eligible)}
 
-    def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
+    def slices(self, requests: Sequence[PredictionRequest]) -> list[slice]:
         if len(requests) == 1:
             return [slice(0, 1)]
         each = self.deciding_cost(requests) // len(requests)

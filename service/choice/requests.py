@@ -37,7 +37,7 @@ class Options(NamedTuple):
 NO_OPTIONS = Options()
 
 
-class ReadActions(NamedTuple):
+class ParsedActions(NamedTuple):
     """The eligible actions of a request, with the features of each."""
 
     given: Any  # the context
@@ -55,7 +55,7 @@ class PredictionRequest(NamedTuple):
     include_distribution: bool
     options: Options = NO_OPTIONS
     actions: Sequence[GivenAction] | None = None
-    read: ReadActions | None = None  # by `Choice.read`
+    parsed: ParsedActions | None = None  # by `Choice.parse`
 
 
 def prediction_item(request: PredictItem, model: str) -> PredictionRequest:

@@ -19,16 +19,16 @@ from service.errors import (
 )
 from service.lifecycle.import_validation import checked_history, checked_imports, checked_statistics, foreign_state
 from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFile, as_file_error, file_of, read_file
-from service.lifecycle.sessions import Sessions, current
 from service.models.changes import Change, Defined, Origin, check_policies
 from service.models.model import Limits, Model, check_limits
 from service.models.policies import check_closing, stored_policies
 from service.models.reading import stored_model, unreadable_definition
-from service.models.summaries import summary_of
+from service.models.summaries import encoded_summary
 from service.registry.changing import MOST_COPIES, check_history, log_warnings
 from service.registry.descriptions import Described, described
 from service.registry.registry import stored_under
 from service.replicas.statistics import RoundStatistics, decode_statistics
+from service.rounds.sessions import SessionCache
 from service.store.base import Counts, ImportedSource, ModelCopy, Snapshot
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 
@@ -55,20 +55,17 @@ class Exported(NamedTuple):
 class Copying:
     """Copies models with their states. Open predictions are not copied, nor is the log."""
 
-    def __init__(self, environment: Environment, limits: Limits, sessions: Sessions) -> None:
-        self._store = environment.store
-        self._compute = environment.compute
-        self._now = environment.now
-        self._new_id = environment.new_id
-        self._limits = limits
-        self._sessions = sessions
+    def __init__(self, environment: Environment, limits: Limits, sessions: SessionCache) -> None:
+        self._environment, self._store, self._compute = environment, environment.store, environment.compute
+        self._limits, self._sessions = limits, sessions
 
     async def clone(self, name: str, new: str, by: str | None) -> Described:
         """Create a model with the definition, the changes and the state of another one."""
         await self._check_free(new)
         _, source = await self._source(name)
-        change = Change(origin=Origin(kind="clone", model=name), at=self._now(), by=by)
-        model, copy = await self._compute.run(new, _copy_of, source, ModelKey(new, self._new_id()), change)
+        change = Change(origin=Origin(kind="clone", model=name), at=self._environment.now(), by=by)
+        key = ModelKey(new, self._environment.new_id())
+        model, copy = await self._compute.run(new, _copy_of, source, key, change)
         check_history(copy.history, model.history_weight, MOST_COPIES)
         return await self._create(model, copy)
 
@@ -80,8 +77,8 @@ class Copying:
     async def import_(self, name: str, data: memoryview, by: str | None) -> Described:
         """Create a model from a file; raise `ModelFileError` if it is not intact or a newer version wrote it."""
         await self._check_free(name)
-        key = ModelKey(name, self._new_id())
-        copied = await self._compute.run(name, _imported, data, key, self._now(), by, self._limits)
+        key, now = ModelKey(name, self._environment.new_id()), self._environment.now()
+        copied = await self._compute.run(name, _imported, data, key, now, by, self._limits)
         return await self._create(*copied)
 
     async def _check_free(self, name: str) -> None:
@@ -91,7 +88,7 @@ class Copying:
     async def _source(self, name: str) -> tuple[StoredModel, _Source]:
         for _ in range(_ATTEMPTS):
             before = await self._store.read_imports((await stored_under(self._store, name)).key)
-            model, snapshot = await current(self._sessions, name)
+            model, snapshot = await self._sessions.current(name)
             stored = await stored_under(self._store, name)
             if stored.key != model.key:
                 raise ModelExistsError(f"model {quoted(name)} was deleted and created again during the copy", "name")
@@ -104,7 +101,7 @@ class Copying:
         raise StoreUnavailableError(f"rounds are imported into model {quoted(name)} too fast for a copy; try again")
 
     async def _create(self, model: Model, copy: ModelCopy) -> Described:
-        now = self._now()
+        now = self._environment.now()
         if not await self._store.create_copy(model.key, copy, now):
             raise ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
         log_warnings(model)
@@ -124,9 +121,8 @@ def _positions(imports: Sequence[ImportedSource]) -> dict[str, int]:
 
 def _stored(key: ModelKey, copy: ModelCopy, now: float) -> StoredModel:
     rounds, counts = copy.snapshot.round_count, copy.counts
-    numbers = {"round_count": rounds, "predictions": rounds, "correct": counts.correct, "partial": counts.partial}
-    digests = digests_of((copy.definition, *copy.history))
-    return StoredModel(key, copy.definition, now, **numbers, history=copy.history, digests=digests)  # type: ignore[arg-type]
+    counters = StoredModel(key, copy.definition, now, rounds, rounds, counts.correct, partial=counts.partial)
+    return counters._replace(history=copy.history, digests=digests_of((copy.definition, *copy.history)))
 
 
 def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, ModelCopy]:
@@ -137,9 +133,8 @@ def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, Mod
     counts = _counts(decode_statistics(snapshot.statistics), snapshot.round_count)
     copy = ModelCopy(definition, history, "", snapshot, counts, imports=source.imports)
     model = stored_model(_stored(key, copy, origin.at))
-    summary = summary_of(model, definition).model_dump_json(exclude_defaults=True)
-    snapshot = snapshot._replace(digest=model.digest)
-    return model, copy._replace(summary=summary, policies=stored_policies(model.definition), snapshot=snapshot)
+    summary, policies = encoded_summary(model, definition), stored_policies(model.definition)
+    return model, copy._replace(summary=summary, policies=policies, snapshot=snapshot._replace(digest=model.digest))
 
 
 def _counts(statistics: RoundStatistics, rounds: int) -> Counts:

@@ -9,11 +9,11 @@ from service.errors import (
     StoreUnavailableError,
     TooManySnapshotsError,
 )
-from service.lifecycle.sessions import Sessions, current
 from service.models.changes import FromSnapshot, read_change
 from service.models.reading import reading_cost
 from service.registry.registry import stored_under
 from service.registry.round_log import moment
+from service.rounds.sessions import SessionCache
 from service.schemas.lifecycle import SnapshotAnswer, SnapshotList, SnapshotRequest
 from service.store.base import MOST_KEPT, Keeping, KeptNote
 from service.store.stored_models import DIGEST_BYTES, StoredModel
@@ -24,12 +24,8 @@ _ATTEMPTS = 10
 class Snapshots:
     """The kept snapshots of all models."""
 
-    def __init__(self, environment: Environment, sessions: Sessions) -> None:
-        self._store = environment.store
-        self._compute = environment.compute
-        self._now = environment.now
-        self._new_id = environment.new_id
-        self._sessions = sessions
+    def __init__(self, environment: Environment, sessions: SessionCache) -> None:
+        self._environment, self._store, self._sessions = environment, environment.store, sessions
 
     async def take(self, name: str, request: SnapshotRequest, by: str | None) -> SnapshotAnswer:
         """Keep the state after every round acknowledged before the call; a repeated request returns the first snapshot.
@@ -38,15 +34,15 @@ class Snapshots:
             SnapshotExistsError: if the id names a snapshot with another note.
             TooManySnapshotsError: if the model cannot keep another one.
         """
-        id_ = request.id or self._new_id()
+        id_ = request.id or self._environment.new_id()
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
-            there = [note for note in await self._store.list_kept(stored.key) if note.id == id_]
-            if there:
-                return _same(there[0], request.note)
-            model, snapshot = await current(self._sessions, name)
+            existing = [note for note in await self._store.list_kept(stored.key) if note.id == id_]
+            if existing:
+                return _same(existing[0], request.note)
+            model, snapshot = await self._sessions.current(name)
             seen, size = (snapshot.round_count, snapshot.change_count), len(snapshot.state)
-            note = KeptNote(id_, *seen, self._now(), by, request.note, size)
+            note = KeptNote(id_, *seen, self._environment.now(), by, request.note, size)
             kept = await self._store.keep_snapshot(model.key, note, snapshot)
             if kept is Keeping.DONE:
                 return _answer(note)
@@ -64,7 +60,8 @@ class Snapshots:
         """Delete a kept snapshot; raise `SnapshotNeededError` if the log has a change that needs it."""
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
-            needed_by = await self._compute.run_in_thread_if_costly(reading_cost(stored), name, _last_use, stored, id_)
+            run, cost = self._environment.compute.run_in_thread_if_costly, reading_cost(stored)
+            needed_by = await run(cost, name, _last_use, stored, id_)
             dropped = await self._store.drop_kept(stored.key, id_, stored.digests[-DIGEST_BYTES:], needed_by)
             match dropped:
                 case Keeping.DONE:

@@ -46,20 +46,19 @@ class StoredLabels(Body):
 class FromSnapshot(Body):
     """The state of a kept snapshot."""
 
-    snapshot: str
-    """Its id."""
+    snapshot: str  # its id
     then_folds: bool = False
     """Whether the rounds of the log between the snapshot and the change are folded as well, with its learner."""
 
 
-def _form_of(given: object) -> str:
-    return "object" if isinstance(given, (dict, FromSnapshot)) else "word"
+def _kind_of_state(state: object) -> str:
+    return "object" if isinstance(state, (dict, FromSnapshot)) else "word"
 
 
+# A state from which a model continues instead of its own: the learner's initial state, or a kept one.
 NewState = Annotated[
-    Annotated[Literal["initial"], Tag("word")] | Annotated[FromSnapshot, Tag("object")], Discriminator(_form_of)
+    Annotated[Literal["initial"], Tag("word")] | Annotated[FromSnapshot, Tag("object")], Discriminator(_kind_of_state)
 ]
-"""A state from which a model continues instead of the one that it has: the learner's initial state, or a kept one."""
 
 
 class Origin(Body):
@@ -67,16 +66,13 @@ class Origin(Body):
 
     kind: Literal["clone", "import"]
     model: str
-    """The name of the other model."""
 
 
 class Promotion(Body):
     """A shadow that takes the place of a model's learner."""
 
     shadow: str
-    """Its name."""
-    replaces: dict[str, Any]
-    """The algorithm and hyperparameters that the model had."""
+    replaces: dict[str, Any]  # the algorithm and hyperparameters that the model had
 
 
 class Change(Body):
@@ -90,23 +86,21 @@ class Change(Body):
     learner: dict[str, Any] | None = None
     """The algorithm and hyperparameters with which the model continues; None for its own."""
     origin: Origin | None = None
-    """The first change of a model that begins with the state of another. The changes before it are those of the
-    other one, and its log begins here."""
+    """The changes before it are those of the other model; the log begins here."""
     promotion: Promotion | None = None
-    """The shadow whose learner and state the model continues with."""
-    at: float
-    """Seconds since the epoch."""
-    by: str | None = None
-    """The id of the API key; None if no keys are required."""
+    at: float  # seconds since the epoch
+    by: str | None = None  # the id of the API key; None if no keys are required
 
     def encode(self) -> str:
         """Return the change as one line of JSON."""
         return self.model_dump_json(exclude_defaults=True)
 
-    def says_the_same(self, other: "Change") -> bool:
-        """Check whether another change does the same, in the name of the same key."""
-        mine, theirs = self.model_dump(exclude={"at"}), other.model_dump(exclude={"at"})
-        return mine == theirs
+    @property
+    def request(self) -> tuple[object, ...]:
+        """What the request for it asked for, and the key; the rest follows from the model, or is generated."""
+        if self.promotion is not None:
+            return self.promotion.shadow, self.by
+        return self.labels, self.policies, self.state, self.origin, self.by
 
 
 class Defined(NamedTuple):
@@ -117,7 +111,7 @@ class Defined(NamedTuple):
     history_weight: int = 0  # the sum, over the changes of labels, of the number of labels after each
 
 
-def read_change(text: str) -> Change:
+def read_change(text: str | bytes) -> Change:
     """Decode a change; raise `pydantic.ValidationError` if it is invalid."""
     return Change.model_validate_json(text)
 
@@ -125,7 +119,7 @@ def read_change(text: str) -> Change:
 def replaces_state(text: bytes) -> bool:
     """Check whether an encoded change replaces the state of the model; an unreadable one may."""
     try:
-        return Change.model_validate_json(text).state is not None
+        return read_change(text).state is not None
     except pydantic.ValidationError:
         return True
 
@@ -145,14 +139,11 @@ def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str
     """Return the change that a request asks for; None if the model has it already."""
     wanted = patch.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
     wanted |= learn_implied(wanted, definition.model_dump(mode="json", include={"on_expiry"})["on_expiry"])
-    there = definition.model_dump(mode="json", include=set(wanted))
-    policies = {name: value for name, value in wanted.items() if value != there[name]}
-    given = patch.labels
-    labels = (
-        StoredLabels(add=tuple(given.add), retire=tuple(given.retire))
-        if given and (given.add or given.retire)
-        else None
-    )
+    current = definition.model_dump(mode="json", include=set(wanted))
+    policies = {name: value for name, value in wanted.items() if value != current[name]}
+    labels = None
+    if patch.labels and (patch.labels.add or patch.labels.retire):
+        labels = StoredLabels(add=tuple(patch.labels.add), retire=tuple(patch.labels.retire))
     return Change(labels=labels, policies=policies, at=at, by=by) if labels or policies else None
 
 
@@ -183,8 +174,8 @@ def after(defined: Defined, changes: Sequence[Change]) -> Defined:
 
 def checked_policies(policies: dict[str, Any]) -> dict[str, Any]:
     """Parse policies from JSON; raise `pydantic.ValidationError` if one is unknown or invalid."""
-    read = Policies.model_validate(policies)
-    return {name: getattr(read, name) for name in policies}
+    parsed = Policies.model_validate(policies)
+    return {name: getattr(parsed, name) for name in policies}
 
 
 def check_learner(learner: AnyLearner, change: Change) -> None:

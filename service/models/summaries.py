@@ -1,8 +1,7 @@
 """Summaries of models: definitions without labels, stored alongside them, so that lists need not read the labels.
 
 A summary is valid if it can be read, its learner can be built, and it records the length of the stored definition and
-the digest of its history.
-Otherwise the reader falls back to the definition, which also shows what is wrong.
+the digest of its history. Otherwise the reader falls back to the definition, which also shows what is wrong.
 """
 
 from functools import lru_cache
@@ -54,6 +53,11 @@ def read_summary(listed: ListedModel) -> Summary | None:
     summary = _parsed(text)
     of_definition = (listed.definition_bytes, listed.digest.hex())
     return summary if summary is not None and (summary.definition_bytes, summary.digest) == of_definition else None
+
+
+def encoded_summary(model: Model, definition: str) -> str:
+    """Return the summary of a model with this stored definition, as stored."""
+    return summary_of(model, definition).model_dump_json(exclude_defaults=True)
 
 
 @lru_cache(maxsize=1024)

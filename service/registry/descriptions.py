@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple
 
-from service.models.changes import Change, FromSnapshot, kind_of, read_change
+from service.models.changes import Change, FromSnapshot, StoredLabels, kind_of, read_change
 from service.models.learner_choice import hyperparameters
 from service.models.model import Model
 from service.models.policies import policy_warnings
@@ -24,7 +24,26 @@ class Described(NamedTuple):
 
 def described(stored: StoredModel, model: Model) -> Described:
     """Describe a model, without its damage."""
-    return Described(_answer(stored, model), version_of(stored, len(stored.history)))
+    definition = model.definition
+    answer = ModelAnswer(
+        name=model.name,
+        features=definition.features,
+        actions=definition.actions,
+        learner=hyperparameters(model.learner),
+        guarantee=model.learner.guarantee,
+        **policies_of(definition),
+        created_at=moment(stored.created_at),
+        rounds_seen=stored.round_count,
+        predictions=stored.predictions,
+        correct=stored.correct,
+        reward=stored.correct + stored.partial,
+        labels=definition.labels,
+        retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],
+        changes=_changes(stored),
+        warnings=[*policy_warnings(definition), *stored.warnings],
+        damaged_rounds=stored.damaged,
+    )
+    return Described(answer, version_of(stored, len(stored.history)))
 
 
 def version_of(stored: StoredModel, change_count: int) -> str:
@@ -46,44 +65,20 @@ def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:
     )
 
 
-def _answer(stored: StoredModel, model: Model) -> ModelAnswer:
-    definition = model.definition
-    return ModelAnswer(
-        name=model.name,
-        features=definition.features,
-        actions=definition.actions,
-        learner=hyperparameters(model.learner),
-        guarantee=model.learner.guarantee,
-        **policies_of(definition),
-        created_at=moment(stored.created_at),
-        rounds_seen=stored.round_count,
-        predictions=stored.predictions,
-        correct=stored.correct,
-        reward=stored.correct + stored.partial,
-        labels=definition.labels,
-        retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],
-        changes=_changes(stored),
-        warnings=[*policy_warnings(definition), *stored.warnings],
-        damaged_rounds=stored.damaged,
-    )
-
-
 def _changes(stored: StoredModel) -> ModelChanges:
-    count = len(stored.history)
-    latest = [
-        _note(number, read_change(stored.history[number - 1])) for number in range(count, max(count - _SHOWN, 0), -1)
-    ]
-    return ModelChanges(count=count, latest=latest)
+    numbered = list(enumerate(stored.history, 1))
+    latest = [_note(number, read_change(line)) for number, line in numbered[: -_SHOWN - 1 : -1]]
+    return ModelChanges(count=len(numbered), latest=latest)
 
 
 def _note(number: int, change: Change) -> ChangeNote:
-    added, retired = (change.labels.add, change.labels.retire) if change.labels else ((), ())
+    labels = change.labels or StoredLabels()
     return ChangeNote(
         number=number,
         at=moment(change.at),
         by=change.by,
-        added=list(added),
-        retired=list(retired),
+        added=list(labels.add),
+        retired=list(labels.retire),
         policies=change.policies,
         kind=kind_of(change),
         snapshot=change.state.snapshot if isinstance(change.state, FromSnapshot) else None,

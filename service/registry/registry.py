@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pydantic
 
@@ -20,10 +20,18 @@ from service.models.changes import change_of
 from service.models.model import Limits, Model, new_model
 from service.models.policies import learn_implied, stored_policies
 from service.models.reading import reading_cost
-from service.models.summaries import Summary, read_summary, summary_of
-from service.registry.changing import changed_model, is_repeated, log_warnings, stale
-from service.registry.descriptions import Described, described, history_of, version_of
-from service.registry.open_predictions import OpenPredictions, PredictionPage
+from service.models.summaries import Summary, encoded_summary, read_summary, summary_of
+from service.registry.changing import (
+    changed_model,
+    is_current,
+    is_previous,
+    is_repeated,
+    log_warnings,
+    stale,
+    write_change,
+)
+from service.registry.descriptions import Described, described, history_of
+from service.registry.open_predictions import PredictionPage, page_of
 from service.registry.round_log import LogReader, moment
 from service.schemas.models import (
     POLICIES,
@@ -42,14 +50,20 @@ from service.store.stored_models import ListedModel, StoredModel, UnreadModel, d
 from service.store.values import Damage
 
 _ATTEMPTS = 20  # attempts to make a change, while others change the model
+_MOST_NOTES = 10  # maximum damage notes in the description of a model
 
 
 async def stored_under(store: Store, name: str) -> StoredModel:
     """Return the model with a name; raise `ModelNotFoundError` if there is none."""
     stored = await store.get_model(name)
     if stored is None:
-        raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+        raise missing(name)
     return stored
+
+
+def missing(name: str) -> ModelNotFoundError:
+    """Return the error of a model that does not exist."""
+    return ModelNotFoundError(f"there is no model {quoted(name)}", "name")
 
 
 async def make_change(store: Store, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
@@ -59,9 +73,6 @@ async def make_change(store: Store, name: str, change: Callable[[StoredModel], A
         if await change(stored):
             return
     raise stale(await stored_under(store, name))
-
-
-_MOST_NOTES = 10  # maximum damage notes in the description of a model
 
 
 class Page(NamedTuple):
@@ -75,22 +86,16 @@ class Catalogue:
     """All models of a store; `forget` is called with the name of each deleted model."""
 
     def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:
-        self._store = environment.store
-        self._compute = environment.compute
-        self._models = environment.models
-        self._now = environment.now
-        self._new_id = environment.new_id
-        self._limits = limits
-        self._forget = forget
+        self._store, self._compute, self._models = environment.store, environment.compute, environment.models
+        self._environment, self._now, self._new_id = environment, environment.now, environment.new_id
+        self._limits, self._forget = limits, forget
 
     async def create(self, definition: ModelDefinition) -> Described:
         """Create a model; return its description."""
-        given = definition.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
-        definition = definition.model_copy(update=learn_implied(given))
-        cost, incarnation = len(definition.labels) * costs.DEFINITION_LABEL, self._new_id()
-        model, text, summary = await self._compute.run_in_thread_if_costly(
-            cost, definition.name, self._written, definition, incarnation
-        )
+        policies = definition.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
+        definition = definition.model_copy(update=learn_implied(policies))
+        run, cost = self._compute.run_in_thread_if_costly, len(definition.labels) * costs.DEFINITION_LABEL
+        model, text, summary = await run(cost, definition.name, self._written, definition, self._new_id())
         now = self._now()
         if not await self._store.create_model(model.key, text, now, summary, stored_policies(model.definition)):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
@@ -110,9 +115,9 @@ class Catalogue:
         return await self.get(name)
 
     async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
-        model, count = await self._models.read(stored), len(stored.history)
-        if not {"*", version_of(stored, count)} & set(versions):
-            if version_of(stored, count - 1) in versions and await is_repeated(self._models, stored, patch, by):
+        model = await self._models.read(stored)
+        if not is_current(stored, versions):
+            if is_previous(stored, versions) and await self._is_repeated(stored, patch, by):
                 return True
             raise stale(stored)
         change = change_of(patch, model.definition, self._now(), by)
@@ -121,15 +126,23 @@ class Catalogue:
         try:
             changed = await changed_model(self._compute, stored, model, change, self._limits)
         except InvalidInputError:
-            if "*" in versions and await is_repeated(self._models, stored, patch, by):  # after a lost answer
+            if "*" in versions and await self._is_repeated(stored, patch, by):  # after a lost answer
                 return True
             raise
-        summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        line, policies = change.encode(), stored_policies(changed.definition)
-        done = await self._store.change_model(stored.key, model.digest, line, summary, policies)
+        done = await write_change(self._store, stored, model, changed, change)
         if done:
             log_warnings(changed, model)
         return done
+
+    async def _is_repeated(self, stored: StoredModel, patch: ModelPatch, by: str | None) -> bool:
+        if not stored.history:
+            return False
+        before = await self._models.read(stored, len(stored.history) - 1)
+        try:
+            asked = change_of(patch, before.definition, self._now(), by)
+        except InvalidInputError:  # so it was refused then
+            return False
+        return asked is not None and is_repeated(stored, asked)
 
     def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
         """Return a new model, and its definition and summary as stored."""
@@ -137,7 +150,7 @@ class Catalogue:
         left_out = {"actions" if definition.actions is None else "labels"}
         text = model.definition.model_dump_json(exclude=left_out)
         model = dataclasses.replace(model, digests=digests_of([text]))
-        return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
+        return model, text, encoded_summary(model, text)
 
     async def page(self, cursor: str, limit: int, own: Names) -> Page:
         """Return up to `limit` models in `own` after the cursor. An unreadable one does not affect the others."""
@@ -148,8 +161,11 @@ class Catalogue:
             found += [listed for listed in page.models if listed.name in own]
             after = page.next_cursor
         more = after is not None or len(found) > limit
-        models = [item for item in [await self._item(listed) for listed in found[:limit]] if item is not None]
-        return Page(models, found[limit - 1].name if more and len(found) >= limit else None)
+        items = [await self._item(listed) for listed in found[:limit]]
+        return Page(
+            [item for item in items if item is not None],
+            found[limit - 1].name if more and len(found) >= limit else None,
+        )
 
     async def check(self, name: str) -> None:
         """Raise `StoreCorruptError` if a model's list entry cannot be read. A missing model is not an error."""
@@ -183,7 +199,7 @@ class Catalogue:
     async def delete(self, name: str) -> None:
         """Delete a model and its log."""
         if not await self._store.delete_model(name):
-            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+            raise missing(name)
         self._forget(name)
 
     async def rounds(self, name: str, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
@@ -197,9 +213,9 @@ class Catalogue:
         return await self._compute.run_in_thread_if_costly(reading_cost(stored), name, history_of, stored, after, limit)
 
     async def predictions(self, name: str, cursor: str, limit: int) -> PredictionPage:
-        """Return a page of the predictions that have no round yet; see `OpenPredictions.page`."""
+        """Return a page of the predictions that have no round yet; see `page_of`."""
         model = await self._models.read(await stored_under(self._store, name))
-        return await OpenPredictions(model, self._store, self._compute).page(cursor, limit, self._now())
+        return await page_of(self._environment, model, cursor, limit)
 
 
 @cache
@@ -208,17 +224,18 @@ def describe_learners() -> LearnerList:
     return LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
 
 
-def _description(cls: type[AnyLearner]) -> LearnerDescription:
+def _description(cls: type[Any]) -> LearnerDescription:
     schema = pydantic.TypeAdapter(cls).json_schema()
     schema.pop("$defs", None)
     schema["properties"].pop("problem")
     schema["description"] = schema["description"].partition("\n\nRaises:")[0]
     schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
+    default: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
     return LearnerDescription(
         algorithm=cls.algorithm,
         answer=answer_kind(cls),
         summary=(cls.__doc__ or "").partition("\n")[0],
-        guarantee=_default(cls).guarantee,
+        guarantee=default.guarantee,
         norm=cls.norm_policy,
         intercept=cls.intercept,
         norm_bound_on="length" if cls.context_norm == "euclidean" else "entries",
@@ -227,12 +244,6 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
         recommended=cls is RECOMMENDED,
         hyperparameters=schema,
     )
-
-
-def _default(cls: type[Any]) -> AnyLearner:
-    """Return the learner with default hyperparameters, for a small learning problem that every learner accepts."""
-    learner: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
-    return learner
 
 
 def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
@@ -252,6 +263,10 @@ def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
 
 
 def _note(damage: Damage) -> DamageNote:
-    what: Literal["rounds", "snapshot"] = "snapshot" if damage.snapshot else "rounds"
-    found_at = moment(damage.found_at or 0.0)
-    return DamageNote(what=what, first=damage.first, last=damage.last, reason=damage.reason, found_at=found_at)
+    return DamageNote(
+        what="snapshot" if damage.snapshot else "rounds",
+        first=damage.first,
+        last=damage.last,
+        reason=damage.reason,
+        found_at=moment(damage.found_at or 0.0),
+    )

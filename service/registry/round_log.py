@@ -1,9 +1,9 @@
-"""Reads a model's log for clients: one line per round, in parts."""
+"""Reads a model's log for clients: one line per round, in pages."""
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,15 +21,8 @@ from service.store.records.layout import EXPIRED, HOLDOUT
 from service.store.records.optional_fields import LogRows
 from service.store.records.outcomes import bit_of
 
-_PART_BYTES = 2**19  # maximum bytes of the log per part
+_PAGE_BYTES = 2**19  # maximum bytes of the log per page
 _ATTEMPTS = 20  # attempts to read the log and the model while others change it
-
-
-class _Part(NamedTuple):
-    """Consecutive lines, and the last round read; None at the end of the log."""
-
-    lines: list[RoundLine]
-    last: int | None
 
 
 class LogReader:
@@ -42,25 +35,26 @@ class LogReader:
 
     async def read(self, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
         """Return the lines of up to `limit` rounds after a given one, in pages. Read the first page immediately."""
-        return self._parts(await self._part(after, limit), limit)
+        return self._pages(*await self._page(after, limit), limit)
 
-    async def _parts(self, part: _Part, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+    async def _pages(self, lines: list[RoundLine], last: int | None, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
         while True:
-            if part.lines:
-                yield part.lines
-            limit -= len(part.lines)
-            if part.last is None or limit <= 0:
+            if lines:
+                yield lines
+            limit -= len(lines)
+            if last is None or limit <= 0:
                 return
-            part = await self._part(part.last, limit)
+            lines, last = await self._page(last, limit)
 
-    async def _part(self, after: int, limit: int) -> _Part:
-        most = max(1, min(limit, _PART_BYTES // self._model.choice.records.round_bytes))
+    async def _page(self, after: int, limit: int) -> tuple[list[RoundLine], int | None]:
+        """Return consecutive lines, and the last round read; None at the end of the log."""
+        most = max(1, min(limit, _PAGE_BYTES // self._model.choice.records.round_bytes))
         tail = await self._read_tail(after, most)
         model = self._model
         entries = _following(tail.entries, after)
         cost = sum(len(entry.payload) for entry in entries) * costs.PRINTED_BYTE
         lines = await self._compute.run_in_thread_if_costly(cost, model.name, _lines_after, model, entries, after)
-        return _Part(lines[:limit], entries[-1].last_round if entries else None)
+        return lines[:limit], entries[-1].last_round if entries else None
 
     async def _read_tail(self, after: int, most: int) -> Tail:
         """Read part of the log, and the model again until it has the labels of these rounds.
@@ -86,14 +80,14 @@ def _following(entries: Sequence[LogEntry], after: int) -> list[LogEntry]:
 
 
 def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[RoundLine]:
-    return [line for line in _round_lines(model, entries) if line.round > after]
-
-
-def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
-    ends = [entry.last_round for entry in entries]
-    for stretch in read_page(model.choice.records, entries):
-        if stretch.rows is not None:
-            yield from _lines(model, stretch.rows, lambda number: entries[bisect_left(ends, number)])
+    ends, stretches = [entry.last_round for entry in entries], read_page(model.choice.records, entries)
+    lines = [
+        line
+        for stretch in stretches
+        if stretch.rows is not None
+        for line in _lines(model, stretch.rows, lambda number: entries[bisect_left(ends, number)])
+    ]
+    return [line for line in lines if line.round > after]
 
 
 def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> Iterator[RoundLine]:

@@ -70,9 +70,9 @@ class Chance(NamedTuple):
     uniforms: FloatArray  # (n, m, U), in [0, 1), for m slots
     held_out: BoolArray | None  # (n,), which requests the holdout answers; None without one
 
-    def rows(self, part: slice) -> "Chance":
-        """Return those of some of the requests."""
-        return Chance(self.uniforms[part], None if self.held_out is None else self.held_out[part])
+    def rows(self, some: slice) -> "Chance":
+        """Return the numbers of some of the requests."""
+        return Chance(self.uniforms[some], None if self.held_out is None else self.held_out[some])
 
 
 class Decided(NamedTuple):
@@ -84,7 +84,6 @@ class Decided(NamedTuple):
     bounds: list[int]  # the first prediction of each block, then n * m
     blocks: list[str]  # their names
     tokens: Sequence[int]  # n * m
-    fingerprints: list[bytes]  # of the request that each block belongs to; zeros for generated ids
     records: list[bytes]  # of the blocks
 
 
@@ -161,12 +160,12 @@ def _encoded(
         bounds = choice.records.bounds(predictions.contexts, predictions.parts)
         tokens, first = tokens_of(bounds, new_id()), [requests[start] for start in bounds[:-1]]
     blocks = [OWN + new_id() if each.id is None else each.id.block for each in first]
-    marks = [fingerprint(model, each) for each in first]
-    stored = marks
+    fingerprints = [fingerprint(model, each) for each in first]
     if predictions.holdout is not None:
-        stored = list(map(_marked, marks, predictions.holdout[bounds[:-1]].tolist()))
-    records = choice.records.encode_blocks(predictions, bounds, tokens, stored)
-    return Decided(requests, chosen, predictions, bounds, blocks, tokens, marks, records)
+        held = predictions.holdout[bounds[:-1]].tolist()
+        fingerprints = [held_out(each) if is_held else each for each, is_held in zip(fingerprints, held, strict=True)]
+    records = choice.records.encode_blocks(predictions, bounds, tokens, fingerprints)
+    return Decided(requests, chosen, predictions, bounds, blocks, tokens, records)
 
 
 def fingerprint(model: Model, request: PredictionRequest) -> bytes:
@@ -184,7 +183,3 @@ def fingerprint(model: Model, request: PredictionRequest) -> bytes:
 def held_out(mark: bytes) -> bytes:
     """Return the fingerprint of a request that the holdout answers, so that a repeated request finds this out."""
     return mark[:-1] + bytes([mark[-1] ^ 1])
-
-
-def _marked(mark: bytes, held: bool) -> bytes:
-    return held_out(mark) if held else mark

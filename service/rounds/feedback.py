@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
 
 from service.environment import Environment
 from service.error_messages.values import quoted, shown
@@ -55,11 +54,7 @@ _CONTEXT_BYTES = 1024  # assumed bytes of a context if contexts differ in size
 REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
     FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id}", "prediction_id"),
     FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id} has closed", "prediction_id"),
-    FeedbackStatus.INCONSISTENT: (
-        InconsistentFeedbackError,
-        "contradicts {truth} of prediction {id}",
-        "correct",
-    ),
+    FeedbackStatus.INCONSISTENT: (InconsistentFeedbackError, "contradicts {truth} of prediction {id}", "correct"),
     FeedbackStatus.ACTIVATION_NEEDED: (
         NotActivatedError,
         "prediction {id} is not activated; send it to POST /activate first",
@@ -84,9 +79,7 @@ class FeedbackJoiner:
     """Joins feedback with the predictions of one model."""
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
-        self._replica = replica
-        self._environment = environment
-        self._upkeep = upkeep
+        self._replica, self._environment, self._upkeep = replica, environment, upkeep
         self._commits = GroupCommit[Feedback, FeedbackResult](_AT_ONCE)
 
     @property
@@ -99,10 +92,10 @@ class FeedbackJoiner:
         try:
             feedback = _read(self._replica.model, request)
         except UnknownLabelError:
-            (given,) = await self._read_all([request])
-            if isinstance(given, Exception):
-                raise given from None
-            feedback = given
+            (parsed,) = await self._read_all([request])
+            if isinstance(parsed, Exception):
+                raise parsed from None
+            feedback = parsed
         try:
             result = await self._commits.submit(feedback, self._join, self._room)
         except OtherHistoryError:
@@ -158,8 +151,8 @@ class FeedbackJoiner:
     @property
     def _room(self) -> int:
         """Return the size of a batch of single items: smaller for models with larger rounds."""
-        form = self._replica.model.choice.records
-        size = form.round_bytes if form.fixed_size else form.round_bytes + _CONTEXT_BYTES
+        records = self._replica.model.choice.records
+        size = records.round_bytes if records.fixed_size else records.round_bytes + _CONTEXT_BYTES
         return min(ITEMS_AT_ONCE, max(_FEWEST_TOGETHER, _BYTES_TOGETHER // size))
 
     async def _join(self, feedback: Sequence[Feedback]) -> list[FeedbackResult]:
@@ -195,22 +188,21 @@ def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str)
         return error(detail.format(id=quoted(text), truth=truth_field), field.format(truth=truth_field))
     if status is FeedbackStatus.CONFLICT:
         return _conflict(request, outcome, truth_field)
-    found: Literal["recorded", "duplicate"] = "recorded" if status is FeedbackStatus.RECORDED else "duplicate"
-    return FeedbackAnswer(text, outcome.correct, outcome.reward, found, outcome.round or None)
+    is_new = status is FeedbackStatus.RECORDED
+    return FeedbackAnswer(
+        text, outcome.correct, outcome.reward, "recorded" if is_new else "duplicate", outcome.round or None
+    )
 
 
 def _conflict(request: GivenFeedback, first: Outcome, truth_field: str) -> FeedbackConflictError:
     """Return the error of feedback that differs from the first one, in the reward or only in the truth."""
     prediction = f"the first feedback for prediction {quoted(str(request.prediction_id))}"
-    recorded = f"recorded {_said(first)}"
+    if first.correct is None:
+        recorded = f"recorded reward: {shown(first.reward)}"
+    else:
+        recorded = f"recorded correct: {shown(first.correct)}"
     if request.reward is not None:
         return FeedbackConflictError(f"got {shown(request.reward)}; {prediction} {recorded}", "reward")
     if request.correct is not None and request.correct != first.correct:
         return FeedbackConflictError(f"got {shown(request.correct)}; {prediction} {recorded}", "correct")
     return FeedbackConflictError(f"differs from {prediction}, which {recorded}", truth_field)
-
-
-def _said(outcome: Outcome) -> str:
-    if outcome.correct is None:
-        return f"reward: {shown(outcome.reward)}"
-    return f"correct: {shown(outcome.correct)}"

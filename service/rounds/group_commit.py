@@ -52,7 +52,7 @@ class GroupCommit(Generic[Item, Result]):
 
     async def submit(self, item: Item, handle: Handle[Item, Result], room: int) -> Result:
         """Handle an item; return its result. A batch that begins with it has at most `room` items."""
-        (result,) = await self._together([item], handle, room)
+        (result,) = await self._submit([item], handle, room)
         if isinstance(result, Exception):
             raise result
         return result
@@ -61,18 +61,24 @@ class GroupCommit(Generic[Item, Result]):
         self, items: Sequence[Item], handle: Handle[Item, Result], room: int, most: int
     ) -> list[Result | Exception]:
         """Handle many items, at most `most` in one batch; return results and exceptions in order."""
-        parts = [self._together(items[start : start + most], handle, room) for start in range(0, len(items), most)]
-        return [result for part in parts for result in await part]
+        results = list[Result | Exception]()
+        for start in range(0, len(items), most):
+            results += await self._submit(items[start : start + most], handle, room)
+        return results
 
-    async def _together(
+    def _submit(
         self, items: Sequence[Item], handle: Handle[Item, Result], room: int
-    ) -> Sequence[Result | Exception]:
+    ) -> Awaitable[Sequence[Result | Exception]]:
         if self._in_flight or self._waiting or self._paused:
-            return await self._queue(items, handle, room)
+            return self._queue(items, handle, room)
         self._in_flight = 1
+        return self._handle(items, handle)
+
+    async def _handle(self, items: Sequence[Any], handle: Handle[Any, Any]) -> Sequence[Any]:
+        """Handle a batch that counts as in flight, until its results; if it raises, they are its error."""
         try:
             return await handle(items)
-        except Exception as error:  # noqa: BLE001  the submitter must get it for each item
+        except Exception as error:  # noqa: BLE001  every submitter must get it
             return [error] * len(items)
         finally:
             self._end(len(items))
@@ -118,22 +124,10 @@ class GroupCommit(Generic[Item, Result]):
         return batch
 
     async def _run(self, batch: Sequence[_Waiting]) -> None:
-        items = [item for part in batch for item in part.items]
-        try:
-            results = await _handled(items, batch[0].handle)
-        finally:
-            self._end(len(items))
+        results = await self._handle([item for waiting in batch for item in waiting.items], batch[0].handle)
         start = 0
-        for part in batch:
-            stop = start + len(part.items)
-            if not part.future.done():  # done if the submitter was cancelled
-                part.future.set_result(results[start:stop])
+        for waiting in batch:
+            stop = start + len(waiting.items)
+            if not waiting.future.done():  # done if the submitter was cancelled
+                waiting.future.set_result(results[start:stop])
             start = stop
-
-
-async def _handled(items: Sequence[Any], handle: Handle[Any, Any]) -> Sequence[Any]:
-    """Return the results of a batch; the error for each item if it raises."""
-    try:
-        return await handle(items)
-    except Exception as error:  # noqa: BLE001  every submitter must get it
-        return [error] * len(items)

@@ -30,7 +30,7 @@ from service.store.base import ImportBlock
 from service.store.records.new_predictions import NewPredictions
 
 
-class ReadRound(NamedTuple):
+class ParsedRound(NamedTuple):
     """A checked round."""
 
     request: PredictionRequest
@@ -42,9 +42,9 @@ class ReadRound(NamedTuple):
     holdout: bool
 
 
-def read_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list[ReadRound]:
+def parse_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list[ParsedRound]:
     """Check rounds; raise `InvalidInputError` with a field in `rounds.<index>` if one does not fit the model."""
-    found = list[ReadRound]()
+    found = list[ParsedRound]()
     for i, each in enumerate(given):
         try:
             found.append(_read(model, each, now))
@@ -54,13 +54,13 @@ def read_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list[
     return found
 
 
-def _read(model: Model, given: ImportRound, now: float) -> ReadRound:
+def _read(model: Model, given: ImportRound, now: float) -> ParsedRound:
     if is_structured(model.learner):
         raise InvalidInputError("the model answers several labels; only rounds of one label can be imported", "label")
     _check_fields(model, given)
     eligible = None if given.eligible is None else tuple(given.eligible)
     options = Options(eligible, given.label)
-    request = model.choice.read(PredictionRequest(given.context, None, False, options, given.actions))
+    request = model.choice.parse(PredictionRequest(given.context, None, False, options, given.actions))
     model.choice.check_options(request)
     answer = None if given.label is None else _number(model, request, given.label, "label")
     truth = None if given.true_label is None else _number(model, request, given.true_label, "true_label")
@@ -70,7 +70,7 @@ def _read(model: Model, given: ImportRound, now: float) -> ReadRound:
     reward = _reward(model, given, answer, truth)
     if reward == 1.0 and truth is None:
         truth = answer
-    return ReadRound(request, answer, given.propensity or 1.0, reward, truth, at, given.holdout)
+    return ParsedRound(request, answer, given.propensity or 1.0, reward, truth, at, given.holdout)
 
 
 def _check_fields(model: Model, given: ImportRound) -> None:
@@ -106,7 +106,7 @@ def _number(model: Model, request: PredictionRequest, label: str, field: str) ->
     known = model.choice.positions(request)
     if label in known:
         return known[label]
-    if request.read is not None:
+    if request.parsed is not None:
         raise UnknownActionError(f"got {quoted(label)}; the round has no eligible action with this id", field)
     raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
 
@@ -133,14 +133,14 @@ def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | N
 _REWARD = struct.Struct("<d")
 
 
-def drawn_predictions(basis: Basis, rounds: Sequence[ReadRound], chance: Chance) -> NewPredictions:
+def drawn_predictions(basis: Basis, rounds: Sequence[ParsedRound], chance: Chance) -> NewPredictions:
     """Return the predictions of n rounds whose answers the model draws."""
     chosen = chosen_by(basis, [each.request for each in rounds], chance)
     return predictions_of(basis, chosen)._replace(holdout=chance.held_out)
 
 
 def logged_predictions(
-    basis: Basis, rounds: Sequence[ReadRound], chance: Chance, residuals: FloatArray
+    basis: Basis, rounds: Sequence[ParsedRound], chance: Chance, residuals: FloatArray
 ) -> NewPredictions:
     """Return the predictions of n logged rounds: their answers and propensities, and the learner's evidence.
 
@@ -155,7 +155,7 @@ def logged_predictions(
 
 
 def encoded(
-    model: Model, predictions: NewPredictions, rounds: Sequence[ReadRound], new_id: Callable[[], str]
+    model: Model, predictions: NewPredictions, rounds: Sequence[ParsedRound], new_id: Callable[[], str]
 ) -> list[ImportBlock]:
     """Encode n predictions and their outcomes."""
     at = [predictions.predicted_at if each.at is None else each.at for each in rounds]
@@ -169,12 +169,12 @@ def encoded(
     return list(map(ImportBlock, ids, blocks, parts))
 
 
-def _outcomes(model: Model, predictions: NewPredictions, rounds: Sequence[ReadRound]) -> list[bytes]:
+def _outcomes(model: Model, predictions: NewPredictions, rounds: Sequence[ParsedRound]) -> list[bytes]:
     """Return the reward and the truth of each round. Wrong actions have no truth: ids belong to one request."""
     rewards, truths = list[float](), list[int]()
     for each, answer in zip(rounds, predictions.outputs.tolist(), strict=True):
         reward = float(each.truth == answer) if each.reward is None else each.reward
-        unknown = each.truth is None or each.request.read is not None
+        unknown = each.truth is None or each.request.parsed is not None
         rewards.append(reward)
         truths.append(answer if reward == 1.0 else NO_LABEL if unknown else each.truth or 0)
     stored = model.choice.answers.form.encode(np.array(truths, dtype=np.int64))

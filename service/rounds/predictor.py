@@ -13,7 +13,7 @@ from service.models.policies import keep_seconds
 from service.per_item import apply_to_valid, indices_of, map_results
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
-from service.rounds.answering import answer, answer_repeated, answering_cost
+from service.rounds.answering import answer, answering_cost, stored_answer
 from service.rounds.deciding import Basis, Decided, ImpossibleDecisionsError, chance_of, decide, without_impossible
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
 from service.schemas.rounds import PredictAnswer
@@ -37,9 +37,7 @@ class Predictor:
     """Makes the predictions of one model."""
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
-        self._replica = replica
-        self._environment = environment
-        self._upkeep = upkeep
+        self._replica, self._environment, self._upkeep = replica, environment, upkeep
         self._first_model = replica.model
         self._most_of: Model | None = None
         self._most = 1  # requests of that model that are decided together
@@ -77,41 +75,29 @@ class Predictor:
             except WagerError as error:
                 return [error] * len(requests)
             checked = await self._check_each(requests)
-        return await self._with_repeated(requests, await apply_to_valid(self._submit_all, checked))
-
-    async def _submit_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         most = self._most_together()
-        return await self._commits.submit_all(requests, self._predict_each, most, most)
+        submit = partial(self._commits.submit_all, handle=self._predict_each, room=most, most=most)
+        answers = await apply_to_valid(submit, checked)
+        if refused := indices_of(answers, InvalidInputError):
+            repeated = await asyncio.gather(*(self._repeated(requests[i]) for i in refused))
+            for i, stored in zip(refused, repeated, strict=True):
+                answers[i] = stored or answers[i]
+        return answers
 
-    async def _with_repeated(
-        self, requests: Sequence[PredictionRequest], answers: Sequence[PredictAnswer | Exception]
-    ) -> list[PredictAnswer | Exception]:
-        """Return the answers, with the stored ones of requests that were answered before and are refused now."""
-        refused = {
-            i: refusal
-            for i in indices_of(answers, InvalidInputError)
-            if isinstance(refusal := answers[i], InvalidInputError)
-        }
-        if not refused:
-            return list(answers)
-        repeated = await asyncio.gather(*(self._repeated(requests[i], refusal) for i, refusal in refused.items()))
-        found = dict(zip(refused, repeated, strict=True))
-        return [found.get(i, answer) for i, answer in enumerate(answers)]
-
-    async def _repeated(self, request: PredictionRequest, refusal: InvalidInputError) -> PredictAnswer | Exception:
-        """Return the stored answer to a refused request if it was answered before a change; else the refusal."""
+    async def _repeated(self, request: PredictionRequest) -> PredictAnswer | Exception | None:
+        """Return the stored answer to a request that is refused now if it was answered before a change."""
         model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
         if request.id is None:
-            return refusal
+            return None
         cost = checking_cost(model, [request])
-        (asked,) = await run(cost, model.name, map_results, model.choice.read, [request])
-        if isinstance(asked, Exception):  # no change made it so
-            return refusal
+        (parsed,) = await run(cost, model.name, map_results, model.choice.parse, [request])
+        if isinstance(parsed, Exception):  # no change made it so
+            return None
         record = await self._environment.store.read_block(model.key, request.id.block)
         if record is None:
-            return refusal
-        answer = await run(cost, model.name, answer_repeated, model, asked, record)
-        return refusal if isinstance(answer, PredictionConflictError) else answer
+            return None
+        answer = await run(cost, model.name, stored_answer, model, parsed, record)
+        return None if isinstance(answer, PredictionConflictError) else answer
 
     async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
         model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
@@ -129,14 +115,15 @@ class Predictor:
         answers = dict[int, PredictAnswer | Exception]()
         for top in dict.fromkeys(request.options.top for request in requests):
             alike, most = [i for i, each in enumerate(requests) if each.options.top == top], self._most_together(top)
-            for part in (alike[start : start + most] for start in range(0, len(alike), most)):
-                answers.update(zip(part, await self._predict_alike([requests[i] for i in part]), strict=True))
+            for start in range(0, len(alike), most):
+                some = alike[start : start + most]
+                answers.update(zip(some, await self._predict_alike([requests[i] for i in some]), strict=True))
         return [answers[i] for i in range(len(requests))]
 
     async def _predict_alike(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         model = self._replica.model
         if model is not self._first_model:  # it may have changed after the requests were checked
-            checked = map_results(partial(_check_again, model), requests)
+            checked = map_results(partial(_revalidated, model), requests)
             if any(isinstance(each, Exception) for each in checked):
                 return await apply_to_valid(self._predict_alike, checked)
         try:
@@ -192,7 +179,7 @@ class Predictor:
         return replica.seen(newer=includes_all)
 
     async def _decide(self, model: Model, seen: Seen, requests: Sequence[PredictionRequest]) -> list[Decided]:
-        """Decide in the event loop, or in a thread in parts, so that other models get a turn between long ones."""
+        """Decide in the event loop, or in a thread in slices, so that other models get a turn between long ones."""
         environment, first = self._environment, requests[0]
         chance = chance_of(model, requests, environment.rng.random)
         basis = Basis(model, self._replica.state, seen, environment.now(), self._keep_seconds)
@@ -200,8 +187,8 @@ class Predictor:
         if self._is_compiled and cost + costs.FINGERPRINT * (first.id is not None) * len(requests) < costs.INLINE:
             return [decide(basis, requests, chance, environment.new_id)]
         decided = list[Decided]()
-        for part in model.choice.parts(requests):
-            args = basis, requests[part], chance.rows(part), environment.new_id
+        for some in model.choice.slices(requests):
+            args = basis, requests[some], chance.rows(some), environment.new_id
             decided.append(await environment.compute.run(model.name, decide, *args))
             self._is_compiled = True
         return decided
@@ -209,19 +196,14 @@ class Predictor:
     def _most_together(self, slots: int | None = None) -> int:
         model = self._replica.model
         if self._most_of is not model:
-            self._most_of, self._most = model, self._most_of_model(model)
-            self._keep_seconds = keep_seconds(model.definition)
+            self._most_of, self._keep_seconds = model, keep_seconds(model.definition)
+            self._most = min(
+                ITEMS_AT_ONCE,
+                _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
+                costs.PREDICTED_TOGETHER // costs.typical_decision(model.learner),
+                _BYTES_AT_ONCE // model.choice.records.round_bytes,
+            )
         return max(1, self._most // (slots or 1))
-
-    @staticmethod
-    def _most_of_model(model: Model) -> int:
-        bounds = (
-            ITEMS_AT_ONCE,
-            _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
-            costs.PREDICTED_TOGETHER // costs.typical_decision(model.learner),
-            _BYTES_AT_ONCE // model.choice.records.round_bytes,
-        )
-        return max(1, min(bounds))
 
 
 def checking_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
@@ -234,6 +216,6 @@ def checking_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
     return cost
 
 
-def _check_again(model: Model, request: PredictionRequest) -> PredictionRequest:
+def _revalidated(model: Model, request: PredictionRequest) -> PredictionRequest:
     model.choice.check_options(request)
     return request

@@ -3,10 +3,10 @@
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Awaitable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from service.choice.requests import PredictionRequest
+from service import request_context
 from service.environment import Environment
 from service.error_messages.values import quoted
 from service.errors import ModelNotFoundError, WagerError
@@ -14,24 +14,26 @@ from service.models.model import Model
 from service.models.policies import closes
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
-from service.rounds.explaining import Explainer
-from service.rounds.feedback import FeedbackJoiner, activate
+from service.rounds.feedback import FeedbackJoiner
 from service.rounds.predictor import Predictor
-from service.schemas.fast_decoders import GivenFeedback
-from service.schemas.reports import ExplainAnswer, ExplainRequest
-from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
+from service.store.base import Snapshot
 from service.store.stored_models import ModelKey
+
+_log = logging.getLogger(__name__)
+
+_SESSION_BYTES = 28_672  # approximate bytes of a session without its learner's state and its labels
+
+_T = TypeVar("_T")
 
 
 class ModelSession:
     """Serves one model in this worker."""
 
     def __init__(self, model: Model, environment: Environment) -> None:
-        self._environment = environment
         self.replica = Replica(model, environment.store, environment.compute, environment.monotonic)
-        self._upkeep = Upkeep(self.replica, environment.store, environment.now)
-        self._predictor = Predictor(self.replica, environment, self._upkeep)
-        self._feedback = FeedbackJoiner(self.replica, environment, self._upkeep)
+        self.upkeep = Upkeep(self.replica, environment.store, environment.now)
+        self.predictor = Predictor(self.replica, environment, self.upkeep)
+        self.feedback = FeedbackJoiner(self.replica, environment, self.upkeep)
 
     @property
     def model(self) -> Model:
@@ -41,36 +43,7 @@ class ModelSession:
     @property
     def idle(self) -> bool:
         """Whether the session has no work queued or in progress."""
-        return self._predictor.idle and self._feedback.idle and self._upkeep.idle
-
-    def predict(self, request: PredictionRequest) -> Coroutine[Any, Any, PredictAnswer]:
-        return self._predictor.predict(request)
-
-    def predict_all(self, requests: Sequence[PredictionRequest]) -> Awaitable[list[PredictAnswer | Exception]]:
-        return self._predictor.predict_all(requests)
-
-    def explain(self, request: ExplainRequest, most_numbers: int) -> Awaitable[ExplainAnswer]:
-        return Explainer(self.replica, self._environment, most_numbers).explain(request)
-
-    def give_feedback(self, request: GivenFeedback) -> Awaitable[FeedbackAnswer]:
-        return self._feedback.give(request)
-
-    def give_all(self, requests: Sequence[GivenFeedback]) -> Awaitable[list[FeedbackAnswer | Exception]]:
-        return self._feedback.give_all(requests)
-
-    def activate(self, request: ActivateRequest) -> Awaitable[ActivateAnswer]:
-        return activate(self.model, self._environment, request)
-
-    def note_rounds(self, newest: int) -> None:
-        self._upkeep.note_rounds(newest)
-
-    def maintain(self) -> Awaitable[None]:
-        return self._upkeep.run()
-
-
-_log = logging.getLogger(__name__)
-
-_SESSION_BYTES = 28_672  # approximate bytes of a session without its learner's state and its labels
+        return self.predictor.idle and self.feedback.idle and self.upkeep.idle
 
 
 class SessionCache:
@@ -80,7 +53,7 @@ class SessionCache:
     """
 
     def __init__(self, environment: Environment, max_bytes: int) -> None:
-        self._environment = environment
+        self.environment = environment
         self._max_bytes = max_bytes
         self._sessions: OrderedDict[str, ModelSession] = OrderedDict()
         self._costs: dict[ModelSession, int] = {}
@@ -97,14 +70,28 @@ class SessionCache:
         if session is not None:
             self._sessions.move_to_end(name)
             return session
-        stored = await self._environment.store.get_model(name)
+        stored = await self.environment.store.get_model(name)
         if stored is None:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
-        model = await self._environment.models.read(stored)
-        await self._environment.store.watch_closing([model.key] if closes(model.definition) else [])
+        model = await self.environment.models.read(stored)
+        await self.environment.store.watch_closing([model.key] if closes(model.definition) else [])
         retained = model.definition.retain_seconds is not None
-        await self._environment.store.watch_retention([model.key] if retained else [])
-        return self._open(ModelSession(model, self._environment))
+        await self.environment.store.watch_retention([model.key] if retained else [])
+        return self._open(ModelSession(model, self.environment))
+
+    async def use(self, name: str, field: str, work: Callable[[ModelSession], Awaitable[_T]]) -> _T:
+        """Do some work in the session of a model; again in a new one if the model was deleted and created again."""
+        request_context.note_model(name)
+        session = await self.find(name, field)
+        try:
+            return await work(session)
+        except ModelNotFoundError:
+            self.drop(session)
+            return await work(await self.find(name, field))
+
+    async def current(self, name: str) -> tuple[Model, Snapshot]:
+        """Return a model and its state after every round that was acknowledged before the call."""
+        return await self.use(name, "name", lambda session: session.replica.current())
 
     def drop(self, session: ModelSession) -> None:
         """Drop a session whose model is gone, and stop its fold."""
@@ -133,7 +120,7 @@ class SessionCache:
             if session not in self._costs:  # dropped to make room for another
                 continue
             try:
-                await session.maintain()
+                await session.upkeep.run()
                 self._weigh(session)
             except ModelNotFoundError:
                 self.drop(session)
@@ -161,14 +148,14 @@ class SessionCache:
         """Note the number of the newest round in the log of a model, loaded or not."""
         session = self._sessions.get(key.name)
         if session is not None and session.model.key == key:
-            session.note_rounds(newest)
+            session.upkeep.note_rounds(newest)
 
     def _open(self, session: ModelSession) -> ModelSession:
-        there = self._sessions.setdefault(session.model.name, session)
-        if there is session:  # otherwise, a concurrent request opened one first
+        opened = self._sessions.setdefault(session.model.name, session)
+        if opened is session:  # otherwise, a concurrent request opened one first
             self._costs[session] = 0
             self._weigh(session)
-        return there
+        return opened
 
     def _weigh(self, session: ModelSession) -> None:
         if session not in self._costs:  # dropped

@@ -26,7 +26,7 @@ async def test_filled_rounds_are_in_the_log_and_are_learned(
         await fill(world, session, 4 * BATCH)
         await fold(session)
         assert session.replica.round_count == 4 * BATCH
-        answer = await (await open_session(world, name)).predict(PredictionRequest([0.1] * D, None, False))
+        answer = await (await open_session(world, name)).predictor.predict(PredictionRequest([0.1] * D, None, False))
         left = await world.store.command("KEYS", keys.block(*session.model.key, "*"))
         assert (await world.store.read_tail(session.model.key, 4 * BATCH - 1, 1)).round_count == 4 * BATCH
     assert answer.rounds_seen == 4 * BATCH

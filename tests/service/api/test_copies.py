@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
-from service.lifecycle import copying
-from service.lifecycle.sessions import Sessions, current
 from service.models.model import Model
+from service.rounds.sessions import SessionCache
 from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore
 from tests.service.api.http_api import Api, X, body_of, problem_of
@@ -160,16 +159,16 @@ async def test_positions_of_imports_belong_to_the_state(
     client: httpx2.AsyncClient, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rounds that are imported while a model is copied are in the state and the position, or in neither."""
-    api, moments = Api(client, "", name), iter(range(3))
+    api, moments, current = Api(client, "", name), iter(range(3)), SessionCache.current
     body_of(await api.create(), 201)
 
-    async def while_importing(sessions: Sessions, model: str) -> tuple[Model, Snapshot]:
+    async def while_importing(sessions: SessionCache, model: str) -> tuple[Model, Snapshot]:
         found = await current(sessions, model)
         for place in itertools.islice(moments, 1):
             await add(api, place, 1)
         return found
 
-    monkeypatch.setattr(copying, "current", while_importing)
+    monkeypatch.setattr(SessionCache, "current", while_importing)
     content = await exported(api)
     model = model_in(content)
     assert (model["rounds"], [each["position"] for each in model["imports"]]) == (3, [3])

@@ -28,7 +28,7 @@ async def a_session_that_saw(store: RedisStore, name: str, *labels: str) -> Mode
     model = await make_model(store, name, learner=UNIFORM)
     session = ModelSession(model, environment(store))
     await alter(store, model, 0, labels=StoredLabels(add=labels))
-    answers = await session.predict_all(asked(N))
+    answers = await session.predictor.predict_all(asked(N))
     assert labels_of(answers) == {*LABELS, *labels}
     return session
 
@@ -59,7 +59,7 @@ async def test_an_answer_has_a_label_of_the_change_that_is_there(
     """Labels of a change that was lost are not answered, although the model has as many changes as before."""
     session = await a_session_that_saw(store, name, "lost")
     await add_others(store, session.model, *others)
-    assert labels_of(await session.predict_all(asked(N))) == {*LABELS, *others}
+    assert labels_of(await session.predictor.predict_all(asked(N))) == {*LABELS, *others}
 
 
 @pytest.mark.parametrize("others", [(), ("kept",), ("kept", "more")])
@@ -67,9 +67,9 @@ async def test_a_lost_label_is_not_eligible(store: RedisStore, name: str, others
     """A request that names a lost label is refused, even if it was checked before the loss was noticed."""
     session = await a_session_that_saw(store, name, "lost")
     await (add_others(store, session.model, *others) if others else lose_change(store, session.model))
-    answers = await session.predict_all(asked(2, eligible=("lost", LABELS[0])))
+    answers = await session.predictor.predict_all(asked(2, eligible=("lost", LABELS[0])))
     assert [type(each) for each in answers] == [UnknownLabelError] * 2
-    (alone,) = await session.predict_all(asked(1, eligible=(LABELS[0],)))
+    (alone,) = await session.predictor.predict_all(asked(1, eligible=(LABELS[0],)))
     assert labels_of([alone]) == {LABELS[0]}
 
 
@@ -78,10 +78,10 @@ async def test_a_label_in_the_place_of_a_lost_one_is_a_truth(store: RedisStore, 
     session = await a_session_that_saw(store, name, "lost")
     await add_others(store, session.model, "kept")
     other = ModelSession(session.model, replace(environment(store), new_id=numbered("other")))
-    (answer,) = await other.predict_all(asked(1, eligible=("kept",)))
+    (answer,) = await other.predictor.predict_all(asked(1, eligible=("kept",)))
     assert isinstance(answer, PredictAnswer)
     body = {"prediction_id": answer.prediction_id, "true_label": "kept"}
-    given = await session.give_feedback(FeedbackRequest.model_validate(body))
+    given = await session.feedback.give(FeedbackRequest.model_validate(body))
     assert given.correct
 
 
@@ -89,9 +89,9 @@ async def test_a_lost_change_is_no_error(store: RedisStore, name: str) -> None:
     """A worker goes on with the labels that the model had before a lost change."""
     session = await a_session_that_saw(store, name, "lost")
     await lose_change(store, session.model)
-    assert labels_of(await session.predict_all(asked(N))) == set(LABELS)
+    assert labels_of(await session.predictor.predict_all(asked(N))) == set(LABELS)
     with pytest.raises(UnknownLabelError):
-        await session.predict(asked(1, eligible=("lost",))[0])
+        await session.predictor.predict(asked(1, eligible=("lost",))[0])
 
 
 class Losing(RedisStore):

@@ -211,14 +211,14 @@ async def test_an_impossible_decision_fails_alone(
     contexts = [[-1.0, 0.0, 0.5] if i in {2, 5, 6} else context for i, context in enumerate(some_contexts(1, 9))]
     contexts = [[abs(row[0]), *row[1:]] if i not in {2, 5, 6} else row for i, row in enumerate(contexts)]
     requests = [PredictionRequest(context, None, include_distribution=False) for context in contexts]
-    answers = await session.predict_all(requests)
+    answers = await session.predictor.predict_all(requests)
     assert [i for i, each in enumerate(answers) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
     assert sum(isinstance(each, PredictAnswer) for each in answers) == 6
     stored = await store.get_model(name)
     assert stored is not None
     assert stored.predictions == 6
     assert "failed for" in caplog.text
-    futures = [session.predict(ask) for ask in requests]
+    futures = [session.predictor.predict(ask) for ask in requests]
     done = await asyncio.gather(*futures, return_exceptions=True)
     assert [i for i, each in enumerate(done) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
 
@@ -236,7 +236,7 @@ async def test_a_store_error_fails_the_whole_batch(store_url: str, name: str) ->
     store = Silent(store_url, timeout=5.0)
     session = session_of(store, await make_model(store, name))
     requests = [PredictionRequest(context, None, include_distribution=False) for context in some_contexts(1, 2)]
-    first, second = await session.predict_all(requests)
+    first, second = await session.predictor.predict_all(requests)
     assert first is second
     assert isinstance(first, StoreUnavailableError)
     await store.close()
