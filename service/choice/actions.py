@@ -13,7 +13,7 @@ from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Roun
 from learners.choosing import Choices
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.preparation import Preparation
-from service import costs
+from service import costs, errors
 from service.actions.definition import MOST_ACTIONS, ActionsDefinition, GivenAction, repeated
 from service.actions.encoder import MOST_ENTRIES, ActionVectors, NamedFactors
 from service.actions.factors import Factors
@@ -28,14 +28,6 @@ from service.contexts.kind import Part
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
-from service.errors import (
-    ActionsMissingError,
-    DuplicateActionError,
-    NoActionsError,
-    TooManyActionsError,
-    TooManyFeaturesError,
-    UnknownActionError,
-)
 from service.schemas.models import ModelDefinition
 from service.store.records.codecs import SparseCodec
 from service.store.records.optional_fields import LogRows, Parts
@@ -64,7 +56,7 @@ class ActionChoice(Choice):
         self.contexts = context_kind(definition.features)
         self.preparation = Preparation(joint.norm, joint.norm_bound, joint.intercept, self._vectors.size)
         codec = SparseCodec(self._vectors.size)
-        self.records = RecordFormat(self.answers.form, 1, codec, has_actions=True, since=since)
+        self.records = RecordFormat(self.answers.codec, 1, codec, has_actions=True, since=since)
 
     @property
     def table_bytes(self) -> int:
@@ -81,7 +73,9 @@ class ActionChoice(Choice):
     def parse(self, request: PredictionRequest) -> PredictionRequest:
         actions = request.actions
         if actions is None:
-            raise ActionsMissingError("missing; send the actions to choose from, each with id and features", "actions")
+            raise errors.ActionsMissingError(
+                "missing; send the actions to choose from, each with id and features", "actions"
+            )
         _check_ids(actions)
         positions = _eligible(actions, request.options.eligible)
         context, reader = self._vectors.contexts.read(request.context, "context"), self._vectors.actions
@@ -95,11 +89,11 @@ class ActionChoice(Choice):
         if self._vectors.entries(context, most) > MOST_FEATURES:
             i = next(i for i, each in zip(positions, factors, strict=True) if each is most)
             detail = f"got {self._vectors.entries(context, most)} features, products with the context included; must"
-            raise TooManyFeaturesError(f"{detail} be at most {MOST_FEATURES}", f"actions.{i}.features")
+            raise errors.TooManyFeaturesError(f"{detail} be at most {MOST_FEATURES}", f"actions.{i}.features")
         entries = total * (1 + len(context.values) * self._vectors.crosses)
         if entries > MOST_ENTRIES:
             detail = f"got {entries:,} features of all actions, products with the context included; must be at most"
-            raise TooManyFeaturesError(f"{detail} {MOST_ENTRIES:,}", "actions")
+            raise errors.TooManyFeaturesError(f"{detail} {MOST_ENTRIES:,}", "actions")
         return entries
 
     def count(self, request: PredictionRequest) -> int:
@@ -111,7 +105,9 @@ class ActionChoice(Choice):
         named += [(options.baseline, "baseline")] if options.baseline is not None else []
         for id_, field in named:
             if id_ not in known:
-                raise UnknownActionError(f"got {quoted(id_)}; the request has no eligible action with this id", field)
+                raise errors.UnknownActionError(
+                    f"got {quoted(id_)}; the request has no eligible action with this id", field
+                )
         if options.policy is not None:
             self._check_policy(options)
 
@@ -233,13 +229,13 @@ def _encoded(read: ParsedActions) -> bytes:
 
 def _check_ids(actions: Sequence[GivenAction]) -> None:
     if not actions:
-        raise NoActionsError("got no actions; send at least one", "actions")
+        raise errors.NoActionsError("got no actions; send at least one", "actions")
     if len(actions) > MOST_ACTIONS:
-        raise TooManyActionsError(f"got {len(actions)} actions; must be at most {MOST_ACTIONS}", "actions")
+        raise errors.TooManyActionsError(f"got {len(actions)} actions; must be at most {MOST_ACTIONS}", "actions")
     ids = [action.id for action in actions]
     if len(set(ids)) < len(ids):
         again = next(repeated(ids))
-        raise DuplicateActionError(f"got {quoted(ids[again])} twice; ids must be unique", f"actions.{again}.id")
+        raise errors.DuplicateActionError(f"got {quoted(ids[again])} twice; ids must be unique", f"actions.{again}.id")
 
 
 def _eligible(actions: Sequence[GivenAction], eligible: Collection[str] | None) -> Sequence[int]:
@@ -249,7 +245,9 @@ def _eligible(actions: Sequence[GivenAction], eligible: Collection[str] | None) 
     allowed, known = set(eligible), {action.id for action in actions}
     for i, each in enumerate(eligible):
         if each not in known:
-            raise UnknownActionError(f"got {quoted(each)}; the request has no action with this id", f"eligible.{i}")
+            raise errors.UnknownActionError(
+                f"got {quoted(each)}; the request has no action with this id", f"eligible.{i}"
+            )
     return [i for i, action in enumerate(actions) if action.id in allowed]
 
 

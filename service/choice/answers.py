@@ -4,9 +4,10 @@ A new kind is a class here, a codec in `service.store.records.codecs`, and a lin
 """
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,25 +33,28 @@ _MOST_SHOWN = 10  # maximum labels that an error lists
 NOTHING = Shown(None, None)
 
 
-class Answers(Protocol):
+class Answers(ABC):
     """One kind of answer, for a model with K labels."""
 
-    form: AnswerCodec
+    codec: AnswerCodec
     truth_field: str  # the member of feedback that contains the truth
-    has_distribution: bool  # whether the probability of every label can be listed
-    numbers: Mapping[str, int]  # of the labels, from 0
+    has_distribution = True  # whether the probability of every label can be listed
+    choices: int | None = None  # the number of possible answers if an answer is one label
 
-    @property
-    def choices(self) -> int | None:
-        """The number of possible answers if an answer is one label, else None."""
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = labels
+        self.numbers: Mapping[str, int] = {label: k for k, label in enumerate(labels)}
 
     @property
     def table_bytes(self) -> int:
         """The memory of the tables in bytes, without that of the labels."""
+        return sys.getsizeof(self.numbers) + len(self.numbers) * sys.getsizeof(len(self.numbers))
 
+    @abstractmethod
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """Convert n answers or truths, shape (n, ...) as the codec decodes them, to labels."""
 
+    @abstractmethod
     def read(self, feedback: GivenFeedback) -> bytes | None:
         """Return the encoded truth of some feedback; None if it has no truth.
 
@@ -60,28 +64,14 @@ class Answers(Protocol):
         """
 
 
-class _Labels:
-    """The labels and their numbers, for all kinds."""
-
-    def __init__(self, labels: Sequence[str]) -> None:
-        self._labels = labels
-        self.numbers: Mapping[str, int] = {label: k for k, label in enumerate(labels)}
-
-    @property
-    def table_bytes(self) -> int:
-        return sys.getsizeof(self.numbers) + len(self.numbers) * sys.getsizeof(len(self.numbers))
-
-
-class SingleLabels(_Labels):
+class SingleLabels(Answers):
     """One of the labels, ordered or not."""
 
     truth_field = "true_label"
-    has_distribution = True
-    choices: int | None
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        self.form = label_codec(len(labels))
+        self.codec = label_codec(len(labels))
         self.choices = len(labels)
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
@@ -100,16 +90,14 @@ class SingleLabels(_Labels):
             raise UnknownLabelError(detail, "true_label") from None
 
 
-class LabelSets(_Labels):
+class LabelSets(Answers):
     """Any subset of the labels."""
 
     truth_field = "true_labels"
-    has_distribution = True
-    choices: int | None = None
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        self.form = label_set_codec(len(labels))
+        self.codec = label_set_codec(len(labels))
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
@@ -120,19 +108,18 @@ class LabelSets(_Labels):
             return None
         members = np.zeros(len(self._labels), dtype=np.int64)
         members[numbers] = 1
-        return self.form.encode(members)[0]
+        return self.codec.encode(members)[0]
 
 
-class Rankings(_Labels):
+class Rankings(Answers):
     """All labels, in an order."""
 
     truth_field = "true_labels"
     has_distribution = False
-    choices: int | None = None
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        self.form = ranking_codec(len(labels))
+        self.codec = ranking_codec(len(labels))
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         return [Shown(None, [self._labels[k] for k in row]) for row in outputs.tolist()]
@@ -144,18 +131,17 @@ class Rankings(_Labels):
         if len(numbers) < len(self._labels):
             given, of_all = counted(len(numbers), "labels"), f"all {len(self._labels)} labels of the model"
             raise WrongTruthError(f"got {given}; must be a ranking of {of_all}", "true_labels")
-        return self.form.encode(numbers)[0]
+        return self.codec.encode(numbers)[0]
 
 
-class ActionAnswers:
+class ActionAnswers(Answers):
     """The position of one of the actions of the request. Their ids are stored with each prediction."""
 
     truth_field = "correct"
-    has_distribution = True
-    choices: int | None = None
-    form = label_codec(MOST_ACTIONS)
-    numbers: Mapping[str, int] = {}
-    table_bytes = 0
+    codec = label_codec(MOST_ACTIONS)
+
+    def __init__(self) -> None:
+        super().__init__(())
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """Refuse: only the request, or its record, has the ids."""

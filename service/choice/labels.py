@@ -10,23 +10,15 @@ from learners.answers import uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, every_label
 from learners.choosing import NOBODY, Choices, Instead, choose_unchecked
 from learners.mathematics.preparation import Preparation
-from service import costs
+from service import costs, errors
 from service.choice.answers import NOTHING, Shown, answers_of
 from service.choice.candidates import EVERY, Candidates
-from service.choice.choice import Choice, ContextCheck, LoggedChoice
+from service.choice.choice import Choice, LoggedChoice, check_norm
 from service.choice.overrides import Override
 from service.choice.requests import NO_OPTIONS, PredictionRequest
 from service.compute import slices
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
-from service.errors import (
-    ActionsNotAllowedError,
-    EligibleError,
-    InvalidInputError,
-    RetiredLabelError,
-    TopUnsupportedError,
-    UnknownLabelError,
-)
 from service.schemas.models import ModelDefinition
 from service.store.records.optional_fields import NO_PARTS, LogRows, Parts
 from service.store.records.records import RecordFormat
@@ -55,9 +47,8 @@ class LabelChoice(Choice):
         self.answers = answers_of(learner, self._labels)
         self.contexts = context_kind(features)
         self.preparation = Preparation(features.norm, features.norm_bound, features.intercept, features.size)
-        self.norm = ContextCheck(self.contexts, self.preparation, learner.context_norm)
-        self._refuses = self.norm.refuses
-        self.records = RecordFormat(self.answers.form, evidence_size, self.contexts.codec, since=since)
+        self._refuses = features.norm == "reject"
+        self.records = RecordFormat(self.answers.codec, evidence_size, self.contexts.codec, since=since)
         self.uniforms = uniforms_per_answer(learner)
 
     @property
@@ -73,15 +64,17 @@ class LabelChoice(Choice):
 
     def parse(self, request: PredictionRequest) -> PredictionRequest:
         if request.actions is not None:
-            raise ActionsNotAllowedError("the model has labels, so its requests bring no actions", "actions")
+            raise errors.ActionsNotAllowedError("the model has labels, so its requests bring no actions", "actions")
         context = self.contexts.check(request.context)
         if self._refuses:
-            self.norm.check(context)
+            check_norm(self.contexts, self.preparation, self._learner.context_norm, context)
         return request if context is request.context else request._replace(context=context)
 
     def count(self, request: PredictionRequest) -> int:
         if not self._is_single:
-            raise TopUnsupportedError("the model answers several labels at once, so its answers have no slots", "top")
+            raise errors.TopUnsupportedError(
+                "the model answers several labels at once, so its answers have no slots", "top"
+            )
         eligible = request.options.eligible
         return int(self.active.sum()) if eligible is None else len(eligible)
 
@@ -89,7 +82,7 @@ class LabelChoice(Choice):
         options = request.options
         if not self._is_single:
             field = next(name for name in ("eligible", "policy", "baseline") if getattr(options, name) is not None)
-            raise EligibleError("the model answers several labels, so its requests cannot name labels", field)
+            raise errors.EligibleError("the model answers several labels, so its requests cannot name labels", field)
         for i, label in enumerate(options.eligible or ()):
             self._check_label(label, f"eligible.{i}")
         named = [(options.baseline, "baseline")] if options.baseline is not None else []
@@ -99,13 +92,13 @@ class LabelChoice(Choice):
         for label, field in named:
             self._check_label(label, field)
             if options.eligible is not None and label not in options.eligible:
-                raise InvalidInputError(f"got {quoted(label)}, which is not among the eligible labels", field)
+                raise errors.InvalidInputError(f"got {quoted(label)}, which is not among the eligible labels", field)
 
     def _check_label(self, label: str, field: str) -> None:
         if label in self._retired:
-            raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
+            raise errors.RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
         if label not in self.answers.numbers:
-            raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+            raise errors.UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
 
     def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
         if self._refuses or not self.answers.has_distribution:
@@ -131,10 +124,7 @@ class LabelChoice(Choice):
         return self.answers.show(outputs)
 
     def distribution(
-        self,
-        request: PredictionRequest,
-        probabilities: FloatArray,
-        eligible: BoolArray,
+        self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
     ) -> dict[str, float]:
         if not eligible.size:
             return dict(zip(self._labels, probabilities.tolist(), strict=True))
@@ -212,8 +202,7 @@ class LabelChoice(Choice):
         masks = rows.parts.eligible
         if not masks.shape[1]:
             return np.full(len(masks), len(self._labels))
-        counts: IntArray = masks.sum(axis=1, dtype=np.int64)
-        return counts
+        return np.asarray(masks.sum(axis=1, dtype=np.int64))
 
     def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
         return self._learner.fold_unchecked(state, rounds)

@@ -6,17 +6,9 @@ from typing import Any, NamedTuple
 
 from learners.base import InvalidStateError
 from learners.codec import encode_state
-from service import __version__
+from service import __version__, errors
 from service.environment import Environment
 from service.error_messages.values import quoted
-from service.errors import (
-    InvalidInputError,
-    ModelExistsError,
-    ModelFileError,
-    NewerVersionError,
-    StoreCorruptError,
-    StoreUnavailableError,
-)
 from service.lifecycle.import_validation import checked_history, checked_imports, checked_statistics, foreign_state
 from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFile, as_file_error, file_of, read_file
 from service.models.changes import Change, Defined, Origin, check_policies
@@ -83,7 +75,7 @@ class Copying:
 
     async def _check_free(self, name: str) -> None:
         if await self._store.get_model(name) is not None:
-            raise ModelExistsError(f"a model named {quoted(name)} already exists", "name")
+            raise errors.ModelExistsError(f"a model named {quoted(name)} already exists", "name")
 
     async def _source(self, name: str) -> tuple[StoredModel, _Source]:
         for _ in range(_ATTEMPTS):
@@ -91,19 +83,23 @@ class Copying:
             model, snapshot = await self._sessions.current(name)
             stored = await stored_under(self._store, name)
             if stored.key != model.key:
-                raise ModelExistsError(f"model {quoted(name)} was deleted and created again during the copy", "name")
+                raise errors.ModelExistsError(
+                    f"model {quoted(name)} was deleted and created again during the copy", "name"
+                )
             imports = await self._store.read_imports(stored.key)
             history = stored.history[: snapshot.change_count]
             is_same = digest_at(stored.digests, snapshot.change_count) == snapshot.digest
             if is_same and _positions(before) == _positions(imports):  # so the state has exactly the rounds before them
                 definition = await self._compute.run(name, _definition_in, stored)
                 return stored, _Source(name, definition, history, snapshot, tuple(imports))
-        raise StoreUnavailableError(f"rounds are imported into model {quoted(name)} too fast for a copy; try again")
+        raise errors.StoreUnavailableError(
+            f"rounds are imported into model {quoted(name)} too fast for a copy; try again"
+        )
 
     async def _create(self, model: Model, copy: ModelCopy) -> Described:
         now = self._environment.now()
         if not await self._store.create_copy(model.key, copy, now):
-            raise ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
+            raise errors.ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
         log_warnings(model)
         return described(_stored(model.key, copy, now), model)
 
@@ -168,7 +164,7 @@ def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limit
         model, copy = _copy_of(source, key, origin)
         check_policies(Defined(model.definition, model.retired), model.learner)
         check_closing(model.definition, model.learner)
-    except (NewerVersionError, StoreCorruptError, InvalidInputError) as error:
+    except (errors.NewerVersionError, errors.StoreCorruptError, errors.InvalidInputError) as error:
         raise as_file_error(error) from error
     check_history(copy.history, model.history_weight, MOST_COPIES)
     check_limits(model.learner, limits)
@@ -180,4 +176,4 @@ def _state_in(file: ModelFile, model: Model) -> memoryview:
         decides = model.definition.actions is None
         return encode_state(model.learner, foreign_state(model.learner, file.data, decides=decides))
     except InvalidStateError as error:
-        raise ModelFileError(f"its state: {error}") from error
+        raise errors.ModelFileError(f"its state: {error}") from error

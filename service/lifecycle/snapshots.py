@@ -1,14 +1,8 @@
 """Kept snapshots: take, list and delete."""
 
+from service import errors
 from service.environment import Environment
 from service.error_messages.values import quoted
-from service.errors import (
-    SnapshotExistsError,
-    SnapshotNeededError,
-    SnapshotNotFoundError,
-    StoreUnavailableError,
-    TooManySnapshotsError,
-)
 from service.models.changes import FromSnapshot, read_change
 from service.models.reading import reading_cost
 from service.registry.registry import stored_under
@@ -48,8 +42,10 @@ class Snapshots:
                 return _answer(note)
             if kept is Keeping.FULL:
                 detail = f"the model has {MOST_KEPT} snapshots, the most that it may have; delete one"
-                raise TooManySnapshotsError(detail)
-        raise StoreUnavailableError(f"the log of model {quoted(name)} changes too fast for a snapshot; try again")
+                raise errors.TooManySnapshotsError(detail)
+        raise errors.StoreUnavailableError(
+            f"the log of model {quoted(name)} changes too fast for a snapshot; try again"
+        )
 
     async def list(self, name: str) -> SnapshotList:
         """Return the kept snapshots of a model, the oldest first."""
@@ -67,16 +63,16 @@ class Snapshots:
                 case Keeping.DONE:
                     return
                 case Keeping.ABSENT:
-                    raise SnapshotNotFoundError(f"the model has no snapshot {quoted(id_)}", "snapshot")
+                    raise errors.SnapshotNotFoundError(f"the model has no snapshot {quoted(id_)}", "snapshot")
                 case Keeping.NEEDED:
                     detail = f"change {needed_by} uses it, and the log has this change until enough rounds follow"
-                    raise SnapshotNeededError(detail, "snapshot")
-        raise StoreUnavailableError(f"model {quoted(name)} changes too fast; try again")
+                    raise errors.SnapshotNeededError(detail, "snapshot")
+        raise errors.StoreUnavailableError(f"model {quoted(name)} changes too fast; try again")
 
 
 def _same(note: KeptNote, text: str) -> SnapshotAnswer:
     if note.note != text:
-        raise SnapshotExistsError(f"snapshot {quoted(note.id)} has the note {quoted(note.note)}", "id")
+        raise errors.SnapshotExistsError(f"snapshot {quoted(note.id)} has the note {quoted(note.note)}", "id")
     return _answer(note)
 
 

@@ -11,26 +11,10 @@ import pydantic
 from pydantic import Discriminator, Field, Tag
 
 from learners.base import AnyLearner
+from service import errors
 from service.error_messages.values import counted, quoted
-from service.errors import (
-    DuplicateLabelsError,
-    InvalidInputError,
-    LabelsFixedError,
-    RetiredLabelError,
-    TooFewLabelsError,
-    UnknownLabelError,
-)
 from service.models.policies import learn_implied
-from service.schemas.models import (
-    MOST_LABELS,
-    POLICIES,
-    ChangeKind,
-    Label,
-    LearnerChoice,
-    ModelDefinition,
-    ModelPatch,
-    Policies,
-)
+from service.schemas import models as schemas
 from service.strict_body import Body
 
 _LEAST_LABELS = 2
@@ -39,8 +23,8 @@ _LEAST_LABELS = 2
 class StoredLabels(Body):
     """Labels that a change adds or retires."""
 
-    add: tuple[Label, ...] = ()
-    retire: tuple[Label, ...] = ()
+    add: tuple[schemas.Label, ...] = ()
+    retire: tuple[schemas.Label, ...] = ()
 
 
 class FromSnapshot(Body):
@@ -106,7 +90,7 @@ class Change(Body):
 class Defined(NamedTuple):
     """A definition after some changes."""
 
-    definition: ModelDefinition
+    definition: schemas.ModelDefinition
     retired: frozenset[str] = frozenset()
     history_weight: int = 0  # the sum, over the changes of labels, of the number of labels after each
 
@@ -124,7 +108,7 @@ def replaces_state(text: bytes) -> bool:
         return True
 
 
-def kind_of(change: Change) -> ChangeKind:
+def kind_of(change: Change) -> schemas.ChangeKind:
     """Return the kind of a change."""
     if change.origin is not None:
         return change.origin.kind
@@ -135,9 +119,11 @@ def kind_of(change: Change) -> ChangeKind:
     return "policies" if change.labels is None else "labels"
 
 
-def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str | None) -> Change | None:
+def change_of(
+    patch: schemas.ModelPatch, definition: schemas.ModelDefinition, at: float, by: str | None
+) -> Change | None:
     """Return the change that a request asks for; None if the model has it already."""
-    wanted = patch.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
+    wanted = patch.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
     wanted |= learn_implied(wanted, definition.model_dump(mode="json", include={"on_expiry"})["on_expiry"])
     current = definition.model_dump(mode="json", include=set(wanted))
     policies = {name: value for name, value in wanted.items() if value != current[name]}
@@ -166,7 +152,7 @@ def after(defined: Defined, changes: Sequence[Change]) -> Defined:
     updates = checked_policies(updates)
     learners = [change.learner for change in changes if change.learner is not None]
     if learners:
-        updates["learner"] = LearnerChoice(**learners[-1])
+        updates["learner"] = schemas.LearnerChoice(**learners[-1])
     if labels is not None:
         updates["labels"], retired = labels.all, frozenset(labels.retired)
     return Defined(definition.model_copy(update=updates), retired, weight)
@@ -174,7 +160,7 @@ def after(defined: Defined, changes: Sequence[Change]) -> Defined:
 
 def checked_policies(policies: dict[str, Any]) -> dict[str, Any]:
     """Parse policies from JSON; raise `pydantic.ValidationError` if one is unknown or invalid."""
-    parsed = Policies.model_validate(policies)
+    parsed = schemas.Policies.model_validate(policies)
     return {name: getattr(parsed, name) for name in policies}
 
 
@@ -184,10 +170,12 @@ def check_learner(learner: AnyLearner, change: Change) -> None:
         return
     name = learner.algorithm
     if learner.answer in ("label-set", "ranking"):
-        raise LabelsFixedError(f"the learner {name} answers several labels, so its labels cannot change", "labels")
+        raise errors.LabelsFixedError(
+            f"the learner {name} answers several labels, so its labels cannot change", "labels"
+        )
     if change.labels.add and not learner.labels_grow:
         detail = f"the learner {name} has a fixed number of labels; create a new model with these labels"
-        raise LabelsFixedError(detail, "labels.add")
+        raise errors.LabelsFixedError(detail, "labels.add")
 
 
 def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collection[str] = ()) -> None:
@@ -198,20 +186,22 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
     definition, retired, _ = defined
     several = learner.answer in ("label-set", "ranking")
     if several and definition.mode == "logging":
-        raise InvalidInputError(f'got "logging"; {learner.algorithm} answers several labels', "mode")
+        raise errors.InvalidInputError(f'got "logging"; {learner.algorithm} answers several labels', "mode")
     if definition.holdout is None:
         return
     if several:
-        raise InvalidInputError(f"must be null, as {learner.algorithm} answers several labels", "holdout")
+        raise errors.InvalidInputError(f"must be null, as {learner.algorithm} answers several labels", "holdout")
     policy, field = definition.holdout.policy, "holdout.policy.label"
     if isinstance(policy, str):
         return
     if policy.label not in definition.labels:
-        raise UnknownLabelError(f"got {quoted(policy.label)}; the model has no such label", field)
+        raise errors.UnknownLabelError(f"got {quoted(policy.label)}; the model has no such label", field)
     if policy.label in retired_before:
-        raise RetiredLabelError(f"got {quoted(policy.label)}; the model has retired this label", field)
+        raise errors.RetiredLabelError(f"got {quoted(policy.label)}; the model has retired this label", field)
     if policy.label in retired:
-        raise RetiredLabelError(f"the holdout answers {quoted(policy.label)}, so the model cannot retire it", field)
+        raise errors.RetiredLabelError(
+            f"the holdout answers {quoted(policy.label)}, so the model cannot retire it", field
+        )
 
 
 class _Labels:
@@ -232,20 +222,22 @@ class _Labels:
         if remaining < _LEAST_LABELS:
             left = counted(remaining, "labels")
             detail = f"would leave {left}; a model keeps at least {_LEAST_LABELS} that are not retired"
-            raise TooFewLabelsError(detail, "labels.retire")
+            raise errors.TooFewLabelsError(detail, "labels.retire")
 
     def _new(self, added: Sequence[str]) -> set[str]:
         """Check labels to add, and return them as a set."""
         known, new = len(self.all), set[str]()
-        if known + len(added) > MOST_LABELS:
-            detail = f"got {len(added)}; the model has {known} labels, with retired ones, of at most {MOST_LABELS}"
-            raise InvalidInputError(detail, "labels.add")
+        if known + len(added) > schemas.MOST_LABELS:
+            detail = (
+                f"got {len(added)}; the model has {known} labels, with retired ones, of at most {schemas.MOST_LABELS}"
+            )
+            raise errors.InvalidInputError(detail, "labels.add")
         for i, label in enumerate(added):
             if label in self.retired:
                 detail = f"got {quoted(label)}; the model has retired this label, and names are never used again"
-                raise RetiredLabelError(detail, f"labels.add.{i}")
+                raise errors.RetiredLabelError(detail, f"labels.add.{i}")
             if label in self._known or label in new:
-                raise DuplicateLabelsError(f"got {quoted(label)}; the model has this label", f"labels.add.{i}")
+                raise errors.DuplicateLabelsError(f"got {quoted(label)}; the model has this label", f"labels.add.{i}")
             new.add(label)
         return new
 
@@ -253,7 +245,7 @@ class _Labels:
         for i, label in enumerate(labels):
             field = f"labels.retire.{i}"
             if label not in self._known:
-                raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+                raise errors.UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
             if label in self.retired:
-                raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
+                raise errors.RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
             self.retired.add(label)

@@ -9,20 +9,13 @@ import pydantic
 from learners.actions.base import ActionProblem
 from learners.base import AnyLearner, Problem
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, RECOMMENDED
+from service import errors
 from service.actions.definition import ActionsDefinition
 from service.actions.encoder import ActionVectors
 from service.contexts.registry import Features
 from service.error_messages.json_schemas import root_of
 from service.error_messages.validation import explain
 from service.error_messages.values import choices, joined, quoted, shown
-from service.errors import (
-    ActionLearnerError,
-    FeaturesError,
-    HyperparameterError,
-    LabelsOrActionsError,
-    UnknownAlgorithmError,
-    UnknownHyperparameterError,
-)
 from service.schemas.models import LearnerChoice, ModelDefinition
 
 
@@ -32,7 +25,7 @@ def action_learner_class(algorithm: str | None) -> type[Any]:
     if name not in ACTION_LEARNERS:
         known = joined(map(quoted, ACTION_LEARNERS), "or")
         detail = f"got {quoted(name)}; a model with actions needs {known}"
-        raise ActionLearnerError(detail, "learner.algorithm")
+        raise errors.ActionLearnerError(detail, "learner.algorithm")
     return ACTION_LEARNERS[name]
 
 
@@ -41,7 +34,7 @@ def build_learner(definition: ModelDefinition) -> AnyLearner:
     if definition.actions is not None:
         return choose_action_learner(definition.learner, definition.actions, definition.features)
     if not definition.labels:
-        raise LabelsOrActionsError("missing; send labels, or actions", "labels")
+        raise errors.LabelsOrActionsError("missing; send labels, or actions", "labels")
     return choose_learner(definition.learner, len(definition.labels), definition.features)
 
 
@@ -58,7 +51,7 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
     choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
     chosen = class_of(choice)
     if features.size + features.intercept == 0:
-        raise FeaturesError(f"missing; {choice.algorithm} needs features", "features")
+        raise errors.FeaturesError(f"missing; {choice.algorithm} needs features", "features")
     return _validated(choice, Problem(n_labels, features.size + features.intercept, features.norm_bound), chosen)
 
 
@@ -69,7 +62,7 @@ def class_of(choice: LearnerChoice | None) -> type[Any]:
     if choice.algorithm not in ALL_LEARNERS:
         known = tuple(sorted(ALL_LEARNERS))
         detail = f"got {shown(choice.algorithm)}; {choices(choice.algorithm, known, 'known algorithms')}"
-        raise UnknownAlgorithmError(detail, "learner.algorithm")
+        raise errors.UnknownAlgorithmError(detail, "learner.algorithm")
     return ALL_LEARNERS[choice.algorithm]
 
 
@@ -90,21 +83,21 @@ def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: typ
         return
     listed = choices(unknown[0], known, "its hyperparameters") if known else "it has none"
     detail = f"{algorithm} does not have this hyperparameter; {listed}"
-    raise UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
+    raise errors.UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
 
 
 def as_hyperparameter_error(
     error: pydantic.ValidationError, chosen: Any, given: Mapping[str, Any]
-) -> HyperparameterError:
+) -> errors.HyperparameterError:
     """Return the error that names the first invalid hyperparameter."""
     first = error.errors(include_url=False)[0]
     # Further steps name a member of a union, which is not a part of the request.
     wrong = explain({**first, "loc": first["loc"][:1]}, root_of(chosen))
     if wrong.field is None:
-        return HyperparameterError(wrong.reason, "learner")
+        return errors.HyperparameterError(wrong.reason, "learner")
     if wrong.type == "value_error" and wrong.field in given:
-        return HyperparameterError(f"got {shown(given[wrong.field])}; {wrong.reason}", f"learner.{wrong.field}")
-    return HyperparameterError(wrong.reason, f"learner.{wrong.field}")
+        return errors.HyperparameterError(f"got {shown(given[wrong.field])}; {wrong.reason}", f"learner.{wrong.field}")
+    return errors.HyperparameterError(wrong.reason, f"learner.{wrong.field}")
 
 
 def hyperparameters(learner: AnyLearner) -> dict[str, Any]:

@@ -7,20 +7,11 @@ from collections import OrderedDict
 import pydantic
 
 from learners.base import AnyLearner
-from service import costs
+from service import costs, errors
 from service.compute import Compute
 from service.error_messages.json_schemas import root_of
 from service.error_messages.json_text import syntax_error, unreadable
 from service.error_messages.validation import explain
-from service.errors import (
-    InvalidInputError,
-    NewerVersionError,
-    StoreCorruptError,
-    StoreError,
-    UnknownAlgorithmError,
-    UnknownHyperparameterError,
-    WagerError,
-)
 from service.models.changes import Defined, after, read_change
 from service.models.learner_choice import build_learner
 from service.models.model import Model
@@ -31,11 +22,11 @@ _UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
 """Pydantic's error types for unknown fields and choices."""
 
 
-def unreadable_definition(name: str, error: Exception) -> StoreError:
+def unreadable_definition(name: str, error: Exception) -> errors.StoreError:
     """Return the error of a model whose definition, or a change of it, cannot be read."""
     if is_newer(error):
-        return NewerVersionError(f"a newer version wrote the definition of model {name!r}: {reason_of(error)}")
-    return StoreCorruptError(f"the definition of model {name!r} cannot be read: {reason_of(error)}")
+        return errors.NewerVersionError(f"a newer version wrote the definition of model {name!r}: {reason_of(error)}")
+    return errors.StoreCorruptError(f"the definition of model {name!r} cannot be read: {reason_of(error)}")
 
 
 def reason_of(error: Exception) -> str:
@@ -43,7 +34,7 @@ def reason_of(error: Exception) -> str:
     match error:
         case pydantic.ValidationError():
             return explain(error.errors(include_url=False)[0], root_of(ModelDefinition)).sentence("the definition")
-        case WagerError():
+        case errors.WagerError():
             return f"{error.field}: {error.detail}"
         case json.JSONDecodeError():
             return syntax_error(error.msg, error.pos)
@@ -54,7 +45,7 @@ def is_newer(error: Exception) -> bool:
     """Check whether all errors in a definition are unknown fields, choices, algorithms or hyperparameters."""
     if isinstance(error, pydantic.ValidationError):
         return all(each["type"] in _UNKNOWN for each in error.errors(include_url=False, include_input=False))
-    return isinstance(error, (UnknownAlgorithmError, UnknownHyperparameterError))
+    return isinstance(error, (errors.UnknownAlgorithmError, errors.UnknownHyperparameterError))
 
 
 _MOST_BYTES = 64 * 2**20  # approximate bytes of the models that a reader keeps
@@ -121,10 +112,12 @@ def stored_model(stored: StoredModel, change_count: int | None = None, base: Mod
     """
     count = len(stored.history) if change_count is None else change_count
     if count > len(stored.history):
-        raise StoreCorruptError(f"the history of model {stored.key.name!r} lacks change {len(stored.history) + 1}")
+        raise errors.StoreCorruptError(
+            f"the history of model {stored.key.name!r} lacks change {len(stored.history) + 1}"
+        )
     try:
         return _after(base or _without_changes(stored), stored, count)
-    except (ValueError, RecursionError, InvalidInputError) as error:
+    except (ValueError, RecursionError, errors.InvalidInputError) as error:
         raise unreadable_definition(stored.key.name, error) from error
 
 
@@ -168,5 +161,5 @@ def _is_part(model: Model, stored: StoredModel, count: int) -> bool:
 
 def _checked(stored: StoredModel, digests: bytes) -> bytes:
     if not stored.digests.startswith(digests):
-        raise StoreCorruptError(f"the history of model {stored.key.name!r} does not have its digests")
+        raise errors.StoreCorruptError(f"the history of model {stored.key.name!r} does not have its digests")
     return digests

@@ -21,29 +21,11 @@ from service.models.model import Limits, Model, new_model
 from service.models.policies import learn_implied, stored_policies
 from service.models.reading import reading_cost
 from service.models.summaries import Summary, encoded_summary, read_summary, summary_of
-from service.registry.changing import (
-    changed_model,
-    is_current,
-    is_previous,
-    is_repeated,
-    log_warnings,
-    stale,
-    write_change,
-)
+from service.registry import changing
 from service.registry.descriptions import Described, described, history_of
 from service.registry.open_predictions import PredictionPage, page_of
 from service.registry.round_log import LogReader, moment
-from service.schemas.models import (
-    POLICIES,
-    ChangeList,
-    DamageNote,
-    LearnerDescription,
-    LearnerList,
-    ModelDefinition,
-    ModelPatch,
-    ModelSummary,
-    policies_of,
-)
+from service.schemas import models as schemas
 from service.schemas.rounds import RoundLine
 from service.store.base import Store
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
@@ -72,13 +54,13 @@ async def make_change(store: Store, name: str, change: Callable[[StoredModel], A
         stored = await stored_under(store, name)
         if await change(stored):
             return
-    raise stale(await stored_under(store, name))
+    raise changing.stale(await stored_under(store, name))
 
 
 class Page(NamedTuple):
     """Models in name order, and the name to continue after; None if there are no more."""
 
-    models: list[ModelSummary | UnreadModel]
+    models: list[schemas.ModelSummary | UnreadModel]
     next_cursor: str | None
 
 
@@ -90,16 +72,16 @@ class Catalogue:
         self._environment, self._now, self._new_id = environment, environment.now, environment.new_id
         self._limits, self._forget = limits, forget
 
-    async def create(self, definition: ModelDefinition) -> Described:
+    async def create(self, definition: schemas.ModelDefinition) -> Described:
         """Create a model; return its description."""
-        policies = definition.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
+        policies = definition.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
         definition = definition.model_copy(update=learn_implied(policies))
         run, cost = self._compute.run_in_thread_if_costly, len(definition.labels) * costs.DEFINITION_LABEL
         model, text, summary = await run(cost, definition.name, self._written, definition, self._new_id())
         now = self._now()
         if not await self._store.create_model(model.key, text, now, summary, stored_policies(model.definition)):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
-        log_warnings(model)
+        changing.log_warnings(model)
         return described(StoredModel(model.key, text, now, 0, 0, 0, digests=model.digests), model)
 
     async def get(self, name: str) -> Described:
@@ -109,32 +91,36 @@ class Catalogue:
         answer, version = described(stored, await self._models.read(stored))
         return Described(answer.model_copy(update={"damage": [_note(each) for each in found] or None}), version)
 
-    async def change(self, name: str, patch: ModelPatch, versions: Collection[str], by: str | None) -> Described:
+    async def change(
+        self, name: str, patch: schemas.ModelPatch, versions: Collection[str], by: str | None
+    ) -> Described:
         """Change a model, if its definition has one of the versions (`*`: any); return its new description."""
         await make_change(self._store, name, lambda stored: self._change(stored, patch, versions, by))
         return await self.get(name)
 
-    async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
+    async def _change(
+        self, stored: StoredModel, patch: schemas.ModelPatch, versions: Collection[str], by: str | None
+    ) -> bool:
         model = await self._models.read(stored)
-        if not is_current(stored, versions):
-            if is_previous(stored, versions) and await self._is_repeated(stored, patch, by):
+        if not changing.is_current(stored, versions):
+            if changing.is_previous(stored, versions) and await self._is_repeated(stored, patch, by):
                 return True
-            raise stale(stored)
+            raise changing.stale(stored)
         change = change_of(patch, model.definition, self._now(), by)
         if change is None:
             return True
         try:
-            changed = await changed_model(self._compute, stored, model, change, self._limits)
+            changed = await changing.changed_model(self._compute, stored, model, change, self._limits)
         except InvalidInputError:
             if "*" in versions and await self._is_repeated(stored, patch, by):  # after a lost answer
                 return True
             raise
-        done = await write_change(self._store, stored, model, changed, change)
+        done = await changing.write_change(self._store, stored, model, changed, change)
         if done:
-            log_warnings(changed, model)
+            changing.log_warnings(changed, model)
         return done
 
-    async def _is_repeated(self, stored: StoredModel, patch: ModelPatch, by: str | None) -> bool:
+    async def _is_repeated(self, stored: StoredModel, patch: schemas.ModelPatch, by: str | None) -> bool:
         if not stored.history:
             return False
         before = await self._models.read(stored, len(stored.history) - 1)
@@ -142,9 +128,9 @@ class Catalogue:
             asked = change_of(patch, before.definition, self._now(), by)
         except InvalidInputError:  # so it was refused then
             return False
-        return asked is not None and is_repeated(stored, asked)
+        return asked is not None and changing.is_repeated(stored, asked)
 
-    def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
+    def _written(self, definition: schemas.ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
         """Return a new model, and its definition and summary as stored."""
         model = new_model(definition, incarnation, self._limits)
         left_out = {"actions" if definition.actions is None else "labels"}
@@ -173,7 +159,7 @@ class Catalogue:
         if listed is not None:
             await self._summary(listed)
 
-    async def _item(self, listed: ListedModel | UnreadModel) -> ModelSummary | UnreadModel | None:
+    async def _item(self, listed: ListedModel | UnreadModel) -> schemas.ModelSummary | UnreadModel | None:
         if isinstance(listed, UnreadModel):
             return listed
         try:
@@ -207,7 +193,7 @@ class Catalogue:
         model = await self._models.read(await stored_under(self._store, name))
         return await LogReader(model, self._store, self._compute).read(after, limit)
 
-    async def changes(self, name: str, after: int, limit: int) -> ChangeList:
+    async def changes(self, name: str, after: int, limit: int) -> schemas.ChangeList:
         """Return up to `limit` changes of a model after change `after`, oldest first."""
         stored = await stored_under(self._store, name)
         return await self._compute.run_in_thread_if_costly(reading_cost(stored), name, history_of, stored, after, limit)
@@ -219,19 +205,19 @@ class Catalogue:
 
 
 @cache
-def describe_learners() -> LearnerList:
+def describe_learners() -> schemas.LearnerList:
     """Describe every learner, with its guarantee and the JSON Schema of its hyperparameters."""
-    return LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
+    return schemas.LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
 
 
-def _description(cls: type[Any]) -> LearnerDescription:
+def _description(cls: type[Any]) -> schemas.LearnerDescription:
     schema = pydantic.TypeAdapter(cls).json_schema()
     schema.pop("$defs", None)
     schema["properties"].pop("problem")
     schema["description"] = schema["description"].partition("\n\nRaises:")[0]
     schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
     default: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
-    return LearnerDescription(
+    return schemas.LearnerDescription(
         algorithm=cls.algorithm,
         answer=answer_kind(cls),
         summary=(cls.__doc__ or "").partition("\n")[0],
@@ -246,13 +232,13 @@ def _description(cls: type[Any]) -> LearnerDescription:
     )
 
 
-def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
-    return ModelSummary(
+def _listed_answer(listed: ListedModel, summary: Summary) -> schemas.ModelSummary:
+    return schemas.ModelSummary(
         name=listed.name,
         features=summary.features,
         actions=summary.actions,
         learner=summary.learner,
-        **policies_of(summary),
+        **schemas.policies_of(summary),
         created_at=moment(listed.created_at),
         rounds_seen=listed.round_count,
         predictions=listed.predictions,
@@ -262,8 +248,8 @@ def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
     )
 
 
-def _note(damage: Damage) -> DamageNote:
-    return DamageNote(
+def _note(damage: Damage) -> schemas.DamageNote:
+    return schemas.DamageNote(
         what="snapshot" if damage.snapshot else "rounds",
         first=damage.first,
         last=damage.last,

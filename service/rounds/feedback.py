@@ -3,22 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
+from service import errors
 from service.environment import Environment
 from service.error_messages.values import quoted, shown
-from service.errors import (
-    BrokenPredictionError,
-    FeedbackConflictError,
-    HistoryLostError,
-    InconsistentFeedbackError,
-    LabelNeededError,
-    NewerVersionError,
-    NotActivatedError,
-    OtherHistoryError,
-    PredictionExpiredError,
-    PredictionNotFoundError,
-    UnknownLabelError,
-    WagerError,
-)
 from service.models.model import Model
 from service.models.policies import reward_refused
 from service.per_item import apply_to_valid, indices_of, map_results
@@ -41,7 +28,7 @@ async def activate(model: Model, environment: Environment, request: ActivateRequ
     if status is FeedbackStatus.DUPLICATE:
         return ActivateAnswer(text, "duplicate")
     error, detail, field = REFUSALS[status]
-    refusal: WagerError = error(detail.format(id=quoted(text)), field)
+    refusal: errors.WagerError = error(detail.format(id=quoted(text)), field)
     raise refusal
 
 
@@ -51,27 +38,35 @@ _BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16
 
 _ATTEMPTS = 3  # attempts to join feedback while the store loses changes of the model
 _CONTEXT_BYTES = 1024  # assumed bytes of a context if contexts differ in size
-REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
-    FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id}", "prediction_id"),
-    FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id} has closed", "prediction_id"),
-    FeedbackStatus.INCONSISTENT: (InconsistentFeedbackError, "contradicts {truth} of prediction {id}", "correct"),
+REFUSALS: dict[FeedbackStatus, tuple[type[errors.WagerError], str, str]] = {
+    FeedbackStatus.UNKNOWN: (errors.PredictionNotFoundError, "there is no prediction {id}", "prediction_id"),
+    FeedbackStatus.EXPIRED: (
+        errors.PredictionExpiredError,
+        "the window of prediction {id} has closed",
+        "prediction_id",
+    ),
+    FeedbackStatus.INCONSISTENT: (
+        errors.InconsistentFeedbackError,
+        "contradicts {truth} of prediction {id}",
+        "correct",
+    ),
     FeedbackStatus.ACTIVATION_NEEDED: (
-        NotActivatedError,
+        errors.NotActivatedError,
         "prediction {id} is not activated; send it to POST /activate first",
         "prediction_id",
     ),
     FeedbackStatus.HISTORY_LOST: (
-        HistoryLostError,
+        errors.HistoryLostError,
         "the store has lost changes of the model that prediction {id} has seen, so its answer may mean another label",
         "prediction_id",
     ),
     FeedbackStatus.LABEL_NEEDED: (
-        LabelNeededError,
+        errors.LabelNeededError,
         "missing; the learner of this model needs {truth} if the prediction was wrong",
         "{truth}",
     ),
-    FeedbackStatus.BROKEN: (BrokenPredictionError, "the record of prediction {id} is damaged", "prediction_id"),
-    FeedbackStatus.NEWER: (NewerVersionError, "a newer version wrote prediction {id}", "prediction_id"),
+    FeedbackStatus.BROKEN: (errors.BrokenPredictionError, "the record of prediction {id} is damaged", "prediction_id"),
+    FeedbackStatus.NEWER: (errors.NewerVersionError, "a newer version wrote prediction {id}", "prediction_id"),
 }
 
 
@@ -91,20 +86,20 @@ class FeedbackJoiner:
         """Record the feedback; return the recorded outcome of its prediction."""
         try:
             feedback = _read(self._replica.model, request)
-        except UnknownLabelError:
+        except errors.UnknownLabelError:
             (parsed,) = await self._read_all([request])
             if isinstance(parsed, Exception):
                 raise parsed from None
             feedback = parsed
         try:
             result = await self._commits.submit(feedback, self._join, self._room)
-        except OtherHistoryError:
+        except errors.OtherHistoryError:
             (again,) = await self.give_all([request])
             if isinstance(again, Exception):
                 raise again from None
             return again
         answer = _to_answer(request, result, self._replica.model.choice.answers.truth_field)
-        if isinstance(answer, WagerError):
+        if isinstance(answer, errors.WagerError):
             raise answer
         return answer
 
@@ -122,7 +117,7 @@ class FeedbackJoiner:
     ) -> list[FeedbackResult | Exception]:
         """Read and join feedback; again with the model that the store has, if it has lost changes of this one."""
         results = await apply_to_valid(self._join_all, await self._read_all(requests))
-        lost = indices_of(results, OtherHistoryError)
+        lost = indices_of(results, errors.OtherHistoryError)
         if lost and attempts > 1:
             await self._replica.catch_up()
             again = await self._results([requests[i] for i in lost], attempts - 1)
@@ -136,7 +131,7 @@ class FeedbackJoiner:
     async def _read_all(self, requests: Sequence[GivenFeedback]) -> list[Feedback | Exception]:
         """Read feedback. A label that is unknown here may be new: another worker may have added it."""
         read = map_results(partial(_read, self._replica.model), requests)
-        if indices_of(read, UnknownLabelError):
+        if indices_of(read, errors.UnknownLabelError):
             before = self._replica.model
             await self._replica.catch_up()
             if self._replica.model is not before:
@@ -158,7 +153,7 @@ class FeedbackJoiner:
     async def _join(self, feedback: Sequence[Feedback]) -> list[FeedbackResult]:
         model, environment = self._replica.model, self._environment
         if any([each.truth is not None and each.digest != model.digest for each in feedback]):  # noqa: C419  faster
-            raise OtherHistoryError(f"model {model.name!r} has changed; try again")
+            raise errors.OtherHistoryError(f"model {model.name!r} has changed; try again")
         results = await environment.store.add_feedback(model.key, feedback, feedback_rules(model), environment.now())
         statuses = {status for status, _ in results}
         if FeedbackStatus.EXPIRED in statuses and await self._rules_change(model):
@@ -181,7 +176,7 @@ def _read(model: Model, request: GivenFeedback) -> Feedback:
     return Feedback(request.prediction_id, request.correct, truth, request.reward, model.digest)
 
 
-def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
+def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | errors.WagerError:
     (status, outcome), text = result, wire_form(*request.prediction_id)
     if outcome is None:
         error, detail, field = REFUSALS[status]
@@ -194,7 +189,7 @@ def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str)
     )
 
 
-def _conflict(request: GivenFeedback, first: Outcome, truth_field: str) -> FeedbackConflictError:
+def _conflict(request: GivenFeedback, first: Outcome, truth_field: str) -> errors.FeedbackConflictError:
     """Return the error of feedback that differs from the first one, in the reward or only in the truth."""
     prediction = f"the first feedback for prediction {quoted(str(request.prediction_id))}"
     if first.correct is None:
@@ -202,7 +197,7 @@ def _conflict(request: GivenFeedback, first: Outcome, truth_field: str) -> Feedb
     else:
         recorded = f"recorded correct: {shown(first.correct)}"
     if request.reward is not None:
-        return FeedbackConflictError(f"got {shown(request.reward)}; {prediction} {recorded}", "reward")
+        return errors.FeedbackConflictError(f"got {shown(request.reward)}; {prediction} {recorded}", "reward")
     if request.correct is not None and request.correct != first.correct:
-        return FeedbackConflictError(f"got {shown(request.correct)}; {prediction} {recorded}", "correct")
-    return FeedbackConflictError(f"differs from {prediction}, which {recorded}", truth_field)
+        return errors.FeedbackConflictError(f"got {shown(request.correct)}; {prediction} {recorded}", "correct")
+    return errors.FeedbackConflictError(f"differs from {prediction}, which {recorded}", truth_field)

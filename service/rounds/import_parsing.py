@@ -9,18 +9,10 @@ import numpy as np
 
 from learners.answers import is_structured
 from learners.base import NO_LABEL, Draws, FloatArray
+from service import errors
 from service.choice.requests import Options, PredictionRequest
 from service.error_messages.patterns import CLOCK_SECONDS
 from service.error_messages.values import quoted, shown
-from service.errors import (
-    InconsistentFeedbackError,
-    InvalidInputError,
-    LabelNeededError,
-    MissingFieldError,
-    RewardNotAloneError,
-    UnknownActionError,
-    UnknownLabelError,
-)
 from service.models.model import Model
 from service.models.policies import reward_refused
 from service.prediction_id import OWN, tokens_of
@@ -48,7 +40,7 @@ def parse_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list
     for i, each in enumerate(given):
         try:
             found.append(_read(model, each, now))
-        except InvalidInputError as error:
+        except errors.InvalidInputError as error:
             field = "label" if error.field == "baseline" else error.field
             raise type(error)(error.detail, f"rounds.{i}.{field}") from None
     return found
@@ -56,7 +48,9 @@ def parse_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list
 
 def _read(model: Model, given: ImportRound, now: float) -> ParsedRound:
     if is_structured(model.learner):
-        raise InvalidInputError("the model answers several labels; only rounds of one label can be imported", "label")
+        raise errors.InvalidInputError(
+            "the model answers several labels; only rounds of one label can be imported", "label"
+        )
     _check_fields(model, given)
     eligible = None if given.eligible is None else tuple(given.eligible)
     options = Options(eligible, given.label)
@@ -66,7 +60,7 @@ def _read(model: Model, given: ImportRound, now: float) -> ParsedRound:
     truth = None if given.true_label is None else _number(model, request, given.true_label, "true_label")
     at = None if given.at is None else given.at.timestamp()
     if at is not None and not 0.0 <= at <= now + CLOCK_SECONDS:
-        raise InvalidInputError(f"got {given.at}; must be from 1970 to now", "at")
+        raise errors.InvalidInputError(f"got {given.at}; must be from 1970 to now", "at")
     reward = _reward(model, given, answer, truth)
     if reward == 1.0 and truth is None:
         truth = answer
@@ -78,14 +72,16 @@ def _check_fields(model: Model, given: ImportRound) -> None:
         _check_labelled(given)
         return
     if given.propensity is None:
-        raise MissingFieldError("missing; send the probability with which the label was chosen", "propensity")
+        raise errors.MissingFieldError("missing; send the probability with which the label was chosen", "propensity")
     said = [name for name in ("correct", "true_label") if getattr(given, name) is not None]
     if given.reward is None:
         if not said:
-            raise MissingFieldError("missing; send correct, or true_label, or both, or reward", "correct")
+            raise errors.MissingFieldError("missing; send correct, or true_label, or both, or reward", "correct")
         return
     if said:
-        raise RewardNotAloneError(f"got {shown(given.reward)} together with {said[0]}; send one of them", "reward")
+        raise errors.RewardNotAloneError(
+            f"got {shown(given.reward)} together with {said[0]}; send one of them", "reward"
+        )
     if not model.learner.accepts_rewards:
         raise reward_refused(model.learner, given.reward, "reward")
 
@@ -93,12 +89,14 @@ def _check_fields(model: Model, given: ImportRound) -> None:
 def _check_labelled(given: ImportRound) -> None:
     """Check the fields of a round that the model decides."""
     if given.true_label is None:
-        raise MissingFieldError("missing; send label with propensity, or true_label, or all of them", "true_label")
+        raise errors.MissingFieldError(
+            "missing; send label with propensity, or true_label, or all of them", "true_label"
+        )
     for name in ("propensity", "correct", "reward"):
         if (value := getattr(given, name)) is not None:
-            raise InvalidInputError(f"got {shown(value)} without label; the model draws the label", name)
+            raise errors.InvalidInputError(f"got {shown(value)} without label; the model draws the label", name)
     if given.holdout:
-        raise InvalidInputError("got true without label; the model decides who answers", "holdout")
+        raise errors.InvalidInputError("got true without label; the model decides who answers", "holdout")
 
 
 def _number(model: Model, request: PredictionRequest, label: str, field: str) -> int:
@@ -107,8 +105,8 @@ def _number(model: Model, request: PredictionRequest, label: str, field: str) ->
     if label in known:
         return known[label]
     if request.parsed is not None:
-        raise UnknownActionError(f"got {quoted(label)}; the round has no eligible action with this id", field)
-    raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+        raise errors.UnknownActionError(f"got {quoted(label)}; the round has no eligible action with this id", field)
+    raise errors.UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
 
 
 def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | None) -> float | None:
@@ -122,9 +120,9 @@ def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | N
     else:
         reward = float(truth == answer)
         if given.correct is not None and given.correct != (truth == answer):
-            raise InconsistentFeedbackError("contradicts true_label and label", "correct")
+            raise errors.InconsistentFeedbackError("contradicts true_label and label", "correct")
     if reward < 1.0 and truth is None and model.learner.needs_true_label:
-        raise LabelNeededError(
+        raise errors.LabelNeededError(
             "missing; the learner of this model needs true_label if the label is wrong", "true_label"
         )
     return reward
@@ -177,5 +175,5 @@ def _outcomes(model: Model, predictions: NewPredictions, rounds: Sequence[Parsed
         unknown = each.truth is None or each.request.parsed is not None
         rewards.append(reward)
         truths.append(answer if reward == 1.0 else NO_LABEL if unknown else each.truth or 0)
-    stored = model.choice.answers.form.encode(np.array(truths, dtype=np.int64))
+    stored = model.choice.answers.codec.encode(np.array(truths, dtype=np.int64))
     return [_REWARD.pack(reward) + truth for reward, truth in zip(rewards, stored, strict=True)]

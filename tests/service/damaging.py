@@ -58,7 +58,7 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
     lengths = rng.integers(1, 4, n)
     indices = np.concatenate([rng.permutation(50)[:length] for length in lengths])
     contexts = Contexts.sparse(lengths, indices, rng.normal(size=len(indices)) / 10)
-    outputs, third = model.choice.answers.form.rows(rng.integers(0, 4, n)), np.full(n, 1 / 3)
+    outputs, third = model.choice.answers.codec.rows(rng.integers(0, 4, n)), np.full(n, 1 / 3)
     evidence = model.learner.decide(model.learner.init(), contexts).evidence
     made = NewPredictions(outputs, third, third, evidence, contexts, START, START + 60.0, 0)
     made = made._replace(digest=model.digest)
