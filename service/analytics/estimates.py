@@ -5,7 +5,7 @@ from typing import NamedTuple
 from learners.base import AnyLearner
 from learners.evaluation.intervals import empirical_bernstein, wilson
 from service.errors import StoreCorruptError
-from service.models.learner_choice import choose_action_learner, choose_learner
+from service.models.learner_choice import choose_learner
 from service.models.model import Model
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.replicas.sums import MOST_LABELS, LabelSums
@@ -40,10 +40,7 @@ def subject_of(model: Model) -> Subject:
 def subject_of_summary(summary: ModelSummary) -> Subject:
     """Return the subject of a listed model, whose labels are unknown."""
     choice = LearnerChoice(**summary.learner)
-    if summary.actions is None:
-        learner: AnyLearner = choose_learner(choice, summary.label_count, summary.features)
-    else:
-        learner = choose_action_learner(choice, summary.actions, summary.features)
+    learner = choose_learner(choice, summary.label_count, summary.features, summary.actions)
     return Subject(learner, (), summary.actions is not None, summary.features.size > 0)
 
 
@@ -161,11 +158,10 @@ def uniform_value(sums: LabelSums) -> Estimate:
 
 
 def _weighted_sums(sums: LabelSums, labels: slice) -> WeightedSums:
-    columns = (
-        sums.weights,
-        sums.reward_weights,
-        sums.squared_weights,
-        sums.reward_squared_weights,
-        sums.squared_reward_weights,
+    return WeightedSums(
+        sum(sums.weights[labels]),
+        sum(sums.reward_weights[labels]),
+        sum(sums.squared_weights[labels]),
+        sum(sums.reward_squared_weights[labels]),
+        sum(sums.squared_reward_weights[labels]),
     )
-    return WeightedSums(*(sum(column[labels]) for column in columns))

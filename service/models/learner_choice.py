@@ -31,24 +31,20 @@ def action_learner_class(algorithm: str | None) -> type[Any]:
 
 def build_learner(definition: ModelDefinition) -> AnyLearner:
     """Build the learner of a definition; raise `InvalidInputError` for an unknown algorithm or a bad hyperparameter."""
-    if definition.actions is not None:
-        return choose_action_learner(definition.learner, definition.actions, definition.features)
-    if not definition.labels:
+    if definition.actions is None and not definition.labels:
         raise errors.LabelsOrActionsError("missing; send labels, or actions", "labels")
-    return choose_learner(definition.learner, len(definition.labels), definition.features)
+    return choose_learner(definition.learner, len(definition.labels), definition.features, definition.actions)
 
 
-def choose_action_learner(choice: LearnerChoice | None, actions: ActionsDefinition, features: Features) -> AnyLearner:
-    """Build the learner of a model with actions, by default the recommended one; its size is not checked."""
-    joint, size = actions.features, ActionVectors(actions, features).size
+def choose_learner(
+    choice: LearnerChoice | None, n_labels: int, features: Features, actions: ActionsDefinition | None = None
+) -> AnyLearner:
+    """Build a learner of labels or actions, by default the recommended one; its size is not checked."""
     choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
-    problem = ActionProblem(size + joint.intercept, joint.norm_bound)
-    return _validated(choice, problem, action_learner_class(choice.algorithm))
-
-
-def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
-    """Build the learner of a model with labels, by default the recommended one; its size is not checked."""
-    choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
+    if actions is not None:
+        joint, size = actions.features, ActionVectors(actions, features).size
+        problem = ActionProblem(size + joint.intercept, joint.norm_bound)
+        return _validated(choice, problem, action_learner_class(choice.algorithm))
     chosen = class_of(choice)
     if features.size + features.intercept == 0:
         raise errors.FeaturesError(f"missing; {choice.algorithm} needs features", "features")
@@ -68,22 +64,16 @@ def class_of(choice: LearnerChoice | None) -> type[Any]:
 
 def _validated(choice: LearnerChoice, problem: Problem | ActionProblem, chosen: type[Any]) -> AnyLearner:
     hyperparameters = choice.model_extra or {}
-    _check_names(choice.algorithm, hyperparameters, chosen)
+    known = tuple(sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"}))
+    if unknown := sorted(set(hyperparameters) - set(known)):
+        listed = choices(unknown[0], known, "its hyperparameters") if known else "it has none"
+        detail = f"{choice.algorithm} does not have this hyperparameter; {listed}"
+        raise errors.UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
     try:
         learner: AnyLearner = chosen(problem=problem, **hyperparameters)
     except pydantic.ValidationError as error:
         raise as_hyperparameter_error(error, chosen, hyperparameters) from error
     return learner
-
-
-def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: type[Any]) -> None:
-    known = tuple(sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"}))
-    unknown = sorted(set(hyperparameters) - set(known))
-    if not unknown:
-        return
-    listed = choices(unknown[0], known, "its hyperparameters") if known else "it has none"
-    detail = f"{algorithm} does not have this hyperparameter; {listed}"
-    raise errors.UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
 
 
 def as_hyperparameter_error(

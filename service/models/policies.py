@@ -9,9 +9,7 @@ from service.errors import ClosingPolicyError, MissingFieldError, RewardNotAccep
 from service.schemas.models import ExpiryReward, ModelDefinition
 from service.store.stored_models import StoredPolicies
 
-FORGET_AFTER = 3600.0
-"""Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
-
+FORGET_AFTER = 3600.0  # seconds that a prediction is kept after its window, to tell late feedback from unknown ids
 KEPT_FOR_OUTAGES = 7 * 86_400.0  # seconds that an expired prediction waits to be closed, in case no worker runs
 
 
@@ -72,7 +70,10 @@ def closing_rule(definition: ModelDefinition) -> str:
     """
     if not closes(definition):
         return ""
-    return f"{definition.window_seconds!r} {definition.learn} {_reward_of(definition)}"
+    reward = "drop" if definition.on_expiry == "drop" else "0.0"
+    if isinstance(definition.on_expiry, ExpiryReward):
+        reward = repr(float(definition.on_expiry.reward))
+    return f"{definition.window_seconds!r} {definition.learn} {reward}"
 
 
 def resting_rule(definition: ModelDefinition) -> str:
@@ -80,34 +81,19 @@ def resting_rule(definition: ModelDefinition) -> str:
     return f"{definition.window_seconds!r} on_arrival drop"
 
 
-def _reward_of(definition: ModelDefinition) -> str:
-    match definition.on_expiry:
-        case ExpiryReward(reward=reward):
-            return repr(float(reward))
-        case "incorrect":
-            return "0.0"
-        case _:
-            return "drop"
-
-
 def check_closing(definition: ModelDefinition, learner: AnyLearner) -> None:
     """Raise an error if the policies for expired predictions contradict each other or the learner."""
-    field = "learn" if definition.on_expiry == "drop" else "on_expiry"
+    on_expiry = definition.on_expiry
+    got = f"got {shown(on_expiry.model_dump() if isinstance(on_expiry, ExpiryReward) else on_expiry)}"
     if closes(definition) and definition.late_feedback == "accept":
-        given = "at_window_close" if field == "learn" else definition.on_expiry
-        default = "on_arrival" if field == "learn" else "drop"
-        detail = f'got {shown(_plain(given))}; must be {shown(default)} if late_feedback is "accept"'
-        raise ClosingPolicyError(detail, field)
-    if definition.on_expiry == "drop":
+        if on_expiry == "drop":
+            detail = 'got "at_window_close"; must be "on_arrival" if late_feedback is "accept"'
+            raise ClosingPolicyError(detail, "learn")
+        raise ClosingPolicyError(f'{got}; must be "drop" if late_feedback is "accept"', "on_expiry")
+    if on_expiry == "drop":
         return
     if learner.needs_true_label:
-        detail = (
-            f'got {shown(_plain(definition.on_expiry))}; must be "drop", as {learner.algorithm} needs the true label'
-        )
+        detail = f'{got}; must be "drop", as {learner.algorithm} needs the true label'
         raise ClosingPolicyError(detail, "on_expiry")
-    if isinstance(definition.on_expiry, ExpiryReward) and not learner.accepts_rewards:
-        raise reward_refused(learner, definition.on_expiry.reward, "on_expiry.reward")
-
-
-def _plain(given: str | ExpiryReward) -> object:
-    return given.model_dump() if isinstance(given, ExpiryReward) else given
+    if isinstance(on_expiry, ExpiryReward) and not learner.accepts_rewards:
+        raise reward_refused(learner, on_expiry.reward, "on_expiry.reward")

@@ -6,7 +6,6 @@ from collections import OrderedDict
 
 import pydantic
 
-from learners.base import AnyLearner
 from service import costs, errors
 from service.compute import Compute
 from service.error_messages.json_schemas import root_of
@@ -18,8 +17,9 @@ from service.models.model import Model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 
-_UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
-"""Pydantic's error types for unknown fields and choices."""
+_UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}  # pydantic's errors of unknown fields and choices
+_MOST_BYTES = 64 * 2**20  # approximate bytes of the models that a reader keeps
+_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10  # of a model without labels, and of each character of its definition
 
 
 def unreadable_definition(name: str, error: Exception) -> errors.StoreError:
@@ -46,11 +46,6 @@ def is_newer(error: Exception) -> bool:
     if isinstance(error, pydantic.ValidationError):
         return all(each["type"] in _UNKNOWN for each in error.errors(include_url=False, include_input=False))
     return isinstance(error, (errors.UnknownAlgorithmError, errors.UnknownHyperparameterError))
-
-
-_MOST_BYTES = 64 * 2**20  # approximate bytes of the models that a reader keeps
-_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10
-"""Approximate bytes of a model without features and labels, and of each character of its definition."""
 
 
 class ModelReader:
@@ -85,13 +80,14 @@ async def read_model(
 
     `known` is this model as read before, after any changes: if possible, only the others are read.
     """
-    count = len(stored.history) if change_count is None else change_count
-    base = known if known is not None and _is_part(known, stored, count) else None
+    count, base, run = len(stored.history), None, compute.run_in_thread_if_costly
+    if change_count is not None:
+        count = change_count
+    if known is not None and known.key == stored.key and known.change_count <= min(count, len(stored.history)):
+        base = known if known.digest == digest_at(stored.digests, known.change_count) else None
     if base is not None and base.change_count == count:
         return base
-    return await compute.run_in_thread_if_costly(
-        reading_cost(stored), stored.key.name, stored_model, stored, count, base
-    )
+    return await run(reading_cost(stored), stored.key.name, stored_model, stored, count, base)
 
 
 def reading_cost(stored: StoredModel) -> int:
@@ -112,51 +108,32 @@ def stored_model(stored: StoredModel, change_count: int | None = None, base: Mod
     """
     count = len(stored.history) if change_count is None else change_count
     if count > len(stored.history):
-        raise errors.StoreCorruptError(
-            f"the history of model {stored.key.name!r} lacks change {len(stored.history) + 1}"
-        )
+        lacking = len(stored.history) + 1
+        raise errors.StoreCorruptError(f"the history of model {stored.key.name!r} lacks change {lacking}")
     try:
-        return _after(base or _without_changes(stored), stored, count)
+        if base is None:
+            definition = ModelDefinition.model_validate(json.loads(stored.definition))
+            learner, digests = build_learner(definition), _checked(stored, digests_of([stored.definition]))
+            base = Model(stored.key, definition, learner, digests=digests)
+        return base if count == base.change_count else _after(base, stored, count)
     except (ValueError, RecursionError, errors.InvalidInputError) as error:
         raise unreadable_definition(stored.key.name, error) from error
 
 
-def _without_changes(stored: StoredModel) -> Model:
-    definition = ModelDefinition.model_validate(json.loads(stored.definition))
-    return Model(
-        stored.key, definition, build_learner(definition), digests=_checked(stored, digests_of([stored.definition]))
-    )
-
-
 def _after(base: Model, stored: StoredModel, count: int) -> Model:
-    if count == base.change_count:
-        return base
     lines = stored.history[base.change_count : count]
     changes = [read_change(line) for line in lines]
     definition, retired, weight = after(Defined(base.definition, base.retired, base.history_weight), changes)
+    is_same = base.definition.labels is definition.labels and base.definition.learner is definition.learner
+    learner = base.learner if is_same else build_learner(definition)
     numbered = enumerate(changes, base.change_count + 1)
+    since = max([number for number, change in numbered if change.learner is not None], default=base.learner_since)
     return Model(
-        stored.key,
-        definition,
-        _learner_after(base, definition),
-        retired,
-        count,
-        max([number for number, change in numbered if change.learner is not None], default=base.learner_since),
+        *(stored.key, definition, learner, retired, count, since),
         new_state=changes[-1].state,
         history_weight=weight,
         digests=_checked(stored, base.digests + digests_of(lines, base.digest)),
     )
-
-
-def _learner_after(base: Model, definition: ModelDefinition) -> AnyLearner:
-    same = base.definition.labels is definition.labels and base.definition.learner is definition.learner
-    return base.learner if same else build_learner(definition)
-
-
-def _is_part(model: Model, stored: StoredModel, count: int) -> bool:
-    """Check whether a model is a stored one after at most `count` of its changes."""
-    is_shorter = model.key == stored.key and model.change_count <= min(count, len(stored.history))
-    return is_shorter and model.digest == digest_at(stored.digests, model.change_count)
 
 
 def _checked(stored: StoredModel, digests: bytes) -> bytes:

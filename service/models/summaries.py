@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features
 from service.errors import InvalidInputError
-from service.models.learner_choice import choose_action_learner, choose_learner, hyperparameters
+from service.models.learner_choice import choose_learner, hyperparameters
 from service.models.model import Model
 from service.schemas.models import LearnerChoice, Policies, policies_of
 from service.store.stored_models import ListedModel
@@ -64,11 +64,7 @@ def encoded_summary(model: Model, definition: str) -> str:
 def _parsed(text: bytes) -> Summary | None:
     try:
         summary = Summary.model_validate_json(text)
-        choice = LearnerChoice(**summary.learner)
-        if summary.actions is None:
-            choose_learner(choice, summary.label_count, summary.features)
-        else:
-            choose_action_learner(choice, summary.actions, summary.features)
+        choose_learner(LearnerChoice(**summary.learner), summary.label_count, summary.features, summary.actions)
     except (ValidationError, InvalidInputError, TypeError):
         return None
     return summary
