@@ -56,12 +56,7 @@ class Answers(ABC):
 
     @abstractmethod
     def read(self, feedback: GivenFeedback) -> bytes | None:
-        """Return the encoded truth of some feedback; None if it has no truth.
-
-        Raises:
-            UnknownLabelError: if the truth has a label that the model does not have.
-            WrongTruthError: if the model cannot give this answer.
-        """
+        """Return the encoded truth of some feedback, None without one; raise an error if the model cannot give it."""
 
 
 class SingleLabels(Answers):

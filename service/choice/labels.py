@@ -33,12 +33,7 @@ class LabelChoice(Choice):
     shares_blocks = True
 
     def __init__(
-        self,
-        definition: ModelDefinition,
-        learner: AnyLearner,
-        retired: frozenset[str],
-        evidence_size: int,
-        since: int,
+        self, definition: ModelDefinition, learner: AnyLearner, retired: frozenset[str], evidence_size: int, since: int
     ) -> None:
         features = definition.features
         self.definition, self._learner, self._labels, self._retired = definition, learner, definition.labels, retired

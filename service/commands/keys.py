@@ -57,8 +57,7 @@ def list_keys() -> None:
 
 @app.command()
 def rotate(
-    key_id: _Id,
-    overlap_hours: Annotated[float, typer.Option(min=0, help="Hours until the old key expires.")] = 24.0,
+    key_id: _Id, overlap_hours: Annotated[float, typer.Option(min=0, help="Hours until the old key expires.")] = 24.0
 ) -> None:
     """Replace a key: print a new one and let the old one expire."""
     _print_issued(_administer(lambda admin: admin.rotate(key_id, overlap_hours * 3600)))

@@ -97,13 +97,9 @@ _UNIFORM = 0.4
 
 
 def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> Any:
-    """Return the state in a file, after a decision and an update with a copy of it.
+    """Return the state in a file, if its numbers are not too large.
 
-    Learners of actions cannot decide without actions: `decides` is then False.
-
-    Raises:
-        InvalidStateError: if the file has no state of this learner.
-        ModelFileError: if a number is too large, or the learner cannot decide or learn with the state.
+    With `decides`, the learner must decide and learn with a copy of it. Learners of actions cannot without actions.
     """
     state = decode_state(learner, data)
     for name, array in state._asdict().items():

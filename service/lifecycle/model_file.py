@@ -80,12 +80,7 @@ def file_of(model: ExportedModel, statistics: bytes, state: memoryview, release:
 
 
 def read_file(data: memoryview) -> ModelFile:
-    """Read a file, but not the numbers in its arrays.
-
-    Raises:
-        ModelFileError: if it is not an intact file of a model.
-        NewerFileError: if a newer version wrote it.
-    """
+    """Read a file, but not the numbers in its arrays; raise `ModelFileError` if it is not intact or is newer."""
     header, body_bytes = _header(data)
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:

@@ -35,13 +35,6 @@ class Promoting:
 
         The state is that after every round before the change, while feedback goes on. The snapshot from which it is
         folded stays among the kept ones. `versions` are those that the caller allows to change.
-
-        Raises:
-            ShadowNotFoundError: if it has no such shadow.
-            ShadowLagsError: if the shadow must fold too many rounds first.
-            PreconditionFailedError: if the definition has another version, unless the same change led to it.
-            InvalidInputError: if the policies of the model exclude the learner.
-            TooManySnapshotsError: if the model cannot keep another snapshot.
         """
         await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
         return await self._catalogue.get(name)
@@ -68,10 +61,7 @@ class Promoting:
         return done
 
     async def _end(self, stored: StoredModel, shadow: StoredShadow | None) -> None:
-        """Remove the shadow that the last change has promoted, as the first call may not have done so.
-
-        A shadow of that name that was added since stays.
-        """
+        """Remove the promoted shadow, as the first call may not have done so; one that was added since stays."""
         promoted_at = read_change(stored.history[-1]).at
         if shadow is not None and read_definition(shadow).at <= promoted_at:
             await self._store.drop_shadow(stored.key, shadow.name)

@@ -31,11 +31,6 @@ class Replacing:
 
         Labels that were added since stay, and so do retired labels, policies, the log and the statistics. `versions`
         are those that the caller allows to change.
-
-        Raises:
-            SnapshotNotFoundError: if it has no such kept snapshot.
-            PreconditionFailedError: if the definition has another version, unless the same change led to it.
-            StoreCorruptError: if the snapshot, or the model, cannot be read.
         """
         return await self._continue_from(FromSnapshot(snapshot=snapshot), name, versions, by)
 

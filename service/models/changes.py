@@ -134,12 +134,7 @@ def change_of(
 
 
 def after(defined: Defined, changes: Sequence[Change]) -> Defined:
-    """Apply further changes in one pass: of several values of a policy, only the last is read.
-
-    Raises:
-        InvalidInputError: if a change of labels does not fit the labels before it.
-        pydantic.ValidationError: if a policy is unknown or has an invalid value.
-    """
+    """Apply further changes in one pass: of several values of a policy, only the last is read."""
     definition, retired, weight = defined
     labels: _Labels | None = None
     updates: dict[str, Any] = {}

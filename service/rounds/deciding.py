@@ -99,10 +99,8 @@ def chance_of(
 def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, new_id: Callable[[], str]) -> Decided:
     """Decide, draw and encode n checked requests, all with the same number of slots.
 
-    `new_id` generates the names of blocks without a client's id, and the secret of tokens.
-
-    Raises:
-        ImpossibleDecisionsError: if the learner fails, or its decisions cannot be stored.
+    If the learner fails, or its decisions cannot be stored, it raises `ImpossibleDecisionsError`. `new_id` names the
+    blocks without a client's id, and makes the secret of tokens.
     """
     chosen, slots = chosen_by(basis, requests, chance), requests[0].options.top or 1
     predictions, activated = predictions_of(basis, chosen), [request.options.activated for request in requests]

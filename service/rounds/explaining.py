@@ -22,12 +22,7 @@ _MOST_FEATURES = 50_000  # maximum features of all actions of an answer, about 8
 
 
 async def explain(replica: Replica, compute: Compute, request: ExplainRequest, most_numbers: int) -> ExplainAnswer:
-    """Explain a context with the state after every round acknowledged before the call.
-
-    Raises:
-        InvalidInputError: if the request does not fit the model.
-        BatchTooLargeError: if the answer would have more than `most_numbers` contributions.
-    """
+    """Explain a context with the state after every round acknowledged before the call."""
     asked, run = (
         PredictionRequest(request.context, None, False, actions=request.actions),
         compute.run_in_thread_if_costly,

@@ -37,12 +37,7 @@ class RoundImporter:
     async def add(self, name: str, request: ImportRequest) -> ImportAnswer:
         """Import rounds that follow those that were imported from their source before. Repeats import nothing again.
 
-        Raises:
-            InvalidInputError: if a round does not fit the model; nothing is imported, unless the model changed
-                between two batches.
-            ImportPositionError: if rounds of the source before these have not been imported.
-            LearnerFailedError: if the learner cannot decide.
-            StoreError: if the store fails. Rounds may have been imported; repeat the request.
+        An error may leave some batches imported if the model changed between two, or the store failed.
         """
         return await self._sessions.use(name, "name", lambda session: self._add(session, request))
 

@@ -60,12 +60,7 @@ class SessionCache:
         self._bytes = 0
 
     async def find(self, name: str, field: str) -> ModelSession:
-        """Return the session of the model with this name; open one if needed.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist. The error names `field` of the request.
-            StoreCorruptError: if the model's definition cannot be read.
-        """
+        """Return the session of the model with this name; open one if needed. An error names `field` of the request."""
         session = self._sessions.get(name)
         if session is not None:
             self._sessions.move_to_end(name)

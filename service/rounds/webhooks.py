@@ -49,11 +49,7 @@ class Verifier:
         """Parse the signature headers, so that unsigned webhooks are refused before their body is read.
 
         The headers, by lower-case name, are `webhook-id`, `webhook-timestamp` and `webhook-signature`, or the same with
-        the prefix `svix-`.
-
-        Raises:
-            SignatureError: if a header is missing or malformed, the timestamp is out of tolerance, or no secret is
-                configured.
+        the prefix `svix-`. Raises `SignatureError` if one is wrong, or if no secret is configured.
         """
         if not self._signers:
             raise SignatureError("webhooks are disabled: WAGER_WEBHOOK_SECRETS is not set")
