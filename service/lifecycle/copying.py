@@ -10,7 +10,7 @@ from service import __version__, errors
 from service.environment import Environment
 from service.error_messages.values import quoted
 from service.lifecycle.import_validation import checked_history, checked_imports, checked_statistics, foreign_state
-from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFile, as_file_error, file_of, read_file
+from service.lifecycle.model_file import ExportedImport, ExportedModel, as_file_error, file_of, read_file
 from service.models.changes import Change, Defined, Origin, check_policies
 from service.models.model import Limits, Model, check_limits
 from service.models.policies import check_closing, stored_policies
@@ -83,18 +83,16 @@ class Copying:
             model, snapshot = await self._sessions.current(name)
             stored = await stored_under(self._store, name)
             if stored.key != model.key:
-                raise errors.ModelExistsError(
-                    f"model {quoted(name)} was deleted and created again during the copy", "name"
-                )
+                detail = f"model {quoted(name)} was deleted and created again during the copy"
+                raise errors.ModelExistsError(detail, "name")
             imports = await self._store.read_imports(stored.key)
             history = stored.history[: snapshot.change_count]
             is_same = digest_at(stored.digests, snapshot.change_count) == snapshot.digest
             if is_same and _positions(before) == _positions(imports):  # so the state has exactly the rounds before them
                 definition = await self._compute.run(name, _definition_in, stored)
                 return stored, _Source(name, definition, history, snapshot, tuple(imports))
-        raise errors.StoreUnavailableError(
-            f"rounds are imported into model {quoted(name)} too fast for a copy; try again"
-        )
+        detail = f"rounds are imported into model {quoted(name)} too fast for a copy; try again"
+        raise errors.StoreUnavailableError(detail)
 
     async def _create(self, model: Model, copy: ModelCopy) -> Described:
         now = self._environment.now()
@@ -140,13 +138,11 @@ def _counts(statistics: RoundStatistics, rounds: int) -> Counts:
 
 
 def _exported(stored: StoredModel, source: _Source) -> Exported:
-    changes = [json.loads(line) for line in source.history]
-    rounds, definition = source.snapshot.round_count, source.definition
     model = ExportedModel.model_construct(
         name=source.name,
-        definition=definition,
-        changes=changes,
-        rounds=rounds,
+        definition=source.definition,
+        changes=[json.loads(line) for line in source.history],
+        rounds=source.snapshot.round_count,
         created_at=stored.created_at,
         imports=[ExportedImport.model_construct(**each._asdict()) for each in source.imports],
     )
@@ -168,12 +164,9 @@ def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limit
         raise as_file_error(error) from error
     check_history(copy.history, model.history_weight, MOST_COPIES)
     check_limits(model.learner, limits)
-    return model, copy._replace(snapshot=copy.snapshot._replace(state=_state_in(file, model)))
-
-
-def _state_in(file: ModelFile, model: Model) -> memoryview:
     try:
-        decides = model.definition.actions is None
-        return encode_state(model.learner, foreign_state(model.learner, file.data, decides=decides))
+        state = foreign_state(model.learner, file.data, decides=model.definition.actions is None)
+        encoded = encode_state(model.learner, state)
     except InvalidStateError as error:
         raise errors.ModelFileError(f"its state: {error}") from error
+    return model, copy._replace(snapshot=copy.snapshot._replace(state=encoded))

@@ -14,7 +14,7 @@ from learners.base import AnyLearner, Contexts, Decisions, FloatArray, Rounds
 from learners.codec import decode_state
 from service.error_messages.values import quoted, shown
 from service.errors import ModelFileError, NewerVersionError, TooManyChangesError
-from service.lifecycle.model_file import ExportedImport, as_file_error
+from service.lifecycle.model_file import LATEST, ExportedImport, as_file_error
 from service.models.changes import checked_policies, read_change
 from service.registry.changing import MOST_CHANGES, MOST_COPIES
 from service.replicas.guarded_fold import learn
@@ -22,9 +22,10 @@ from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistic
 from service.schemas.models import LONGEST_WINDOW, SHORTEST_WINDOW
 from service.store.base import ImportedSource
 
-_LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_KEY_ID = 64
-_LARGEST, _LARGEST_COUNT = 1e300, 2**53
+_LARGEST, _LARGEST_COUNT = 1e300, 2**53  # of statistics
+_LARGEST_NUMBER = 1e60  # of a state: the products that learners compute from larger ones may overflow
+_CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of the decisions that a state must be able to make
 _OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
@@ -43,10 +44,9 @@ def _checked(number: int, given: dict[str, Any]) -> str:
         unknown = {each["type"] for each in error.errors(include_url=False)} <= {"extra_forbidden", "literal_error"}
         detail = f"change {number} is not one of this version"
         raise as_file_error(NewerVersionError(detail) if unknown else ValueError(detail)) from error
-    if not 0 <= change.at <= _LATEST or len(change.by or "") > _MOST_KEY_ID:
-        raise ModelFileError(
-            f"change {number} has an invalid time or key: {shown(change.at)}, {quoted(change.by or '')}"
-        )
+    if not 0 <= change.at <= LATEST or len(change.by or "") > _MOST_KEY_ID:
+        wrong = f"{shown(change.at)}, {quoted(change.by or '')}"
+        raise ModelFileError(f"change {number} has an invalid time or key: {wrong}")
     return change.encode()
 
 
@@ -78,7 +78,7 @@ def checked_statistics(encoded: bytes, rounds: int) -> bytes:
 def _numbers(value: Any) -> Any:
     match value:
         case dict():
-            return [each for item in value.values() for each in _numbers(item)]
+            return _numbers(list(value.values()))
         case list() | tuple():
             return [each for item in value for each in _numbers(item)]
         case bool() | None | str():
@@ -87,13 +87,6 @@ def _numbers(value: Any) -> Any:
             return [value if value <= _LARGEST_COUNT else math.inf]
         case _:
             return [value if math.isfinite(value) else math.inf]
-
-
-_LARGEST_NUMBER = 1e60
-"""The largest number of a state. The products that learners compute from larger ones may overflow."""
-
-_CONTEXTS, _NONZEROS = 4, 32
-_UNIFORM = 0.4
 
 
 def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> Any:

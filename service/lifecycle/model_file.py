@@ -23,13 +23,11 @@ from service.store.base import MOST_SOURCES
 from service.strict_body import Body
 
 FORMAT, VERSION = "wager-model", 1  # the format of the file, and its version
-_MOST_HEADER = 2**25
-"""Maximum bytes of the header, which has a definition and a history of 4 MiB each in JSON within JSON."""
-
-_MOST_PARTS = 1_000_000  # maximum objects, lists and members of the header, about: as many take a second to read
+_MOST_HEADER = 2**25  # bytes, for a definition and a history of 4 MiB each in JSON within JSON
+_MOST_MEMBERS = 1_000_000  # objects, lists and members of the header: as many take a second to read
 _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
 _ITEM_BYTES = {"F64": 8, "I64": 8}
-_LATEST = 253_402_300_799.0  # the last second of the year 9999
+LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_ROUNDS = 10**14  # the store's scripts count exactly to 10¹⁵, so nine times as many rounds can follow
 
 
@@ -38,21 +36,19 @@ class ExportedImport(Body):
 
     source: Source
     position: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
-    at: Annotated[float, Field(ge=0, le=_LATEST)]
+    at: Annotated[float, Field(ge=0, le=LATEST)]
 
 
 class ExportedModel(Body):
     """A model, except its state and statistics."""
 
     name: ModelName
-    definition: dict[str, Any]
-    """The definition before any change."""
-    changes: list[dict[str, Any]]
-    """Every change, oldest first."""
+    definition: dict[str, Any]  # before any change
+    changes: list[dict[str, Any]]  # oldest first
     rounds: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
-    created_at: Annotated[float, Field(ge=0, le=_LATEST)]
+    created_at: Annotated[float, Field(ge=0, le=LATEST)]
+    # so that a repeated `wager replay` imports no round again
     imports: Annotated[list[ExportedImport], Field(max_length=MOST_SOURCES)] = Field(default_factory=list)
-    """The sources of its imported rounds, so that a repeated `wager replay` imports none of them again."""
 
 
 class ModelFile(NamedTuple):
@@ -104,8 +100,8 @@ def _header(data: memoryview) -> tuple[dict[str, Any], int]:
     if length > _MOST_HEADER:
         raise ModelFileError(f"its header has {length:,} bytes; it may have at most {_MOST_HEADER:,}")
     text = bytes(data[8 : 8 + length])
-    if sum(map(text.count, (b"[", b"{", b":"))) > _MOST_PARTS:  # also in the texts that are JSON themselves
-        raise ModelFileError(f"its header has more than {_MOST_PARTS:,} objects, lists and members")
+    if sum(map(text.count, (b"[", b"{", b":"))) > _MOST_MEMBERS:  # also in the texts that are JSON themselves
+        raise ModelFileError(f"its header has more than {_MOST_MEMBERS:,} objects, lists and members")
     header = _json(text, "its header")
     if not isinstance(header, dict):
         raise ModelFileError("its header must be an object")
@@ -144,16 +140,16 @@ def _model(text: str) -> ExportedModel:
 def _json(text: bytes, what: str) -> Any:
     try:
         check_pairs(text)
-        return json.loads(text, object_pairs_hook=_different, parse_constant=_refused)
+        return json.loads(text, object_pairs_hook=_without_repetition, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{what} is not JSON in UTF-8, is nested too deeply, or names a member twice") from error
 
 
-def _different(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a member occurs twice")
-    return found
+    return members
 
 
 def _refused(text: str) -> Any:
@@ -162,5 +158,4 @@ def _refused(text: str) -> Any:
 
 def as_file_error(error: Exception) -> ModelFileError:
     """Return the error of a file with this error in it."""
-    text = str(error)
-    return NewerFileError(text) if isinstance(error, NewerVersionError) else ModelFileError(text)
+    return (NewerFileError if isinstance(error, NewerVersionError) else ModelFileError)(str(error))

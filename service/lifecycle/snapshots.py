@@ -22,7 +22,7 @@ class Snapshots:
         self._environment, self._store, self._sessions = environment, environment.store, sessions
 
     async def take(self, name: str, request: SnapshotRequest, by: str | None) -> SnapshotAnswer:
-        """Keep the state after every round acknowledged before the call; a repeated request returns the first snapshot."""
+        """Keep the state after every round acknowledged before the call; a repeat returns the first snapshot."""
         id_ = request.id or self._environment.new_id()
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)

@@ -102,13 +102,32 @@ def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, 
     If the learner fails, or its decisions cannot be stored, it raises `ImpossibleDecisionsError`. `new_id` names the
     blocks without a client's id, and makes the secret of tokens.
     """
-    chosen, slots = chosen_by(basis, requests, chance), requests[0].options.top or 1
+    choice, chosen, n, top = (
+        basis.model.choice,
+        chosen_by(basis, requests, chance),
+        len(requests),
+        requests[0].options.top,
+    )
     predictions, activated = predictions_of(basis, chosen), [request.options.activated for request in requests]
     if chance.held_out is not None:
-        predictions = predictions._replace(holdout=np.repeat(chance.held_out, slots))
+        predictions = predictions._replace(holdout=np.repeat(chance.held_out, top or 1))
     if False in activated:
-        predictions = predictions._replace(inactive=np.repeat(np.logical_not(activated), slots))
-    return _encoded(basis.model, requests, chosen, predictions, new_id)
+        predictions = predictions._replace(inactive=np.repeat(np.logical_not(activated), top or 1))
+    first = requests  # the request that each block belongs to
+    if top is not None:
+        bounds, tokens = list(range(0, n * top + 1, top)), [*range(top)] * n
+    elif n == 1 or not choice.shares_blocks or any([each.id is not None for each in requests]):  # noqa: C419  faster
+        bounds, tokens = list(range(n + 1)), [SINGLE] * n
+    else:
+        bounds = choice.records.bounds(predictions.contexts, predictions.parts)
+        tokens, first = tokens_of(bounds, new_id()), [requests[start] for start in bounds[:-1]]
+    blocks = [OWN + new_id() if each.id is None else each.id.block for each in first]
+    fingerprints = [fingerprint(basis.model, each) for each in first]
+    if predictions.holdout is not None:
+        held = predictions.holdout[bounds[:-1]].tolist()
+        fingerprints = [held_out(each) if is_held else each for each, is_held in zip(fingerprints, held, strict=True)]
+    records = choice.records.encode_blocks(predictions, bounds, tokens, fingerprints)
+    return Decided(requests, chosen, predictions, bounds, blocks, tokens, records)
 
 
 def chosen_by(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance) -> Chosen:
@@ -139,31 +158,6 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
         parts=chosen.parts,
         released_at=released_at(now, keep_seconds),
     )
-
-
-def _encoded(
-    model: Model,
-    requests: Sequence[PredictionRequest],
-    chosen: Chosen,
-    predictions: NewPredictions,
-    new_id: Callable[[], str],
-) -> Decided:
-    choice, n, top = model.choice, len(requests), requests[0].options.top
-    first = requests  # the request that each block belongs to
-    if top is not None:
-        bounds, tokens = list(range(0, n * top + 1, top)), [*range(top)] * n
-    elif n == 1 or not choice.shares_blocks or any([each.id is not None for each in requests]):  # noqa: C419  faster
-        bounds, tokens = list(range(n + 1)), [SINGLE] * n
-    else:
-        bounds = choice.records.bounds(predictions.contexts, predictions.parts)
-        tokens, first = tokens_of(bounds, new_id()), [requests[start] for start in bounds[:-1]]
-    blocks = [OWN + new_id() if each.id is None else each.id.block for each in first]
-    fingerprints = [fingerprint(model, each) for each in first]
-    if predictions.holdout is not None:
-        held = predictions.holdout[bounds[:-1]].tolist()
-        fingerprints = [held_out(each) if is_held else each for each, is_held in zip(fingerprints, held, strict=True)]
-    records = choice.records.encode_blocks(predictions, bounds, tokens, fingerprints)
-    return Decided(requests, chosen, predictions, bounds, blocks, tokens, records)
 
 
 def fingerprint(model: Model, request: PredictionRequest) -> bytes:

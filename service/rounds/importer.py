@@ -74,10 +74,8 @@ class RoundImporter:
         model, environment = replica.model, self._environment
         requests = [PredictionRequest(each.context, None, False, actions=each.actions) for each in rounds]
         cost = checking_cost(model, requests) + len(rounds) * costs.IMPORTED_ROUND
-        now = environment.now()
-        return model, await environment.compute.run_in_thread_if_costly(
-            cost, model.name, parse_rounds, model, rounds, now
-        )
+        run, now = environment.compute.run_in_thread_if_costly, environment.now()
+        return model, await run(cost, model.name, parse_rounds, model, rounds, now)
 
     async def _append(
         self, replica: Replica, model: Model, source: str, place: int, rounds: Sequence[ParsedRound]
@@ -100,17 +98,14 @@ class RoundImporter:
     ) -> NewPredictions | None:
         """Decide with a state that includes every round; keep the answers of logged rounds."""
         environment, requests = self._environment, [each.request for each in rounds]
-        run, cost, now = (
-            environment.compute.run_in_thread_if_costly,
-            model.choice.deciding_cost(requests),
-            environment.now(),
-        )
+        run, cost = environment.compute.run_in_thread_if_costly, model.choice.deciding_cost(requests)
         async with replica.lock:
             await replica.catch_up_locked()
             if replica.model is not model:
                 return None
             chance = chance_of(model, requests, environment.rng.random)
-            basis = Basis(model, replica.state, replica.seen(), now, keep_seconds(model.definition))
+            keep, now = keep_seconds(model.definition), environment.now()
+            basis = Basis(model, replica.state, replica.seen(), now, keep)
             if rounds[0].answer is None:
                 return await run(cost, model.name, drawn_predictions, basis, rounds, chance)
             residuals = environment.rng.random(len(rounds))
