@@ -111,13 +111,14 @@ async def _running(
     environment: Environment, sessions: SessionCache, watch: Telemetry, draining: Draining, warms_up: bool
 ) -> AsyncIterator[None]:
     """Maintain the sessions while the worker runs; then close its threads and its store."""
+
+    async def keep_up() -> None:
+        watch.tick()
+        await sessions.maintain()
+
     spare_lasting_objects()
-    tasks = [
-        asyncio.create_task(_keep_up(sessions, watch)),
-        asyncio.create_task(_each_second(Closer(environment, sessions).run)),
-        asyncio.create_task(_each_second(Retention(environment, sessions).run)),
-        asyncio.create_task(_each_second(Shadowing(environment).run)),
-    ]
+    background = Closer(environment, sessions), Retention(environment, sessions), Shadowing(environment)
+    tasks = [asyncio.create_task(_each_second(run)) for run in (keep_up, *(each.run for each in background))]
     if warms_up:
         tasks.append(asyncio.create_task(_warm_up(environment)))
     try:
@@ -143,14 +144,6 @@ async def _warm_up(environment: Environment) -> None:
                 model = await environment.models.read(stored)
                 await environment.compute.run(name, load, type(model.learner))
     gc.freeze()  # kernels last as long as the process
-
-
-async def _keep_up(sessions: SessionCache, watch: Telemetry) -> None:
-    """Run the worker's upkeep until cancelled."""
-    while True:
-        await asyncio.sleep(_UPKEEP_SECONDS)
-        watch.tick()
-        await sessions.maintain()
 
 
 async def _each_second(run: Callable[[], Awaitable[None]]) -> None:

@@ -18,10 +18,10 @@ from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.weights import weighable
 from service import costs
 from service.environment import Environment
-from service.error_messages.values import quoted
-from service.errors import ModelNotFoundError, NotEvaluableError
+from service.errors import NotEvaluableError
 from service.models.model import Model
 from service.models.policies import closes
+from service.registry.registry import stored_under
 from service.schemas.reports import EstimateAnswer, EvaluationAnswer, PolicyValue
 from service.store.base import LogEntry
 from service.store.log_entries import read_page
@@ -78,18 +78,14 @@ class LatestRounds:
     """Evaluates the policies of models."""
 
     def __init__(self, environment: Environment) -> None:
-        self._store = environment.store
-        self._compute = environment.compute
-        self._models = environment.models
+        self._store, self._compute, self._models = environment.store, environment.compute, environment.models
 
     async def evaluate(self, name: str, most: int) -> EvaluationAnswer:
         """Return the values of the served policy, the holdout, the uniform one, and the best constant label.
 
         Reads `most` of the latest rounds, or fewer if they are large; raises `NotEvaluableError` for sets or rankings.
         """
-        stored = await self._store.get_model(name)
-        if stored is None:
-            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+        stored = await stored_under(self._store, name)
         model = await self._models.read(stored)
         if is_structured(model.learner):
             detail = f"{model.learner.algorithm} answers sets or rankings, which have no estimators here"

@@ -50,7 +50,7 @@ class ActionChoice(Choice):
         self, definition: ModelDefinition, actions: ActionsDefinition, learner: AnyActionLearner, since: int
     ) -> None:
         joint = actions.features
-        self.definition, self._actions, self._learner = definition, actions, learner
+        self.definition, self._learner, self._logs_all = definition, learner, actions.log_actions == "all"
         self._vectors = ActionVectors(actions, definition.features)
         self.answers = ActionAnswers()
         self.contexts = context_kind(definition.features)
@@ -73,9 +73,8 @@ class ActionChoice(Choice):
     def parse(self, request: PredictionRequest) -> PredictionRequest:
         actions = request.actions
         if actions is None:
-            raise errors.ActionsMissingError(
-                "missing; send the actions to choose from, each with id and features", "actions"
-            )
+            detail = "missing; send the actions to choose from, each with id and features"
+            raise errors.ActionsMissingError(detail, "actions")
         _check_ids(actions)
         positions = _eligible(actions, request.options.eligible)
         context, reader = self._vectors.contexts.read(request.context, "context"), self._vectors.actions
@@ -105,9 +104,8 @@ class ActionChoice(Choice):
         named += [(options.baseline, "baseline")] if options.baseline is not None else []
         for id_, field in named:
             if id_ not in known:
-                raise errors.UnknownActionError(
-                    f"got {quoted(id_)}; the request has no eligible action with this id", field
-                )
+                detail = f"got {quoted(id_)}; the request has no eligible action with this id"
+                raise errors.UnknownActionError(detail, field)
         if options.policy is not None:
             self._check_policy(options)
 
@@ -115,10 +113,6 @@ class ActionChoice(Choice):
         read = _parsed(request)
         sent, logged = len(_sent(read)), len(_encoded(read)) if self._logs_all else 0
         return sent, logged + read.entries // len(read.actions) * _BYTES_PER_NUMBER
-
-    @property
-    def _logs_all(self) -> bool:
-        return self._actions.log_actions == "all"
 
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
         return _encoded(_parsed(request)), b"with actions"

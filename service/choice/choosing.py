@@ -54,12 +54,14 @@ def choose(
 def _together(slots: Sequence[Chosen]) -> Chosen:
     draws, evidence, sound, contexts, parts, *_ = zip(*slots, strict=True)
     eligible, sent, actions = zip(*parts, strict=True)
+    last = eligible[-1]  # the mask of the first slot may be (n, 0), for all
+    masks = [each if each.shape == last.shape else np.ones_like(last) for each in eligible]
     return Chosen(
         Draws(*map(_rows, zip(*draws, strict=True))),
         _rows(evidence),
         _rows(sound),
         _contexts(contexts),
-        Parts(_masks(eligible), _interleaved(sent), _interleaved(actions)),
+        Parts(_rows(masks), _interleaved(sent), _interleaved(actions)),
         slots[0].candidates,
         slots[0].probabilities,
     )
@@ -68,12 +70,6 @@ def _together(slots: Sequence[Chosen]) -> Chosen:
 def _rows(slots: Sequence[npt.NDArray[_T]]) -> npt.NDArray[_T]:
     """Return the values of m slots, each (n, ...), as rows (n * m, ...)."""
     return np.stack(slots, axis=1).reshape(len(slots) * len(slots[0]), *slots[0].shape[1:])
-
-
-def _masks(slots: Sequence[BoolArray]) -> BoolArray:
-    """Return the masks of m slots, (n, K), as rows. That of the first slot may be (n, 0), for all."""
-    most = slots[-1]
-    return _rows([each if each.shape == most.shape else np.ones_like(most) for each in slots])
 
 
 def _interleaved(slots: Sequence[Sequence[bytes]]) -> list[bytes]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from service import request_context
@@ -57,7 +58,8 @@ class RoundService:
         self, model: str, requests: Sequence[PredictionRequest | Exception]
     ) -> list[PredictAnswer | Exception]:
         """Predict each request as `predict` does. Pass earlier errors through; return errors instead of raising."""
-        return await apply_to_valid(lambda valid: self._all(model, "model", _predict_all, valid), requests)
+        predict = partial(self._all, model, "model", lambda session, items: session.predictor.predict_all(items))
+        return await apply_to_valid(predict, requests)
 
     async def give_feedback(self, request: GivenFeedback) -> FeedbackAnswer:
         """Join the feedback with its prediction. Repeated calls record it once."""
@@ -71,11 +73,10 @@ class RoundService:
     async def _give_by_model(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
         by_model: defaultdict[str, list[GivenFeedback]] = defaultdict(list)
         names = [request.prediction_id.model for request in requests]
-        if len(set(names)) == 1:
-            return await self._all(names[0], "prediction_id", _give_all, requests)
         for name, request in zip(names, requests, strict=True):
             by_model[name].append(request)
-        batches = [self._all(name, "prediction_id", _give_all, items) for name, items in by_model.items()]
+        give: _WorkOnAll[GivenFeedback, FeedbackAnswer] = lambda session, items: session.feedback.give_all(items)  # noqa: E731
+        batches = [self._all(name, "prediction_id", give, items) for name, items in by_model.items()]
         answers = dict(zip(by_model, map(iter, await asyncio.gather(*batches)), strict=True))
         return [next(answers[name]) for name in names]
 
@@ -107,16 +108,6 @@ class RoundService:
             for i, result in zip(stopped, repeated, strict=True):
                 results[i] = result
         return results
-
-
-def _predict_all(
-    session: ModelSession, requests: Sequence[PredictionRequest]
-) -> Awaitable[list[PredictAnswer | Exception]]:
-    return session.predictor.predict_all(requests)
-
-
-def _give_all(session: ModelSession, requests: Sequence[GivenFeedback]) -> Awaitable[list[FeedbackAnswer | Exception]]:
-    return session.feedback.give_all(requests)
 
 
 def _checked(request: GivenFeedback) -> GivenFeedback:
