@@ -42,11 +42,17 @@ def die_with_parent(parent_pid: int | None = None) -> None:
     long as the process should. Without `parent_pid`, the parent is the process that started this one with
     multiprocessing, if any. Raises `SystemExit` if the parent has already ended.
     """
-    pid = _multiprocessing_parent() if parent_pid is None else parent_pid
-    if pid is None or sys.platform != "linux":
+    if parent_pid is None:
+        from multiprocessing import parent_process  # noqa: PLC0415 - would double the start-up time of the launcher
+
+        parent = parent_process()
+        parent_pid = None if parent is None else parent.pid
+    if parent_pid is None or sys.platform != "linux":
         return
-    _request_parent_death_signal(signal.SIGTERM)
-    if os.getppid() != pid:  # the parent ended before the request
+    import ctypes  # noqa: PLC0415 - may be missing outside Linux
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent_pid:  # the parent ended before the request
         raise SystemExit(1)
 
 
@@ -64,19 +70,6 @@ def _begin_worker(parent_pid: int) -> None:
 def tied_command(command: Sequence[str]) -> list[str]:
     """Return a command that runs `command`, whose program is an absolute path, tied to this process."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
-
-
-def _multiprocessing_parent() -> int | None:
-    from multiprocessing import parent_process  # noqa: PLC0415 - would double the start-up time of the launcher
-
-    parent = parent_process()
-    return None if parent is None else parent.pid
-
-
-def _request_parent_death_signal(number: int) -> None:
-    import ctypes  # noqa: PLC0415 - may be missing outside Linux
-
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def _launch(parent_pid: str, program: str, *arguments: str) -> None:

@@ -107,30 +107,22 @@ def observed(rounds: int, total: float, squares: float) -> Estimate:
     return Estimate(total / rounds, low, high, rounds)
 
 
-class WeightedSums(NamedTuple):
-    """Sums over rounds with weights w = 1/p, and rewards r."""
-
-    weights: float = 0.0
-    rewards: float = 0.0  # r·w
-    squares: float = 0.0  # w²
-    reward_squares: float = 0.0  # r·w²
-    squared_rewards: float = 0.0  # (r·w)²
-
-
-def weighted(sums: WeightedSums) -> Estimate:
+def _weighted(sums: LabelSums, labels: slice) -> Estimate:
     """Return the self-normalized weighted mean (SNIPS), with Wilson's interval at its effective number of rounds.
 
     The effective number is the smaller one of Kish's, (Σw)²/Σw², and of the number of plain rounds whose mean would
     have the estimated variance Σw²(r - v)²/(Σw)².
     """
-    if not sums.weights > 0.0:
+    weights = sum(sums.weights[labels])  # w = 1/p
+    if not weights > 0.0:
         return UNKNOWN
-    mean = min(1.0, sums.rewards / sums.weights)
-    effective = sums.weights**2 / sums.squares
-    spread = sums.squared_rewards - 2.0 * mean * sums.reward_squares + mean * mean * sums.squares
-    if spread > 0.0:
-        variance = spread / sums.weights**2
-        effective = min(effective, max(1.0, mean * (1.0 - mean) / variance)) if 0.0 < mean < 1.0 else effective
+    squares = sum(sums.squared_weights[labels])  # w²
+    mean = min(1.0, sum(sums.reward_weights[labels]) / weights)
+    effective = weights**2 / squares
+    spread = sum(sums.squared_reward_weights[labels]) - 2.0 * mean * sum(sums.reward_squared_weights[labels])
+    spread += mean * mean * squares
+    if spread > 0.0 and 0.0 < mean < 1.0:
+        effective = min(effective, max(1.0, mean * (1.0 - mean) / (spread / weights**2)))
     low, high = wilson(mean * effective, effective, LEVEL)
     return Estimate(mean, low, high, effective)
 
@@ -149,19 +141,9 @@ def label_value(sums: LabelSums, label: int, *, has_contexts: bool) -> Estimate:
     """
     if not has_contexts:
         return label_reward(sums, label)
-    return weighted(_weighted_sums(sums, slice(label, label + 1)))
+    return _weighted(sums, slice(label, label + 1))
 
 
 def uniform_value(sums: LabelSums) -> Estimate:
     """Return the estimated mean reward of drawing uniformly among the eligible labels."""
-    return weighted(_weighted_sums(sums, slice(None)))
-
-
-def _weighted_sums(sums: LabelSums, labels: slice) -> WeightedSums:
-    return WeightedSums(
-        sum(sums.weights[labels]),
-        sum(sums.reward_weights[labels]),
-        sum(sums.squared_weights[labels]),
-        sum(sums.reward_squared_weights[labels]),
-        sum(sums.squared_reward_weights[labels]),
-    )
+    return _weighted(sums, slice(None))

@@ -161,7 +161,8 @@ class ActionChoice(Choice):
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         probabilities, evidence = self.decide(state, candidates)
         if override is not None:
-            probabilities = override.applied(probabilities, candidates.starts)
+            is_overridden = np.repeat(override.rows, np.diff(candidates.starts))
+            probabilities = np.where(is_overridden, override.probabilities, probabilities)
         draws = Draws(*draw_among(probabilities, candidates.starts, uniforms[:, 0]))
         return Choices(probabilities, evidence, draws, np.isfinite(draws.propensities))
 

@@ -25,11 +25,6 @@ class Candidates(NamedTuple):
         """The number of requests."""
         return len(self.starts) - 1
 
-    @property
-    def counts(self) -> IntArray:
-        """The number of candidates of each request, eligible or not, (n,)."""
-        return np.diff(self.starts)
-
 
 def uniform(starts: IntArray, eligible: BoolArray) -> FloatArray:
     """Return the uniform distribution over the eligible candidates of each request, (m,)."""

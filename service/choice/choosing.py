@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from learners.base import BoolArray, Contexts, Draws, FloatArray
-from service.choice.candidates import Candidates, without
+from service.choice.candidates import Candidates, conditioned, without
 from service.choice.choice import Choice
 from service.choice.overrides import override_of
 from service.choice.requests import PredictionRequest
@@ -42,7 +42,9 @@ def choose(
     for slot in range(uniforms.shape[1]):
         if slot:
             candidates = candidates._replace(eligible=without(starts, candidates.eligible, slots[-1].draws.labels))
-            override = override and override.among(starts, candidates.eligible)
+            if override is not None:
+                left = conditioned(override.probabilities, starts, candidates.eligible)
+                override = override._replace(probabilities=left)
         args = state, candidates, override, np.ascontiguousarray(uniforms[:, slot])
         distributions, evidence, draws, sound = choice.choose(*args)
         probabilities = distributions.reshape(-1)

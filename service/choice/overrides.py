@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, FloatArray, IntArray
-from service.choice.candidates import Candidates, conditioned, uniform
+from learners.base import BoolArray, FloatArray
+from service.choice.candidates import Candidates, uniform
 from service.choice.requests import Options, PredictionRequest
 from service.schemas.models import ModelDefinition
 
@@ -16,14 +16,6 @@ class Override(NamedTuple):
 
     rows: BoolArray  # (n,), which requests
     probabilities: FloatArray  # (m,), of their candidates; those of other requests are not used
-
-    def applied(self, probabilities: FloatArray, starts: IntArray) -> FloatArray:
-        """Return the learner's probabilities (m,), replaced by the override's in the requests that it answers."""
-        return np.where(np.repeat(self.rows, np.diff(starts)), self.probabilities, probabilities)
-
-    def among(self, starts: IntArray, eligible: BoolArray) -> "Override":
-        """Return the override of a later slot, which chooses among what is left."""
-        return self._replace(probabilities=conditioned(self.probabilities, starts, eligible))
 
 
 def override_of(

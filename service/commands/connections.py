@@ -20,9 +20,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_SILENT_BYTES = 65_536  # maximum bytes of a head, and of everything else between two parts of a body
 _PIECE = 8192  # bytes that are parsed at once, so that few requests wait for the answer to another one
+# Head timeouts until a reader must have read: buffers between empty in steps that a slow reader needs a minute for.
 _CHECKED_AFTER = 16
-"""Head timeouts until a reader must have read: buffers between empty in steps that a slow reader needs a minute for."""
-
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 

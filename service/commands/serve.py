@@ -59,12 +59,13 @@ def serve(**options: str | None) -> None:
     settings = read_settings(**options)
     settings = settings.model_copy(update={"host": settings.host})  # counts as set, because `serve` listens on it
     _limit_threads()
-    signal.signal(signal.SIGTERM, _exit_cleanly)
+    signal.signal(signal.SIGTERM, partial(_exit, 0))
     with _listen(settings) as listener, _store(settings) as ready:
         _export(ready)
         _announce(settings, ready)
         started = _run_http(ready, listener)
-        signal.signal(signal.SIGTERM, _exit_early)
+        # The embedded store has not stopped yet, and may lose what it has not written.
+        signal.signal(signal.SIGTERM, partial(_exit, EXIT_STORE))
     raise typer.Exit(0 if started else EXIT_APPLICATION)
 
 
@@ -74,13 +75,8 @@ def _limit_threads() -> None:
         os.environ.setdefault(name, "1")
 
 
-def _exit_cleanly(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(0)
-
-
-def _exit_early(_number: int, _frame: FrameType | None) -> NoReturn:
-    """End before the embedded store has stopped, which may lose what it has not written."""
-    raise SystemExit(EXIT_STORE)
+def _exit(code: int, _number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(code)
 
 
 def _listen(settings: "Settings") -> socket.socket:

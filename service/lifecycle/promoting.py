@@ -51,7 +51,10 @@ class Promoting:
             raise ShadowNotFoundError(f"the model has no shadow {quoted(name)}", "shadow")
         model = await self._environment.models.read(stored)
         check_lag(model, shadow, stored.round_count)
-        change = self._change(model, shadow, asked)
+        state = FromSnapshot(snapshot=self._environment.new_id(), then_folds=True)
+        promotion = Promotion(shadow=name, replaces=hyperparameters(model.learner))
+        learner = read_definition(shadow).learner
+        change = asked.model_copy(update={"state": state, "learner": learner, "promotion": promotion})
         changed = await changed_model(self._environment.compute, stored, model, change, self._limits)
         done = await self._keep(model, shadow, change) and await write_change(
             self._store, stored, model, changed, change
@@ -65,12 +68,6 @@ class Promoting:
         promoted_at = read_change(stored.history[-1]).at
         if shadow is not None and read_definition(shadow).at <= promoted_at:
             await self._store.drop_shadow(stored.key, shadow.name)
-
-    def _change(self, model: Model, shadow: StoredShadow, asked: Change) -> Change:
-        state = FromSnapshot(snapshot=self._environment.new_id(), then_folds=True)
-        promotion = Promotion(shadow=shadow.name, replaces=hyperparameters(model.learner))
-        learner = read_definition(shadow).learner
-        return Change(state=state, learner=learner, promotion=promotion, at=asked.at, by=asked.by)
 
     async def _keep(self, model: Model, shadow: StoredShadow, change: Change) -> bool:
         """Keep a snapshot of the shadow, and the rounds after it; return False if the model has another change."""

@@ -26,9 +26,12 @@ class Snapshots:
         id_ = request.id or self._environment.new_id()
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
-            existing = [note for note in await self._store.list_kept(stored.key) if note.id == id_]
-            if existing:
-                return _same(existing[0], request.note)
+            for note in await self._store.list_kept(stored.key):
+                if note.id == id_ and note.note != request.note:
+                    detail = f"snapshot {quoted(note.id)} has the note {quoted(note.note)}"
+                    raise errors.SnapshotExistsError(detail, "id")
+                if note.id == id_:
+                    return _answer(note)
             model, snapshot = await self._sessions.current(name)
             seen, size = (snapshot.round_count, snapshot.change_count), len(snapshot.state)
             note = KeptNote(id_, *seen, self._environment.now(), by, request.note, size)
@@ -63,12 +66,6 @@ class Snapshots:
                     detail = f"change {needed_by} uses it, and the log has this change until enough rounds follow"
                     raise errors.SnapshotNeededError(detail, "snapshot")
         raise errors.StoreUnavailableError(f"model {quoted(name)} changes too fast; try again")
-
-
-def _same(note: KeptNote, text: str) -> SnapshotAnswer:
-    if note.note != text:
-        raise errors.SnapshotExistsError(f"snapshot {quoted(note.id)} has the note {quoted(note.note)}", "id")
-    return _answer(note)
 
 
 def _answer(note: KeptNote) -> SnapshotAnswer:

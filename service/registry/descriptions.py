@@ -24,7 +24,8 @@ class Described(NamedTuple):
 
 def described(stored: StoredModel, model: Model) -> Described:
     """Describe a model, without its damage."""
-    definition = model.definition
+    definition, numbered = model.definition, list(enumerate(stored.history, 1))
+    latest = [_note(number, read_change(line)) for number, line in numbered[: -_SHOWN - 1 : -1]]
     answer = ModelAnswer(
         name=model.name,
         features=definition.features,
@@ -39,7 +40,7 @@ def described(stored: StoredModel, model: Model) -> Described:
         reward=stored.correct + stored.partial,
         labels=definition.labels,
         retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],
-        changes=_changes(stored),
+        changes=ModelChanges(count=len(numbered), latest=latest),
         warnings=[*policy_warnings(definition), *stored.warnings],
         damaged_rounds=stored.damaged,
     )
@@ -63,12 +64,6 @@ def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:
     return ChangeList(
         count=count, definition=definition, changes=notes, next_after=last if notes and last < count else None
     )
-
-
-def _changes(stored: StoredModel) -> ModelChanges:
-    numbered = list(enumerate(stored.history, 1))
-    latest = [_note(number, read_change(line)) for number, line in numbered[: -_SHOWN - 1 : -1]]
-    return ModelChanges(count=len(numbered), latest=latest)
 
 
 def _note(number: int, change: Change) -> ChangeNote:

@@ -157,15 +157,12 @@ class SessionCache:
             return
         before, self._costs[session] = self._costs[session], _cost(session)
         self._bytes += self._costs[session] - before
-        self._make_room(session)
-
-    def _make_room(self, newest: ModelSession) -> None:
-        for session in list(self._sessions.values()):
+        for other in list(self._sessions.values()):
             if self._bytes <= self._max_bytes:
                 return
-            if session.idle and session is not newest:
-                self._close(session)
-                session.replica.release()
+            if other.idle and other is not session:
+                self._close(other)
+                other.replica.release()
 
 
 def _cost(session: ModelSession) -> int:
