@@ -73,7 +73,6 @@ def _open_store(settings: Settings, *, tracing: bool) -> OpenStore:
 
 
 def _use_cases(settings: Settings, environment: Environment, sessions: SessionCache, draining: Draining) -> UseCases:
-    """Build the use cases that the routes call."""
     limits = Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes)
     catalogue = Catalogue(environment, limits, sessions.forget)
     names, most = settings.metrics_model_names, settings.metrics_max_models
@@ -96,7 +95,6 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
 
 
 def _policy(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> RequestPolicy:
-    """Return what requests must comply with before they reach a route."""
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
     most = settings.max_body_bytes, settings.max_import_bytes
     limits = RequestLimits(settings.max_batch_items, *most, pace, settings.max_requests_in_flight)
@@ -147,7 +145,6 @@ async def _warm_up(environment: Environment) -> None:
 
 
 async def _each_second(run: Callable[[], Awaitable[None]]) -> None:
-    """Run something about every second until cancelled."""
     while True:
         await asyncio.sleep(_UPKEEP_SECONDS)
         await run()

@@ -80,7 +80,6 @@ class Compute:
         self._waiting.clear()
 
     def _dispatch(self) -> None:
-        """Give jobs to free threads: owners take turns, each within its share."""
         for owner in list(self._waiting):
             if self._running.total() >= self._threads:
                 return

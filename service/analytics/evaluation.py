@@ -108,7 +108,6 @@ class LatestRounds:
 
 
 def _most_rounds(model: Model) -> int:
-    """Return how many rounds fit into the memory of an evaluation."""
     labels = len(model.definition.labels)
     return min(MOST_ROUNDS, _MOST_BYTES // model.choice.records.round_bytes, 8 * _MOST_BYTES // max(labels, 1))
 
@@ -119,7 +118,6 @@ def _pages_of(model: Model, entries: Sequence[LogEntry], after: int) -> list[_Pa
 
 
 def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
-    """Return the rounds that have weights."""
     table, places = rows.table, np.flatnonzero(among & weighable(rows.table["propensity"]))
     n, counts, masks = len(places), model.choice.counts(rows)[places], rows.parts.eligible[places]
     return _Page(
@@ -174,7 +172,6 @@ def _best_constant(model: Model, rounds: LoggedRounds, pages: Sequence[_Page]) -
 
 
 def _allowed(page: _Page, label: int) -> BoolArray:
-    """Return which rounds could answer a label."""
     if page.masks.shape[1] == 0:
         return np.ones(page.rounds.n, np.bool_)
     return np.asarray((page.masks[:, label // 8] >> (label % 8)) & 1 == 1)

@@ -141,7 +141,6 @@ def _curve(subject: Subject, statistics: RoundStatistics) -> schemas.CurveAnswer
 
 
 def _label_answers(subject: Subject, statistics: RoundStatistics) -> list[schemas.LabelAnswer] | None:
-    """Return the labels that are counted individually; None for answers that are not one of K labels."""
     if statistics.labels is None:
         return None
     sums, latest = statistics.by_label, joined(statistics.latest)
@@ -184,7 +183,6 @@ def _other_labels(statistics: RoundStatistics) -> schemas.OtherLabelsAnswer | No
 
 
 def _labels_note(subject: Subject, statistics: RoundStatistics) -> str | None:
-    """Return why there are no labels, or not all; None if there are all."""
     if subject.has_actions:
         return _ACTIONS
     if statistics.labels is None:
@@ -199,7 +197,6 @@ def _at(column: tuple[int, ...], k: int) -> int:
 
 
 def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.ModelGlance:
-    """Return a model in a list; without its rewards if its statistics cannot be read."""
     glance = schemas.ModelGlance(
         name=summary.name,
         algorithm=summary.learner["algorithm"],
@@ -228,7 +225,6 @@ def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.Mod
 
 
 def _sparkline(statistics: RoundStatistics) -> list[float | None]:
-    """Return at most `_MOST_POINTS` mean rewards over the course of the log."""
     curve = statistics.curve
     size = max(1, -(-len(curve.rounds) // _MOST_POINTS))
     starts = range(0, len(curve.rounds), size)
@@ -266,7 +262,6 @@ class Insights:
         return GlancePage(await run(cost, "", _glances, pairs, self._environment.now()), page.next_cursor)
 
     async def _stats(self, item: ModelSummary | UnreadModel) -> ModelStats | UnreadModel | None:
-        """Return the counters of a listed model; None if it is gone."""
         if isinstance(item, UnreadModel):
             return item
         try:

@@ -115,7 +115,6 @@ def _of_several_labels(case: _Case) -> Verdict:
 
 
 def _active(statistics: RoundStatistics) -> Sequence[int]:
-    """Return the numbers of the labels that are counted individually and not retired."""
     retired = set(statistics.retired)
     return [k for k in range(min(statistics.labels or 0, MOST_LABELS)) if k not in retired]
 
@@ -177,7 +176,6 @@ def _of_gaptron(learner: Any, rounds: int) -> float | None:
 
 
 def _explored(learner: Any, rounds: int) -> tuple[float, float]:
-    """Return γ_T, and an upper bound on the sum of γ_t over T rounds."""
     if not learner.falls:
         gamma = learner.exploration
         if learner.horizon is not None:

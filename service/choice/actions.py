@@ -218,7 +218,6 @@ def _sent(read: ParsedActions) -> bytes:
 
 
 def _encoded(read: ParsedActions) -> bytes:
-    """Return bytes that differ between requests with different contexts or actions."""
     return canonical([as_sent(read.given), [[each.id, as_sent(each.features)] for each in read.actions]])
 
 
@@ -234,20 +233,17 @@ def _check_ids(actions: Sequence[GivenAction]) -> None:
 
 
 def _eligible(actions: Sequence[GivenAction], eligible: Collection[str] | None) -> Sequence[int]:
-    """Return the positions of the actions that may be chosen."""
     if eligible is None:
         return range(len(actions))
     allowed, known = set(eligible), {action.id for action in actions}
     for i, each in enumerate(eligible):
         if each not in known:
-            raise errors.UnknownActionError(
-                f"got {quoted(each)}; the request has no action with this id", f"eligible.{i}"
-            )
+            detail = f"got {quoted(each)}; the request has no action with this id"
+            raise errors.UnknownActionError(detail, f"eligible.{i}")
     return [i for i, action in enumerate(actions) if action.id in allowed]
 
 
 def _rows(vectors: Contexts, rows: IntArray) -> Contexts:
-    """Return some of the vectors, in new arrays."""
     spans = [slice(vectors.starts[i], vectors.starts[i + 1]) for i in rows.tolist()]
     starts = np.zeros(len(spans) + 1, np.int64)
     np.cumsum([span.stop - span.start for span in spans], out=starts[1:])

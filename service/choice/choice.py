@@ -178,9 +178,8 @@ class Choice(ABC):
         """Parse a request, and check that it fits the model; raise `InvalidInputError` if it does not."""
         top = request.options.top
         if top is not None and request.include_distribution:
-            raise errors.NoDistributionError(
-                "got true; must be false with top: each slot has its own", "include_distribution"
-            )
+            detail = "got true; must be false with top: each slot has its own"
+            raise errors.NoDistributionError(detail, "include_distribution")
         parsed = self.parse(request)
         self.check_options(parsed)
         if request.include_distribution and not self.answers.has_distribution:

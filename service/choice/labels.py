@@ -67,9 +67,8 @@ class LabelChoice(Choice):
 
     def count(self, request: PredictionRequest) -> int:
         if not self._is_single:
-            raise errors.TopUnsupportedError(
-                "the model answers several labels at once, so its answers have no slots", "top"
-            )
+            detail = "the model answers several labels at once, so its answers have no slots"
+            raise errors.TopUnsupportedError(detail, "top")
         eligible = request.options.eligible
         return int(self.active.sum()) if eligible is None else len(eligible)
 
@@ -165,7 +164,6 @@ class LabelChoice(Choice):
         return decisions.distributions.reshape(-1), decisions.evidence
 
     def _rows(self, eligible: BoolArray, n: int) -> BoolArray:
-        """Return a mask as rows of labels, (n, K), or (n, 0)."""
         return eligible.reshape(n, len(self._labels)) if eligible.size else every_label(n)
 
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:

@@ -71,7 +71,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._parse_held()
 
     def _parse_held(self) -> None:
-        """Parse until a request must wait for the answer to another one."""
         while self._held and self._arrived <= self._answered:
             self._parse(self._held.popleft())
         if self._held:
@@ -188,7 +187,6 @@ class _JoinedWrites:
         self._transport.write(data)
 
     def _flush(self) -> None:
-        """Write a head that nothing has followed yet."""
         head, self._head = self._head, b""
         if head and not self.is_closing():
             self._transport.write(head)
@@ -205,7 +203,6 @@ def _without_upgrade(data: bytes) -> bytes:
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """Cancel a timer, and return the one that follows it: none."""
     if timer is not None:
         timer.cancel()
     return None

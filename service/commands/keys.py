@@ -93,7 +93,6 @@ def _plain(text: str) -> str:
 
 
 def _administer(work: Callable[["KeyAdmin"], Awaitable[_T]]) -> _T:
-    """Run `work` on the keys of the store; end the command if it fails."""
     from service.access.key_admin import KeyAdmin
 
     return use_store(lambda opened: work(KeyAdmin(opened.api_keys, time.time, os.urandom)))

@@ -100,7 +100,6 @@ def _listen(settings: "Settings") -> socket.socket:
 
 @contextlib.contextmanager
 def _store(settings: "Settings") -> Iterator["Settings"]:
-    """Yield the settings with the URL of a running store: the given one, or a new embedded one."""
     if settings.store_url is not None:
         yield settings
         return
@@ -142,7 +141,6 @@ def _announce(asked: "Settings", ready: "Settings") -> None:
 
 
 def _run_http(settings: "Settings", listener: socket.socket) -> bool:
-    """Serve until a signal; return whether the application started."""
     import uvicorn
 
     from service.observability import log_format
@@ -185,7 +183,6 @@ def connection_settings(settings: "Settings") -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _shared_metrics() -> Iterator[None]:
-    """Create the directory in which workers share their counters, so that each can report the sums."""
     with tempfile.TemporaryDirectory(prefix="wager-metrics-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         yield

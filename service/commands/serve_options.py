@@ -70,7 +70,6 @@ def _metavar(field: FieldInfo) -> str:
 
 
 def _type_of(field: FieldInfo) -> Any:
-    """Return the type of a setting, without None and without metadata."""
     kind = field.annotation
     if get_origin(kind) in {Union, UnionType}:
         kind = get_args(kind)[0]

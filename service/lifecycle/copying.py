@@ -120,7 +120,6 @@ def _stored(key: ModelKey, copy: ModelCopy, now: float) -> StoredModel:
 
 
 def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, ModelCopy]:
-    """Return a new model, and what the store keeps for it at first."""
     definition = json.dumps(source.definition | {"name": key.name}, separators=(",", ":"))
     history = (*source.history, origin.encode())
     snapshot = source.snapshot._replace(change_count=len(history))

@@ -118,7 +118,6 @@ def _works(learner: AnyLearner, state: Any) -> bool:
 
 
 def _contexts(learner: AnyLearner) -> Contexts:
-    """Return contexts of the largest norm, with few non-zeros."""
     problem = learner.problem
     m = min(problem.n_features, _NONZEROS)
     places = np.linspace(0, problem.n_features - 1, m).astype(np.int64)

@@ -93,7 +93,6 @@ def read_file(data: memoryview) -> ModelFile:
 
 
 def _header(data: memoryview) -> tuple[dict[str, Any], int]:
-    """Return the header, and the bytes after it."""
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > len(data) - 8:
         raise ModelFileError("it is not a safetensors file, or is cut short: its header does not fit into it")
@@ -109,7 +108,6 @@ def _header(data: memoryview) -> tuple[dict[str, Any], int]:
 
 
 def _check_arrays(arrays: Mapping[str, Any], body_bytes: int) -> None:
-    """Check that the arrays lie one after the other and fill the file."""
     places = sorted(_place_of_array(name, entry) for name, entry in arrays.items())
     bounds = [(0, 0), *places, (body_bytes, body_bytes)]
     if any(following[0] != place[1] for place, following in pairwise(bounds)):

@@ -165,9 +165,8 @@ def check_learner(learner: AnyLearner, change: Change) -> None:
         return
     name = learner.algorithm
     if learner.answer in ("label-set", "ranking"):
-        raise errors.LabelsFixedError(
-            f"the learner {name} answers several labels, so its labels cannot change", "labels"
-        )
+        detail = f"the learner {name} answers several labels, so its labels cannot change"
+        raise errors.LabelsFixedError(detail, "labels")
     if change.labels.add and not learner.labels_grow:
         detail = f"the learner {name} has a fixed number of labels; create a new model with these labels"
         raise errors.LabelsFixedError(detail, "labels.add")
@@ -194,9 +193,8 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
     if policy.label in retired_before:
         raise errors.RetiredLabelError(f"got {quoted(policy.label)}; the model has retired this label", field)
     if policy.label in retired:
-        raise errors.RetiredLabelError(
-            f"the holdout answers {quoted(policy.label)}, so the model cannot retire it", field
-        )
+        detail = f"the holdout answers {quoted(policy.label)}, so the model cannot retire it"
+        raise errors.RetiredLabelError(detail, field)
 
 
 class _Labels:
@@ -220,7 +218,6 @@ class _Labels:
             raise errors.TooFewLabelsError(detail, "labels.retire")
 
     def _new(self, added: Sequence[str]) -> set[str]:
-        """Check labels to add, and return them as a set."""
         known, new = len(self.all), set[str]()
         if known + len(added) > schemas.MOST_LABELS:
             detail = (

@@ -131,7 +131,6 @@ class Catalogue:
         return asked is not None and changing.is_repeated(stored, asked)
 
     def _written(self, definition: schemas.ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
-        """Return a new model, and its definition and summary as stored."""
         model = new_model(definition, incarnation, self._limits)
         left_out = {"actions" if definition.actions is None else "labels"}
         text = model.definition.model_dump_json(exclude=left_out)

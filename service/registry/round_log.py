@@ -120,7 +120,6 @@ def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> 
 
 
 def _eligible(model: Model, rows: LogRows, i: int) -> list[str] | None:
-    """Return the labels that a round could choose from; None for all."""
     eligible = rows.parts.eligible
     if not eligible.shape[1] or eligible[i].all():
         return None

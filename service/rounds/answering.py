@@ -68,7 +68,6 @@ def _listed(model: Model, decided: Decided, i: int) -> dict[str, float]:
 
 
 def _with_slots(model: Model, decided: Decided) -> list[PredictAnswer]:
-    """Return an answer for each request, which has a block."""
     predictions, answers = decided.predictions, list[PredictAnswer]()
     for i, (start, stop) in enumerate(pairwise(decided.bounds)):
         held = predictions.holdout is not None and bool(predictions.holdout[start])
@@ -81,7 +80,6 @@ def _with_slots(model: Model, decided: Decided) -> list[PredictAnswer]:
 def _answer_of_block(
     model: Model, request: PredictionRequest, block: str, stored: StoredPrediction, held: bool
 ) -> PredictAnswer:
-    """Return the answer to a request that has its own block."""
     id_, moment = wire_form(model.name, block, SINGLE), datetime.fromtimestamp(stored.expires_at, UTC)
     shown = model.choice.show([request] * len(stored.outputs), stored.outputs)
     propensities, seen = stored.propensities.tolist(), stored.rounds_seen

@@ -50,7 +50,6 @@ def _check_size(size: int, labels: int, most_numbers: int) -> None:
 
 
 def _check_entries(request: PredictionRequest) -> int:
-    """Return the number of features of all actions, if that is not too many to explain."""
     entries, actions = (0, ()) if request.parsed is None else (request.parsed.entries, request.parsed.actions)
     if entries + len(actions) > _MOST_FEATURES:
         detail = f"got {counted(entries, 'features')} of all actions, products with the context included"

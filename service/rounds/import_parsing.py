@@ -48,9 +48,8 @@ def parse_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list
 
 def _read(model: Model, given: ImportRound, now: float) -> ParsedRound:
     if is_structured(model.learner):
-        raise errors.InvalidInputError(
-            "the model answers several labels; only rounds of one label can be imported", "label"
-        )
+        detail = "the model answers several labels; only rounds of one label can be imported"
+        raise errors.InvalidInputError(detail, "label")
     _check_fields(model, given)
     eligible = None if given.eligible is None else tuple(given.eligible)
     options = Options(eligible, given.label)
@@ -79,19 +78,16 @@ def _check_fields(model: Model, given: ImportRound) -> None:
             raise errors.MissingFieldError("missing; send correct, or true_label, or both, or reward", "correct")
         return
     if said:
-        raise errors.RewardNotAloneError(
-            f"got {shown(given.reward)} together with {said[0]}; send one of them", "reward"
-        )
+        detail = f"got {shown(given.reward)} together with {said[0]}; send one of them"
+        raise errors.RewardNotAloneError(detail, "reward")
     if not model.learner.accepts_rewards:
         raise reward_refused(model.learner, given.reward, "reward")
 
 
 def _check_labelled(given: ImportRound) -> None:
-    """Check the fields of a round that the model decides."""
     if given.true_label is None:
-        raise errors.MissingFieldError(
-            "missing; send label with propensity, or true_label, or all of them", "true_label"
-        )
+        detail = "missing; send label with propensity, or true_label, or all of them"
+        raise errors.MissingFieldError(detail, "true_label")
     for name in ("propensity", "correct", "reward"):
         if (value := getattr(given, name)) is not None:
             raise errors.InvalidInputError(f"got {shown(value)} without label; the model draws the label", name)
@@ -100,7 +96,6 @@ def _check_labelled(given: ImportRound) -> None:
 
 
 def _number(model: Model, request: PredictionRequest, label: str, field: str) -> int:
-    """Return the number of a label, or the position of an action."""
     known = model.choice.positions(request)
     if label in known:
         return known[label]
@@ -110,7 +105,6 @@ def _number(model: Model, request: PredictionRequest, label: str, field: str) ->
 
 
 def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | None) -> float | None:
-    """Return the reward of a logged round; None if the answer is not drawn yet."""
     if answer is None:
         return None
     if given.reward is not None:
@@ -122,9 +116,8 @@ def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | N
         if given.correct is not None and given.correct != (truth == answer):
             raise errors.InconsistentFeedbackError("contradicts true_label and label", "correct")
     if reward < 1.0 and truth is None and model.learner.needs_true_label:
-        raise errors.LabelNeededError(
-            "missing; the learner of this model needs true_label if the label is wrong", "true_label"
-        )
+        detail = "missing; the learner of this model needs true_label if the label is wrong"
+        raise errors.LabelNeededError(detail, "true_label")
     return reward
 
 

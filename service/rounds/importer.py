@@ -70,7 +70,6 @@ class RoundImporter:
                 return ImportAnswer(request.source, "recorded" if added else "duplicate", added, *state)
 
     async def _parse(self, replica: Replica, rounds: Sequence[ImportRound]) -> tuple[Model, list[ParsedRound]]:
-        """Parse rounds with the current model; return it with them."""
         model, environment = replica.model, self._environment
         requests = [PredictionRequest(each.context, None, False, actions=each.actions) for each in rounds]
         cost = checking_cost(model, requests) + len(rounds) * costs.IMPORTED_ROUND

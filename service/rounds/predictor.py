@@ -106,7 +106,6 @@ class Predictor:
         return await run(checking_cost(model, requests), model.name, map_results, model.choice.check, requests)
 
     def _predict_each(self, requests: Sequence[PredictionRequest]) -> Awaitable[list[PredictAnswer | Exception]]:
-        """Predict checked requests; those with the same number of slots together."""
         if len(requests) == 1 or not any([request.options.top for request in requests]):  # noqa: C419  a list is faster
             return self._predict_alike(requests)
         return self._predict_by_slots(requests)

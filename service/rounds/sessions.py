@@ -94,7 +94,6 @@ class SessionCache:
             session.replica.give_up()
 
     def _close(self, session: ModelSession) -> bool:
-        """Remove a session; return whether the cache had it."""
         if self._sessions.get(session.model.name) is not session:
             return False
         del self._sessions[session.model.name]
@@ -166,7 +165,6 @@ class SessionCache:
 
 
 def _cost(session: ModelSession) -> int:
-    """Estimate the bytes of a session: its learner's state, labels, label tables, and the rest."""
     labels = session.model.definition.labels
     strings = sys.getsizeof(labels) + sum(map(sys.getsizeof, labels))
     return session.replica.bytes + strings + session.model.choice.table_bytes + _SESSION_BYTES

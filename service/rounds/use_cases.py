@@ -115,9 +115,8 @@ def _checked(request: GivenFeedback) -> GivenFeedback:
         return request
     sent = [name for name in ("correct", "true_label", "true_labels") if getattr(request, name) is not None]
     if not sent and request.reward is None:
-        raise InvalidInputError(
-            "missing; send correct, or true_label (true_labels for a set or ranking), or both, or reward", "correct"
-        )
+        detail = "missing; send correct, or true_label (true_labels for a set or ranking), or both, or reward"
+        raise InvalidInputError(detail, "correct")
     if sent and request.reward is not None:
         raise RewardNotAloneError(f"got {shown(request.reward)} together with {sent[0]}; send one of them", "reward")
     return request
