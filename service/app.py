@@ -41,7 +41,6 @@ from service.store.redis.open_store import OpenStore, open_store
 _UPKEEP_SECONDS = 1.0
 _MOST_WARMED = 100  # models whose kernels a worker loads before a request needs them
 _PATIENCE = 0.1  # seconds between two cancellations of a task
-
 MakeEnvironment = Callable[[Store, Compute], Environment]
 
 

@@ -29,12 +29,11 @@ from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
 from service.schemas.models import ModelDefinition
-from service.store.records.codecs import SparseCodec
+from service.store.records.codecs import SparseCodec, label_codec
 from service.store.records.optional_fields import LogRows, Parts
 from service.store.records.records import RecordFormat
 
 _BYTES_PER_NUMBER = 16
-
 _CANDIDATES_AT_ONCE = 10_000  # maximum candidates that are decided together, unless one request has more
 
 
@@ -52,7 +51,7 @@ class ActionChoice(Choice):
         joint = actions.features
         self.definition, self._learner, self._logs_all = definition, learner, actions.log_actions == "all"
         self._vectors = ActionVectors(actions, definition.features)
-        self.answers = ActionAnswers()
+        self.answers = ActionAnswers((), label_codec(MOST_ACTIONS))
         self.contexts = context_kind(definition.features)
         self.preparation = Preparation(joint.norm, joint.norm_bound, joint.intercept, self._vectors.size)
         codec = SparseCodec(self._vectors.size)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
-from service.actions.definition import MOST_ACTIONS
 from service.error_messages.values import counted, joined, shown
 from service.errors import UnknownLabelError, WrongTruthError
 from service.schemas.fast_decoders import GivenFeedback
@@ -36,13 +35,12 @@ NOTHING = Shown(None, None)
 class Answers(ABC):
     """One kind of answer, for a model with K labels."""
 
-    codec: AnswerCodec
     truth_field: str  # the member of feedback that contains the truth
     has_distribution = True  # whether the probability of every label can be listed
-    choices: int | None = None  # the number of possible answers if an answer is one label
 
-    def __init__(self, labels: Sequence[str]) -> None:
-        self._labels = labels
+    def __init__(self, labels: Sequence[str], codec: AnswerCodec, choices: int | None = None) -> None:
+        self._labels, self.codec = labels, codec
+        self.choices = choices  # the number of possible answers if an answer is one label
         self.numbers: Mapping[str, int] = {label: k for k, label in enumerate(labels)}
 
     @property
@@ -63,11 +61,6 @@ class SingleLabels(Answers):
     """One of the labels, ordered or not."""
 
     truth_field = "true_label"
-
-    def __init__(self, labels: Sequence[str]) -> None:
-        super().__init__(labels)
-        self.codec = label_codec(len(labels))
-        self.choices = len(labels)
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         labels = self._labels
@@ -90,10 +83,6 @@ class LabelSets(Answers):
 
     truth_field = "true_labels"
 
-    def __init__(self, labels: Sequence[str]) -> None:
-        super().__init__(labels)
-        self.codec = label_set_codec(len(labels))
-
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
 
@@ -112,10 +101,6 @@ class Rankings(Answers):
     truth_field = "true_labels"
     has_distribution = False
 
-    def __init__(self, labels: Sequence[str]) -> None:
-        super().__init__(labels)
-        self.codec = ranking_codec(len(labels))
-
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         return [Shown(None, [self._labels[k] for k in row]) for row in outputs.tolist()]
 
@@ -133,10 +118,6 @@ class ActionAnswers(Answers):
     """The position of one of the actions of the request. Their ids are stored with each prediction."""
 
     truth_field = "correct"
-    codec = label_codec(MOST_ACTIONS)
-
-    def __init__(self) -> None:
-        super().__init__(())
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """Refuse: only the request, or its record, has the ids."""
@@ -174,8 +155,8 @@ def answers_of(learner: AnyLearner, labels: Sequence[str]) -> Answers:
     """Return the kind of a learner's answers."""
     match answer_kind(learner):
         case "label-set":
-            return LabelSets(labels)
+            return LabelSets(labels, label_set_codec(len(labels)))
         case "ranking":
-            return Rankings(labels)
+            return Rankings(labels, ranking_codec(len(labels)))
         case _:
-            return SingleLabels(labels)
+            return SingleLabels(labels, label_codec(len(labels)), choices=len(labels))

@@ -40,12 +40,11 @@ def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNo
 
 
 _SUM_TOLERANCE = 1e-9
-
+# Maximum bytes of the rounds that feedback for all slots of a request makes: each has the whole context.
 _MOST_ROUND_BYTES = 2**26
-"""Maximum bytes of the rounds that feedback for all slots of a request makes: each has the whole context."""
 
+# Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the records of all slots.
 _MOST_SLOT_BYTES = 2**22
-"""Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the records of all slots."""
 
 
 class LoggedChoice(NamedTuple):
@@ -167,12 +166,9 @@ class Choice(ABC):
         """Return the learner's state after rounds of the log, as `Learner.fold_unchecked`."""
 
     @cached_property
-    def _prepare(self) -> Preparer:
+    def prepared(self) -> Preparer:
+        """Returns contexts as the learner sees them, from contexts as they are stored."""
         return Preparer(self.preparation)
-
-    def prepared(self, contexts: Contexts) -> Contexts:
-        """Return contexts as the learner sees them, from contexts as they are stored."""
-        return self._prepare(contexts)
 
     def check(self, request: PredictionRequest) -> PredictionRequest:
         """Parse a request, and check that it fits the model; raise `InvalidInputError` if it does not."""
@@ -207,7 +203,7 @@ class Choice(ABC):
         if options.top is not None and options.top > (left := self.count(request)):
             detail = f"got {options.top}; the request has {counted(left, f'eligible {self.things}')}"
             raise errors.TooFewChoicesError(detail, "top")
-        if options.names_any:
+        if (options.eligible, options.baseline, options.policy) != (None, None, None):
             self.check_names(request)
 
     def _check_policy(self, options: Options) -> None:

@@ -170,7 +170,7 @@ class LabelChoice(Choice):
         n, instead = candidates.n, NOBODY
         if override is not None:
             instead = Instead(override.rows, override.probabilities.reshape(n, len(self._labels)))
-        args = candidates.contexts, self._prepare, self._rows(candidates.eligible, n), instead, uniforms
+        args = candidates.contexts, self.prepared, self._rows(candidates.eligible, n), instead, uniforms
         return choose_unchecked(self._learner, state, *args)
 
     def stored(

@@ -10,7 +10,7 @@ from service.contexts.registry import GivenContext
 from service.error_messages.values import quoted
 from service.errors import IdentifierError
 from service.prediction_id import PredictionId
-from service.schemas.rounds import PredictItem, PredictRequest
+from service.schemas.rounds import PredictItem
 
 
 class Options(NamedTuple):
@@ -21,11 +21,6 @@ class Options(NamedTuple):
     policy: tuple[tuple[str, float], ...] | None = None  # probabilities to draw from, in logging mode
     activated: bool = True  # whether the prediction takes feedback at once
     top: int | None = None  # the number of slots; None for one answer without slots
-
-    @property
-    def names_any(self) -> bool:
-        """Whether any of them names labels or actions."""
-        return not (self.eligible is None and self.baseline is None and self.policy is None)
 
     def encode(self) -> bytes:
         """Return bytes that differ between requests for different answers."""
@@ -67,11 +62,6 @@ def prediction_item(request: PredictItem, model: str) -> PredictionRequest:
             raise IdentifierError(detail, "prediction_id")
         given = PredictionId(model, given.block)
     return PredictionRequest(request.context, given, request.include_distribution, options_of(request), request.actions)
-
-
-def prediction_request(request: PredictRequest) -> PredictionRequest:
-    """Convert a request that names its model."""
-    return prediction_item(request, request.model)
 
 
 def options_of(request: PredictItem) -> Options:

@@ -24,7 +24,6 @@ _PIECE = 8192  # bytes that are parsed at once, so that few requests wait for th
 _CHECKED_AFTER = 16
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-
 _UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from service.access.keys import KeyRecord
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys.")
-
 _T = TypeVar("_T")
 _HEADS = ("id", "name", "scopes", "models", "limit", "expires")
 _Id = Annotated[str, typer.Argument(help="Id of the key: the 12 hex digits after wk_.")]

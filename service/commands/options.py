@@ -18,7 +18,6 @@ EXIT_APPLICATION = 3  # uvicorn's own code for it
 EXIT_ADDRESS = 4
 EXIT_STORE = 5
 EXIT_INTERRUPTED = 130  # of a process that SIGINT ends
-
 _T = TypeVar("_T")
 
 

@@ -19,7 +19,6 @@ from service.store.base import MOST_KEPT, Keeping, KeptNote, StoredShadow
 from service.store.stored_models import StoredModel
 
 _ATTEMPTS = 20
-
 MOST_LAG = 10_000  # rounds that a promotion folds: the request waits for them, and so does each worker at the change
 
 

@@ -18,7 +18,6 @@ from service.store.base import Seen
 from service.store.records.new_predictions import NewPredictions, released_at
 
 _log = logging.getLogger(__name__)
-
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 

@@ -36,7 +36,6 @@ _AT_ONCE = 2  # batches in flight. The store joins one while the worker answers 
 _BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16  # rounds of a batch of single items: half a millisecond of the store
 _ATTEMPTS = 3  # attempts to join feedback while the store loses changes of the model
 _CONTEXT_BYTES = 1024  # assumed bytes of a context if contexts differ in size
-
 _ID = "prediction_id"
 _LOST = "the store has lost changes of the model that prediction {id} has seen, so its answer may mean another label"
 _INACTIVE = "prediction {id} is not activated; send it to POST /activate first"

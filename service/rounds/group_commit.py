@@ -8,16 +8,15 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
+# Handles a batch; returns one result per item, in order. An exception among them is raised to the submitter.
 Handle: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]
-"""Handles a batch; returns one result per item, in order. An exception among them is raised to the submitter."""
 
+# Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds.
 ITEMS_AT_ONCE = 512
-"""Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds."""
 
+# Turns of the event loop after a batch of several items: its answers are written, then requests that have arrived are
+# read, then these are submitted. The next batch is larger than without the turns, and an item costs less.
 _TURNS_BETWEEN = 3
-"""Turns of the event loop after a batch of several items: its answers are written, then requests that have arrived are
-read, then these are submitted. The next batch is larger than without the turns, and an item costs less."""
 
 
 class _Waiting(NamedTuple):

@@ -20,13 +20,12 @@ from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Head, Seen, Tail
 from service.tuples import named_tuples
 
+# Attempts to store predictions. The first may require that no newer round exists; retries only require an intact log.
 _ATTEMPTS = 3
-"""Attempts to store predictions. The first may require that no newer round exists; retries only require an intact
-log."""
 
 _BYTES_AT_ONCE = 2**23  # maximum bytes of predictions stored together; the store needs about ten milliseconds for them
+# Maximum probabilities computed together. Bounds the memory of a batch with many labels: 32 MB per array.
 _NUMBERS_AT_ONCE = 4_000_000
-"""Maximum probabilities computed together. Bounds the memory of a batch with many labels: 32 MB per array."""
 
 
 class _ModelChangedError(Exception):

@@ -20,9 +20,7 @@ from service.store.base import Snapshot
 from service.store.stored_models import ModelKey
 
 _log = logging.getLogger(__name__)
-
 _SESSION_BYTES = 28_672  # approximate bytes of a session without its learner's state and its labels
-
 _T = TypeVar("_T")
 
 

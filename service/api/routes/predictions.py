@@ -15,7 +15,7 @@ from service.api.responses.batches import answers_or_problems, check_size, read_
 from service.api.responses.problems import responses
 from service.api.responses.routes import JsonRoute
 from service.api.routes.models import Name
-from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, prediction_item, prediction_request
+from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, prediction_item
 from service.compute import Compute
 from service.contexts.registry import read_contexts
 from service.error_messages.values import counted
@@ -66,7 +66,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     async def predict(request: PredictRequest) -> PredictAnswer:
         """Draw an answer from the model's distribution for a context, and store the prediction."""
         check_model(request.model, "model")
-        return await rounds.predict(request.model, prediction_request(request))
+        return await rounds.predict(request.model, prediction_item(request, request.model))
 
     @routes.post("/predict/batch", responses=_BATCH_ERRORS)
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
