@@ -53,7 +53,10 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
     die_with_parent()
     warms_up, settings = settings is None, settings or Settings()
     watch = telemetry(settings.log_requests_per_second, os.urandom(10))
-    opened = _open_store(settings, tracing=watch.tracing)
+    if settings.store_url is None:
+        raise ValueError("WAGER_STORE_URL is not set; set it, or start the service with `wager serve`")
+    store = settings.store_url, settings.store_timeout_seconds, settings.tls_files
+    opened = open_store(*store, settings.wait_replicas, settings.max_open_bytes, tracing=watch.tracing)
     environment = make_environment(opened.store, Compute(settings.compute_threads))
     sessions, draining = SessionCache(environment, settings.cache_bytes), Draining(settings.drain_seconds)
     return build_application(
@@ -62,13 +65,6 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
         _policy(settings, environment, opened, watch),
         lambda _: _running(environment, sessions, watch, draining, warms_up),
     )
-
-
-def _open_store(settings: Settings, *, tracing: bool) -> OpenStore:
-    if settings.store_url is None:
-        raise ValueError("WAGER_STORE_URL is not set; set it, or start the service with `wager serve`")
-    limits = settings.wait_replicas, settings.max_open_bytes
-    return open_store(settings.store_url, settings.store_timeout_seconds, settings.tls_files, *limits, tracing=tracing)
 
 
 def _use_cases(settings: Settings, environment: Environment, sessions: SessionCache, draining: Draining) -> UseCases:

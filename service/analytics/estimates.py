@@ -27,6 +27,7 @@ class Subject(NamedTuple):
         return not self.learner.needs_true_label
 
     def name_of(self, label: int) -> str:
+        """Return a label by its number."""
         return self.labels[label] if label < len(self.labels) else f"number {label}"
 
 

@@ -29,7 +29,9 @@ from service.store.records.layout import HOLDOUT
 from service.store.records.optional_fields import LogRows
 
 LEVEL = 0.95  # the level of all intervals
-_LEAST_CLIP = 10.0
+MOST_ROUNDS = 100_000  # of an evaluation
+_REPLICATES, _SEED, _LEAST_CLIP = 500, 1, 10.0
+_PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # of the rounds that are read at once, and of all with their eligible labels
 
 
 def clip_for(rounds: int) -> float:
@@ -58,13 +60,6 @@ def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings)
 def _estimate(found: Estimate, value: float) -> EstimateAnswer:
     low, high = (None, None) if found.interval is None else found.interval
     return EstimateAnswer(estimator=found.estimator, value=value, low=low, high=high)
-
-
-MOST_ROUNDS = 100_000  # maximum rounds of an evaluation
-_REPLICATES = 500
-_SEED = 1
-_PAGE_BYTES = 2**19
-_MOST_BYTES = 2**26  # of the rounds that are read, and of their eligible labels in memory
 
 
 class _Page(NamedTuple):
@@ -139,8 +134,7 @@ def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
 def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> EvaluationAnswer:
     rounds = joined([page.rounds for page in pages])
     settings = Settings(_SEED, _REPLICATES, clip_for(rounds.n))
-    served = ~rounds.holdout
-    named: list[tuple[str, str | None, Evaluated]] = [("served", None, Evaluated(Served(), served))]
+    named: list[tuple[str, str | None, Evaluated]] = [("served", None, Evaluated(Served(), ~rounds.holdout))]
     if rounds.holdout.any():
         named.append(("holdout", None, Evaluated(Served(), rounds.holdout)))
     named.append(("uniform", None, Evaluated(UniformChoice())))

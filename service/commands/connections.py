@@ -105,6 +105,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._head_timer = self.loop.call_later(self._deadlines.head, self._expire)
 
     def on_headers_complete(self) -> None:
+        """Count a request whose head has arrived."""
         self._silent = 0
         self._begun += 1
         self._head_timer = _cancel(self._head_timer)
@@ -112,10 +113,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self.headers = []  # of trailers: none may count as a header (RFC 9110, section 6.5.1)
 
     def on_body(self, body: bytes) -> None:
+        """Note that the body goes on."""
         self._silent = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        """Count a request that has arrived."""
         self._silent = 0
         self._arrived += 1
         super().on_message_complete()

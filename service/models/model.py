@@ -37,15 +37,15 @@ class Model:
     """One incarnation of a model after some of its changes: the same in every worker."""
 
     key: ModelKey
-    definition: ModelDefinition
+    definition: ModelDefinition  # after the changes; its labels include retired ones
     learner: AnyLearner
-    retired: frozenset[str] = frozenset()
+    retired: frozenset[str] = frozenset()  # labels that are never answered again
     change_count: int = 0
-    learner_since: int = 0
-    served_by: AnyLearner | None = None
-    new_state: Literal["initial"] | FromSnapshot | None = None
-    history_weight: int = 0
-    digests: bytes = b""
+    learner_since: int = 0  # changes; predictions that have seen fewer have evidence of another learner
+    served_by: AnyLearner | None = None  # answers in the place of `learner`, which is a shadow's; None for a model
+    new_state: Literal["initial"] | FromSnapshot | None = None  # with which the last change replaced the model's own
+    history_weight: int = 0  # the sum, over its changes of labels, of the number of labels after each
+    digests: bytes = b""  # of the history that it was read from; empty if it was made otherwise
 
     @property
     def digest(self) -> bytes:
@@ -58,6 +58,7 @@ class Model:
 
     @cached_property
     def name(self) -> str:
+        """The model's name."""
         return self.key.name
 
     @cached_property
