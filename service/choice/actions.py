@@ -22,7 +22,7 @@ from service.choice.answers import NOTHING, ActionAnswers, Shown
 from service.choice.candidates import EVERY, Candidates, count_eligible
 from service.choice.choice import Choice, LoggedChoice
 from service.choice.overrides import Override
-from service.choice.requests import ParsedActions, PredictionRequest
+from service.choice.requests import ParsedActions, PredictionRequest, Requests
 from service.contexts.canonical import canonical
 from service.contexts.kind import Part
 from service.contexts.named import MOST_FEATURES
@@ -119,7 +119,7 @@ class ActionChoice(Choice):
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
         return {action.id: position for position, action in enumerate(_parsed(request).actions)}
 
-    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
+    def show(self, requests: Requests, outputs: Any) -> list[Shown]:
         chosen = zip(requests, outputs.tolist(), strict=True)
         return [Shown(_parsed(request).actions[position].id, None) for request, position in chosen]
 
@@ -129,7 +129,7 @@ class ActionChoice(Choice):
         named = zip([action.id for action in _parsed(request).actions], probabilities.tolist(), strict=True)
         return {id_: p for i, (id_, p) in enumerate(named) if not eligible.size or eligible[i]}
 
-    def slices(self, requests: Sequence[PredictionRequest]) -> list[slice]:
+    def slices(self, requests: Requests) -> list[slice]:
         found, start, candidates, entries = list[slice](), 0, 0, 0
         for i, each in enumerate(map(_parsed, requests)):
             candidates, entries = candidates + len(each.actions), entries + each.entries
@@ -138,13 +138,13 @@ class ActionChoice(Choice):
                 start, candidates, entries = i, len(each.actions), each.entries
         return [*found, slice(start, len(requests))]
 
-    def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
+    def deciding_cost(self, requests: Requests) -> int:
         sets = list(map(_parsed, requests))
         entries, candidates = sum([each.entries for each in sets]), sum([len(each.actions) for each in sets])
         each = costs.CANDIDATE + self._learner.decide_cost(entries // candidates + 1)
         return entries * costs.CANDIDATE_ENTRY + candidates * each
 
-    def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
+    def candidates(self, requests: Requests) -> Candidates:
         sets = list(map(_parsed, requests))
         starts = np.zeros(len(sets) + 1, np.int64)
         np.cumsum([len(each.actions) for each in sets], out=starts[1:])
@@ -166,11 +166,7 @@ class ActionChoice(Choice):
         return Choices(probabilities, evidence, draws, np.isfinite(draws.propensities))
 
     def stored(
-        self,
-        requests: Sequence[PredictionRequest],
-        candidates: Candidates,
-        chosen: IntArray,
-        probabilities: FloatArray | None,
+        self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
     ) -> tuple[Contexts, Parts]:
         sets, eligible = list(map(_parsed, requests)), candidates.eligible
         kept = list[bytes]()

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from service import errors
 from service.choice.answers import Answers, Shown
 from service.choice.candidates import Candidates
 from service.choice.overrides import Override
-from service.choice.requests import NO_OPTIONS, Options, PredictionRequest
+from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, Requests
 from service.contexts.kind import ContextKind
 from service.error_messages.values import counted, shown
 from service.schemas.models import ModelDefinition
@@ -85,7 +85,7 @@ class Choice(ABC):
     def check_names(self, request: PredictionRequest) -> None:
         """Check that the options of a parsed request name its candidates."""
 
-    def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
+    def fit_together(self, requests: Requests) -> bool:
         """Return whether `check` returns each of many requests as it is, if that is fast to find."""
         return False
 
@@ -102,7 +102,7 @@ class Choice(ABC):
         """Return the position of each candidate of a parsed request, by its name."""
 
     @abstractmethod
-    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
+    def show(self, requests: Requests, outputs: Any) -> list[Shown]:
         """Return answers to n parsed requests, (n, ...) as stored, in the names of their candidates."""
 
     @abstractmethod
@@ -112,15 +112,15 @@ class Choice(ABC):
         """Return the probability of each eligible candidate of a request by name; an empty mask allows all."""
 
     @abstractmethod
-    def slices(self, requests: Sequence[PredictionRequest]) -> list[slice]:
+    def slices(self, requests: Requests) -> list[slice]:
         """Divide parsed requests into slices that are decided together, each in about a slice of computation."""
 
     @abstractmethod
-    def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
+    def deciding_cost(self, requests: Requests) -> int:
         """Return the cost of deciding one slot of parsed requests, and of encoding it, in multiply-adds."""
 
     @abstractmethod
-    def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
+    def candidates(self, requests: Requests) -> Candidates:
         """Return the candidates of parsed requests as a flat batch."""
 
     @abstractmethod
@@ -142,11 +142,7 @@ class Choice(ABC):
 
     @abstractmethod
     def stored(
-        self,
-        requests: Sequence[PredictionRequest],
-        candidates: Candidates,
-        chosen: IntArray,
-        probabilities: FloatArray | None,
+        self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
     ) -> tuple[Contexts, Parts]:
         """Return the contexts to store for n answers at some positions, (n,), and what is stored beside them.
 

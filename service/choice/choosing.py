@@ -10,7 +10,7 @@ from learners.base import BoolArray, Contexts, Draws, FloatArray
 from service.choice.candidates import Candidates, conditioned, without
 from service.choice.choice import Choice
 from service.choice.overrides import override_of
-from service.choice.requests import PredictionRequest
+from service.choice.requests import Requests
 from service.store.records.optional_fields import Parts
 
 _T = TypeVar("_T", bound=np.generic)
@@ -28,9 +28,7 @@ class Chosen(NamedTuple):
     probabilities: FloatArray  # of these candidates
 
 
-def choose(
-    choice: Choice, state: Any, requests: Sequence[PredictionRequest], held_out: BoolArray | None, uniforms: FloatArray
-) -> Chosen:
+def choose(choice: Choice, state: Any, requests: Requests, held_out: BoolArray | None, uniforms: FloatArray) -> Chosen:
     """Choose the answers to n parsed requests with m slots each.
 
     Each request has at least m candidates. `held_out`, (n,), says which the holdout answers; None without a holdout.

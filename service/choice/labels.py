@@ -1,6 +1,6 @@
 """The choice among the labels of a model, and of learners that answer a set or a ranking of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from service.choice.answers import NOTHING, Shown, answers_of
 from service.choice.candidates import EVERY, Candidates
 from service.choice.choice import Choice, LoggedChoice, check_norm
 from service.choice.overrides import Override
-from service.choice.requests import NO_OPTIONS, PredictionRequest
+from service.choice.requests import NO_OPTIONS, PredictionRequest, Requests
 from service.compute import slices
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
@@ -94,7 +94,7 @@ class LabelChoice(Choice):
         if label not in self.answers.numbers:
             raise errors.UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
 
-    def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
+    def fit_together(self, requests: Requests) -> bool:
         if self._refuses or not self.answers.has_distribution:
             return False
         if not all([each.options is NO_OPTIONS and each.actions is None for each in requests]):  # noqa: C419  faster
@@ -114,7 +114,7 @@ class LabelChoice(Choice):
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
         return self.answers.numbers
 
-    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
+    def show(self, requests: Requests, outputs: Any) -> list[Shown]:
         return self.answers.show(outputs)
 
     def distribution(
@@ -124,13 +124,13 @@ class LabelChoice(Choice):
             return dict(zip(self._labels, probabilities.tolist(), strict=True))
         return {self._labels[k]: float(probabilities[k]) for k in np.flatnonzero(eligible)}
 
-    def slices(self, requests: Sequence[PredictionRequest]) -> list[slice]:
+    def slices(self, requests: Requests) -> list[slice]:
         if len(requests) == 1:
             return [slice(0, 1)]
         each = self.deciding_cost(requests) // len(requests)
         return [slice(start, stop) for start, stop in slices(len(requests), each)]
 
-    def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
+    def deciding_cost(self, requests: Requests) -> int:
         if self.contexts.codec.fixed_bytes is not None:
             return self._fixed_cost * len(requests)
         sizes = sum([self.contexts.size(each.context) for each in requests])
@@ -142,12 +142,12 @@ class LabelChoice(Choice):
         size = self.definition.features.size
         return size * costs.STORED_NUMBER + self._learner.decide_cost(size + 1)
 
-    def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
+    def candidates(self, requests: Requests) -> Candidates:
         n, labels = len(requests), len(self._labels)
         starts = self._starts if n == 1 else np.arange(0, n * labels + 1, labels)
         return Candidates(starts, self._eligible(requests), self.contexts.gather([each.context for each in requests]))
 
-    def _eligible(self, requests: Sequence[PredictionRequest]) -> BoolArray:
+    def _eligible(self, requests: Requests) -> BoolArray:
         """Return the mask of the labels of each request, (n * K,); (0,) if every label is eligible."""
         if not self._any_retired and all([each.options.eligible is None for each in requests]):  # noqa: C419  faster
             return EVERY
@@ -174,11 +174,7 @@ class LabelChoice(Choice):
         return choose_unchecked(self._learner, state, *args)
 
     def stored(
-        self,
-        requests: Sequence[PredictionRequest],
-        candidates: Candidates,
-        chosen: IntArray,
-        probabilities: FloatArray | None,
+        self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
     ) -> tuple[Contexts, Parts]:
         sent = [self.contexts.sent(each.context) for each in requests]
         if not candidates.eligible.size and not sent[0]:

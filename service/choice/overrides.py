@@ -1,13 +1,13 @@
 """Policies that answer instead of the learner: the holdout, and the client's own policy in logging mode."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from learners.base import BoolArray, FloatArray
 from service.choice.candidates import Candidates, uniform
-from service.choice.requests import Options, PredictionRequest
+from service.choice.requests import Options, PredictionRequest, Requests
 from service.schemas.models import ModelDefinition
 
 
@@ -20,7 +20,7 @@ class Override(NamedTuple):
 
 def override_of(
     definition: ModelDefinition,
-    requests: Sequence[PredictionRequest],
+    requests: Requests,
     candidates: Candidates,
     held_out: BoolArray | None,
     positions: Callable[[PredictionRequest], Mapping[str, int]],

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from service.actions.definition import GivenAction
 from service.actions.factors import Factors
@@ -51,6 +51,9 @@ class PredictionRequest(NamedTuple):
     options: Options = NO_OPTIONS
     actions: Sequence[GivenAction] | None = None
     parsed: ParsedActions | None = None  # by `Choice.parse`
+
+
+Requests: TypeAlias = Sequence[PredictionRequest]
 
 
 def prediction_item(request: PredictItem, model: str) -> PredictionRequest:

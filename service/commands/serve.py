@@ -27,10 +27,12 @@ class Supervisor(Multiprocess):
     """
 
     def init_processes(self) -> None:
+        """Start the workers."""
         super().init_processes()
         self._close_ends_of_workers()
 
     def keep_subprocess_alive(self) -> None:
+        """Replace workers that died or hang."""
         try:
             super().keep_subprocess_alive()
         except OSError as error:  # such as too many processes, or no working directory; the next pass tries again

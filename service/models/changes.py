@@ -15,6 +15,7 @@ from service import errors
 from service.error_messages.values import counted, quoted
 from service.models.policies import learn_implied
 from service.schemas import models as schemas
+from service.schemas.models import ModelDefinition, ModelPatch
 from service.strict_body import Body
 
 _LEAST_LABELS = 2
@@ -90,7 +91,7 @@ class Change(Body):
 class Defined(NamedTuple):
     """A definition after some changes."""
 
-    definition: schemas.ModelDefinition
+    definition: ModelDefinition
     retired: frozenset[str] = frozenset()
     history_weight: int = 0  # the sum, over the changes of labels, of the number of labels after each
 
@@ -119,9 +120,7 @@ def kind_of(change: Change) -> schemas.ChangeKind:
     return "policies" if change.labels is None else "labels"
 
 
-def change_of(
-    patch: schemas.ModelPatch, definition: schemas.ModelDefinition, at: float, by: str | None
-) -> Change | None:
+def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str | None) -> Change | None:
     """Return the change that a request asks for; None if the model has it already."""
     wanted = patch.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
     wanted |= learn_implied(wanted, definition.model_dump(mode="json", include={"on_expiry"})["on_expiry"])

@@ -26,6 +26,7 @@ from service.registry.descriptions import Described, described, history_of
 from service.registry.open_predictions import PredictionPage, page_of
 from service.registry.round_log import LogReader, moment
 from service.schemas import models as schemas
+from service.schemas.models import ModelDefinition, ModelPatch
 from service.schemas.rounds import RoundLine
 from service.store.base import Store
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
@@ -72,7 +73,7 @@ class Catalogue:
         self._environment, self._now, self._new_id = environment, environment.now, environment.new_id
         self._limits, self._forget = limits, forget
 
-    async def create(self, definition: schemas.ModelDefinition) -> Described:
+    async def create(self, definition: ModelDefinition) -> Described:
         """Create a model; return its description."""
         policies = definition.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
         definition = definition.model_copy(update=learn_implied(policies))
@@ -91,16 +92,12 @@ class Catalogue:
         answer, version = described(stored, await self._models.read(stored))
         return Described(answer.model_copy(update={"damage": [_note(each) for each in found] or None}), version)
 
-    async def change(
-        self, name: str, patch: schemas.ModelPatch, versions: Collection[str], by: str | None
-    ) -> Described:
+    async def change(self, name: str, patch: ModelPatch, versions: Collection[str], by: str | None) -> Described:
         """Change a model, if its definition has one of the versions (`*`: any); return its new description."""
         await make_change(self._store, name, lambda stored: self._change(stored, patch, versions, by))
         return await self.get(name)
 
-    async def _change(
-        self, stored: StoredModel, patch: schemas.ModelPatch, versions: Collection[str], by: str | None
-    ) -> bool:
+    async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
         model = await self._models.read(stored)
         if not changing.is_current(stored, versions):
             if changing.is_previous(stored, versions) and await self._is_repeated(stored, patch, by):
@@ -120,7 +117,7 @@ class Catalogue:
             changing.log_warnings(changed, model)
         return done
 
-    async def _is_repeated(self, stored: StoredModel, patch: schemas.ModelPatch, by: str | None) -> bool:
+    async def _is_repeated(self, stored: StoredModel, patch: ModelPatch, by: str | None) -> bool:
         if not stored.history:
             return False
         before = await self._models.read(stored, len(stored.history) - 1)
@@ -130,7 +127,7 @@ class Catalogue:
             return False
         return asked is not None and changing.is_repeated(stored, asked)
 
-    def _written(self, definition: schemas.ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
+    def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
         model = new_model(definition, incarnation, self._limits)
         left_out = {"actions" if definition.actions is None else "labels"}
         text = model.definition.model_dump_json(exclude=left_out)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice, pairwise
 
 from service import costs
-from service.choice.requests import PredictionRequest
+from service.choice.requests import PredictionRequest, Requests
 from service.error_messages.values import quoted
 from service.errors import HistoryLostError, PredictionConflictError, StoreError
 from service.models.model import Model
@@ -19,7 +19,7 @@ from service.store.records.blocks import StoredPrediction
 _log = logging.getLogger(__name__)
 
 
-def answering_cost(model: Model, requests: Sequence[PredictionRequest], existing: Sequence[Head]) -> int:
+def answering_cost(model: Model, requests: Requests, existing: Sequence[Head]) -> int:
     """Return the cost of `answer`: it lists distributions, and reads stored predictions."""
     listed = sum([request.include_distribution for request in requests])
     listed = listed and listed * len(model.definition.labels)

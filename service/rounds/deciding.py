@@ -9,7 +9,7 @@ import numpy as np
 
 from learners.base import BoolArray, FloatArray
 from service.choice.choosing import Chosen, choose
-from service.choice.requests import NO_OPTIONS, PredictionRequest
+from service.choice.requests import NO_OPTIONS, PredictionRequest, Requests
 from service.errors import LearnerFailedError
 from service.models.model import Model
 from service.per_item import apply_to_valid
@@ -77,7 +77,7 @@ class Chance(NamedTuple):
 class Decided(NamedTuple):
     """The predictions of n requests with m slots each, decided but not stored."""
 
-    requests: Sequence[PredictionRequest]
+    requests: Requests
     chosen: Chosen
     predictions: NewPredictions  # n * m
     bounds: list[int]  # the first prediction of each block, then n * m
@@ -86,16 +86,14 @@ class Decided(NamedTuple):
     records: list[bytes]  # of the blocks
 
 
-def chance_of(
-    model: Model, requests: Sequence[PredictionRequest], random: Callable[[int | tuple[int, ...]], FloatArray]
-) -> Chance:
+def chance_of(model: Model, requests: Requests, random: Callable[[int | tuple[int, ...]], FloatArray]) -> Chance:
     """Draw the random numbers of n requests with the same number of slots."""
     n, holdout = len(requests), model.definition.holdout
     uniforms = random((n, requests[0].options.top or 1, model.choice.uniforms))
     return Chance(uniforms, None if holdout is None else random(n) < holdout.fraction)
 
 
-def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, new_id: Callable[[], str]) -> Decided:
+def decide(basis: Basis, requests: Requests, chance: Chance, new_id: Callable[[], str]) -> Decided:
     """Decide, draw and encode n checked requests, all with the same number of slots.
 
     If the learner fails, or its decisions cannot be stored, it raises `ImpossibleDecisionsError`. `new_id` names the
@@ -129,7 +127,7 @@ def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, 
     return Decided(requests, chosen, predictions, bounds, blocks, tokens, records)
 
 
-def chosen_by(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance) -> Chosen:
+def chosen_by(basis: Basis, requests: Requests, chance: Chance) -> Chosen:
     """Decide and draw n requests; errors as for `decide`."""
     try:
         return choose(basis.model.choice, basis.state, requests, chance.held_out, chance.uniforms)

@@ -1,11 +1,11 @@
 """Predicting: concurrent requests for a model are decided, stored and answered together."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from functools import partial
 
 from service import costs
-from service.choice.requests import PredictionRequest
+from service.choice.requests import PredictionRequest, Requests
 from service.environment import Environment
 from service.errors import InvalidInputError, PredictionConflictError, StoreUnavailableError, WagerError
 from service.models.model import Model
@@ -65,7 +65,7 @@ class Predictor:
             checked = self._replica.model.choice.check(request)
         return await self._commits.submit(checked, self._predict_each, self._most_together())
 
-    async def predict_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+    async def predict_all(self, requests: Requests) -> list[PredictAnswer | Exception]:
         """Handle each request as `predict` does; return errors instead of raising them."""
         checked = await self._check_each(requests)
         if indices_of(checked, InvalidInputError):
@@ -98,18 +98,18 @@ class Predictor:
         answer = await run(cost, model.name, stored_answer, model, parsed, record)
         return None if isinstance(answer, PredictionConflictError) else answer
 
-    async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
+    async def _check_each(self, requests: Requests) -> list[PredictionRequest | Exception]:
         model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
         if model.choice.fit_together(requests):
             return list(requests)
         return await run(checking_cost(model, requests), model.name, map_results, model.choice.check, requests)
 
-    def _predict_each(self, requests: Sequence[PredictionRequest]) -> Awaitable[list[PredictAnswer | Exception]]:
+    def _predict_each(self, requests: Requests) -> Awaitable[list[PredictAnswer | Exception]]:
         if len(requests) == 1 or not any([request.options.top for request in requests]):  # noqa: C419  a list is faster
             return self._predict_alike(requests)
         return self._predict_by_slots(requests)
 
-    async def _predict_by_slots(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+    async def _predict_by_slots(self, requests: Requests) -> list[PredictAnswer | Exception]:
         answers = dict[int, PredictAnswer | Exception]()
         for top in dict.fromkeys(request.options.top for request in requests):
             alike, most = [i for i, each in enumerate(requests) if each.options.top == top], self._most_together(top)
@@ -118,7 +118,7 @@ class Predictor:
                 answers.update(zip(some, await self._predict_alike([requests[i] for i in some]), strict=True))
         return [answers[i] for i in range(len(requests))]
 
-    async def _predict_alike(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+    async def _predict_alike(self, requests: Requests) -> list[PredictAnswer | Exception]:
         model = self._replica.model
         if model is not self._first_model:  # it may have changed after the requests were checked
             checked = map_results(partial(_revalidated, model), requests)
@@ -136,9 +136,7 @@ class Predictor:
             return answer(model, decided, existing)
         return await self._environment.compute.run(model.name, answer, model, decided, existing)
 
-    async def _decide_and_store(
-        self, model: Model, requests: Sequence[PredictionRequest]
-    ) -> tuple[list[Decided], list[Head]]:
+    async def _decide_and_store(self, model: Model, requests: Requests) -> tuple[list[Decided], list[Head]]:
         """Decide with a state that is new enough for the requests, and store the predictions.
 
         Return the predictions, in slices, and what became of each block. Raise `_ModelChangedError` if the requests
@@ -176,7 +174,7 @@ class Predictor:
             self._expects_rounds, includes_all = replica.round_count > before, True
         return replica.seen(newer=includes_all)
 
-    async def _decide(self, model: Model, seen: Seen, requests: Sequence[PredictionRequest]) -> list[Decided]:
+    async def _decide(self, model: Model, seen: Seen, requests: Requests) -> list[Decided]:
         """Decide in the event loop, or in a thread in slices, so that other models get a turn between long ones."""
         environment, first = self._environment, requests[0]
         chance = chance_of(model, requests, environment.rng.random)
@@ -204,7 +202,7 @@ class Predictor:
         return max(1, self._most // (slots or 1))
 
 
-def checking_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
+def checking_cost(model: Model, requests: Requests) -> int:
     """Return the cost of checking requests; some cost that needs a thread if it does."""
     cost = 0
     for request in requests:
