@@ -63,8 +63,6 @@ def _estimate(found: Estimate, value: float) -> EstimateAnswer:
 
 
 class _Page(NamedTuple):
-    """The usable rounds of a page of the log."""
-
     rounds: LoggedRounds  # without contexts and eligible labels
     masks: npt.NDArray[np.uint8]  # (n, ⌈K / 8⌉), the eligible labels as bits; (n, 0) if every label was eligible
 

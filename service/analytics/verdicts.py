@@ -26,8 +26,6 @@ class Verdict(NamedTuple):
 
 
 class _Case(NamedTuple):
-    """What a verdict depends on."""
-
     subject: Subject
     statistics: RoundStatistics
     latest: Epoch

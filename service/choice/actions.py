@@ -123,11 +123,9 @@ class ActionChoice(Choice):
         chosen = zip(requests, outputs.tolist(), strict=True)
         return [Shown(_parsed(request).actions[position].id, None) for request, position in chosen]
 
-    def distribution(
-        self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
-    ) -> dict[str, float]:
-        named = zip([action.id for action in _parsed(request).actions], probabilities.tolist(), strict=True)
-        return {id_: p for i, (id_, p) in enumerate(named) if not eligible.size or eligible[i]}
+    def distribution(self, request: PredictionRequest, p: FloatArray, eligible: BoolArray) -> dict[str, float]:
+        named = zip([action.id for action in _parsed(request).actions], p.tolist(), strict=True)
+        return {id_: share for i, (id_, share) in enumerate(named) if not eligible.size or eligible[i]}
 
     def slices(self, requests: Requests) -> list[slice]:
         found, start, candidates, entries = list[slice](), 0, 0, 0

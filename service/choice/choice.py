@@ -106,9 +106,7 @@ class Choice(ABC):
         """Return answers to n parsed requests, (n, ...) as stored, in the names of their candidates."""
 
     @abstractmethod
-    def distribution(
-        self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
-    ) -> dict[str, float]:
+    def distribution(self, request: PredictionRequest, p: FloatArray, eligible: BoolArray) -> dict[str, float]:
         """Return the probability of each eligible candidate of a request by name; an empty mask allows all."""
 
     @abstractmethod

@@ -117,12 +117,10 @@ class LabelChoice(Choice):
     def show(self, requests: Requests, outputs: Any) -> list[Shown]:
         return self.answers.show(outputs)
 
-    def distribution(
-        self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
-    ) -> dict[str, float]:
+    def distribution(self, request: PredictionRequest, p: FloatArray, eligible: BoolArray) -> dict[str, float]:
         if not eligible.size:
-            return dict(zip(self._labels, probabilities.tolist(), strict=True))
-        return {self._labels[k]: float(probabilities[k]) for k in np.flatnonzero(eligible)}
+            return dict(zip(self._labels, p.tolist(), strict=True))
+        return {self._labels[k]: float(p[k]) for k in np.flatnonzero(eligible)}
 
     def slices(self, requests: Requests) -> list[slice]:
         if len(requests) == 1:

@@ -137,9 +137,8 @@ def _announce(asked: "Settings", ready: "Settings") -> None:
     if asked.keys_required:
         typer.echo("API keys   required; create one with `wager keys create NAME --scope admin`")
     elif not asked.on_loopback:
-        typer.echo(
-            f"wager: WARNING: WAGER_AUTH=off: everyone who can reach {base} may read, teach and delete models", err=True
-        )
+        warning = f"WAGER_AUTH=off: everyone who can reach {base} may read, teach and delete models"
+        typer.echo(f"wager: WARNING: {warning}", err=True)
 
 
 def _run_http(settings: "Settings", listener: socket.socket) -> bool:

@@ -28,8 +28,6 @@ _ATTEMPTS = 50  # attempts to read a state and the positions of imports that bel
 
 
 class _Source(NamedTuple):
-    """A model to copy."""
-
     name: str
     definition: dict[str, Any]
     history: tuple[str, ...]

@@ -55,9 +55,9 @@ class Promoting:
         learner = read_definition(shadow).learner
         change = asked.model_copy(update={"state": state, "learner": learner, "promotion": promotion})
         changed = await changed_model(self._environment.compute, stored, model, change, self._limits)
-        done = await self._keep(model, shadow, change) and await write_change(
-            self._store, stored, model, changed, change
-        )
+        if not await self._keep(model, shadow, change):
+            return False
+        done = await write_change(self._store, stored, model, changed, change)
         if done:
             await self._store.drop_shadow(stored.key, name)
         return done

@@ -41,9 +41,8 @@ class Snapshots:
             if kept is Keeping.FULL:
                 detail = f"the model has {MOST_KEPT} snapshots, the most that it may have; delete one"
                 raise errors.TooManySnapshotsError(detail)
-        raise errors.StoreUnavailableError(
-            f"the log of model {quoted(name)} changes too fast for a snapshot; try again"
-        )
+        detail = f"the log of model {quoted(name)} changes too fast for a snapshot; try again"
+        raise errors.StoreUnavailableError(detail)
 
     async def list(self, name: str) -> SnapshotList:
         """Return the kept snapshots of a model, the oldest first."""

@@ -15,7 +15,7 @@ from service import errors
 from service.error_messages.values import counted, quoted
 from service.models.policies import learn_implied
 from service.schemas import models as schemas
-from service.schemas.models import ModelDefinition, ModelPatch
+from service.schemas.models import MOST_LABELS, ModelDefinition, ModelPatch
 from service.strict_body import Body
 
 _LEAST_LABELS = 2
@@ -32,8 +32,7 @@ class FromSnapshot(Body):
     """The state of a kept snapshot."""
 
     snapshot: str  # its id
-    then_folds: bool = False
-    """Whether the rounds of the log between the snapshot and the change are folded as well, with its learner."""
+    then_folds: bool = False  # whether the rounds between the snapshot and the change are folded, with its learner
 
 
 def _kind_of_state(state: object) -> str:
@@ -64,14 +63,10 @@ class Change(Body):
     """One change, as stored."""
 
     labels: StoredLabels | None = None
-    policies: dict[str, Any] = Field(default_factory=dict)
-    """New values by the names of the fields of `ModelDefinition`."""
-    state: NewState | None = None
-    """The state from which the model continues, grown by the labels that were added since; None for its own."""
-    learner: dict[str, Any] | None = None
-    """The algorithm and hyperparameters with which the model continues; None for its own."""
-    origin: Origin | None = None
-    """The changes before it are those of the other model; the log begins here."""
+    policies: dict[str, Any] = Field(default_factory=dict)  # new values by the names of fields of `ModelDefinition`
+    state: NewState | None = None  # in which the model continues, grown by labels that were added since
+    learner: dict[str, Any] | None = None  # the algorithm and hyperparameters with which the model continues
+    origin: Origin | None = None  # the changes before are those of the other model; the log begins here
     promotion: Promotion | None = None
     at: float  # seconds since the epoch
     by: str | None = None  # the id of the API key; None if no keys are required
@@ -218,10 +213,8 @@ class _Labels:
 
     def _new(self, added: Sequence[str]) -> set[str]:
         known, new = len(self.all), set[str]()
-        if known + len(added) > schemas.MOST_LABELS:
-            detail = (
-                f"got {len(added)}; the model has {known} labels, with retired ones, of at most {schemas.MOST_LABELS}"
-            )
+        if known + len(added) > MOST_LABELS:
+            detail = f"got {len(added)}; the model has {known} labels, with retired ones, of at most {MOST_LABELS}"
             raise errors.InvalidInputError(detail, "labels.add")
         for i, label in enumerate(added):
             if label in self.retired:

@@ -61,9 +61,8 @@ def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:
     except (ValueError, RecursionError) as error:
         raise unreadable_definition(stored.key.name, error) from error
     last = after + len(notes)
-    return ChangeList(
-        count=count, definition=definition, changes=notes, next_after=last if notes and last < count else None
-    )
+    following = last if notes and last < count else None
+    return ChangeList(count=count, definition=definition, changes=notes, next_after=following)
 
 
 def _note(number: int, change: Change) -> ChangeNote:

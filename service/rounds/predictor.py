@@ -149,9 +149,8 @@ class Predictor:
                 if replica.model is not model:  # not by the number of changes: the store may have lost one
                     raise _ModelChangedError
                 decided = await self._decide(model, seen, requests)
-                blocks = named_tuples(
-                    Block, [pair for each in decided for pair in zip(each.blocks, each.records, strict=True)]
-                )
+                pairs = [pair for each in decided for pair in zip(each.blocks, each.records, strict=True)]
+                blocks = named_tuples(Block, pairs)
                 stored = await self._environment.store.add_predictions(model.key, blocks, self._keep_seconds, seen)
                 if not isinstance(stored, Tail):
                     return decided, stored

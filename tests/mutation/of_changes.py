@@ -67,7 +67,7 @@ CHANGES = (
             ),
             (
                 "a lost label makes others unknown",
-                "FeedbackJoiner._read_all",
+                "FeedbackJoiner._parse_all",
                 "self._replica.model is not before",
                 "self._replica.model.change_count != before.change_count",
             ),

@@ -56,7 +56,7 @@ EVALUATION = (
                 "self._compute.run_in_thread_if_costly(0, name, _values, model, pages, limit < most)",
             ),
             ("the first rounds", "LatestRounds.evaluate", "max(0, stored.round_count - limit)", "0"),
-            ("the holdout is served", "_values", "served = ~rounds.holdout", "served = rounds.holdout | True"),
+            ("the holdout is served", "_values", "~rounds.holdout", "rounds.holdout | True"),
         ),
     ),
 )

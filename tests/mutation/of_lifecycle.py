@@ -39,7 +39,7 @@ LIFECYCLE = (
             (
                 "a late promotion removes any shadow",
                 "Promoting._end",
-                "read_definition(each).at <= promoted_at",
+                "read_definition(shadow).at <= promoted_at",
                 "True",
             ),
         ),

@@ -123,7 +123,7 @@ SERVICE = (
                 "decided = await self._decide(model, seen, requests)",
                 "decided = decided if _ else await self._decide(model, seen, requests)",
             ),
-            ("a repeat is drawn again", "answering._answer_part", "isinstance(head, bytes)", "False"),
+            ("a repeat is drawn again", "answering._answers", "isinstance(head, bytes)", "False"),
             ("no window", "predictions_of", "now + model.definition.window_seconds", "now"),
         ),
     ),
@@ -138,7 +138,7 @@ SERVICE = (
         errors=(
             (
                 "any context is accepted",
-                "answering._stored_answer",
+                "stored_answer",
                 "stored.fingerprint not in (mark, held_out(mark))",
                 "False",
             ),
