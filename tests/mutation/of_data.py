@@ -31,7 +31,7 @@ DATA = (
             ("every round shares the first reward", "import_rounds.lua:close_all", "at + 1)", "1)"),
             (
                 "rounds of a source may be left out",
-                "importer._place",
+                "_imported_before",
                 "position < request.offset + done",
                 "False",
             ),
