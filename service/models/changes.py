@@ -39,7 +39,7 @@ def _kind_of_state(state: object) -> str:
     return "object" if isinstance(state, (dict, FromSnapshot)) else "word"
 
 
-# A state from which a model continues instead of its own: the learner's initial state, or a kept one.
+# A state from which a model continues: the learner's initial state, or a kept one.
 NewState = Annotated[
     Annotated[Literal["initial"], Tag("word")] | Annotated[FromSnapshot, Tag("object")], Discriminator(_kind_of_state)
 ]
