@@ -62,7 +62,7 @@ async def predict(session: ModelSession, n: int, seed: int, together: int = BATC
     contexts = np.random.default_rng(seed).normal(size=(n, D)).tolist()
     ids: list[PredictionId] = []
     for start in range(0, n, together):
-        for answer in await session.predict_all(
+        for answer in await session.predictor.predict_all(
             [PredictionRequest(each, None, False) for each in contexts[start : start + together]]
         ):
             assert isinstance(answer, PredictAnswer)

@@ -41,25 +41,22 @@ from service.store.redis.open_store import OpenStore, open_store
 _UPKEEP_SECONDS = 1.0
 _MOST_WARMED = 100  # models whose kernels a worker loads before a request needs them
 _PATIENCE = 0.1  # seconds between two cancellations of a task
-
 MakeEnvironment = Callable[[Store, Compute], Environment]
 
 
 def create_app(settings: Settings | None = None, make_environment: MakeEnvironment = system_environment) -> FastAPI:
     """Create the application of one worker.
 
-    Args:
-        settings: must name a store. None reads them from the environment, in a process that is only a worker: it loads
-            the kernels of the stored models when it starts.
-        make_environment: builds the environment from the store and the threads, with clocks and random numbers.
-
-    Raises:
-        ValueError: if the settings name no store.
+    Without settings, it reads them from the environment, in a process that is only a worker: it then loads the kernels
+    of the stored models when it starts. Raises `ValueError` if the settings name no store.
     """
     die_with_parent()
     warms_up, settings = settings is None, settings or Settings()
     watch = telemetry(settings.log_requests_per_second, os.urandom(10))
-    opened = _open_store(settings, tracing=watch.tracing)
+    if settings.store_url is None:
+        raise ValueError("WAGER_STORE_URL is not set; set it, or start the service with `wager serve`")
+    store = settings.store_url, settings.store_timeout_seconds, settings.tls_files
+    opened = open_store(*store, settings.wait_replicas, settings.max_open_bytes, tracing=watch.tracing)
     environment = make_environment(opened.store, Compute(settings.compute_threads))
     sessions, draining = SessionCache(environment, settings.cache_bytes), Draining(settings.drain_seconds)
     return build_application(
@@ -70,15 +67,7 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
     )
 
 
-def _open_store(settings: Settings, *, tracing: bool) -> OpenStore:
-    if settings.store_url is None:
-        raise ValueError("WAGER_STORE_URL is not set; set it, or start the service with `wager serve`")
-    limits = settings.wait_replicas, settings.max_open_bytes
-    return open_store(settings.store_url, settings.store_timeout_seconds, settings.tls_files, *limits, tracing=tracing)
-
-
 def _use_cases(settings: Settings, environment: Environment, sessions: SessionCache, draining: Draining) -> UseCases:
-    """Build the use cases that the routes call."""
     limits = Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes)
     catalogue = Catalogue(environment, limits, sessions.forget)
     names, most = settings.metrics_model_names, settings.metrics_max_models
@@ -101,7 +90,6 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
 
 
 def _policy(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> RequestPolicy:
-    """Return what requests must comply with before they reach a route."""
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
     most = settings.max_body_bytes, settings.max_import_bytes
     limits = RequestLimits(settings.max_batch_items, *most, pace, settings.max_requests_in_flight)
@@ -116,13 +104,14 @@ async def _running(
     environment: Environment, sessions: SessionCache, watch: Telemetry, draining: Draining, warms_up: bool
 ) -> AsyncIterator[None]:
     """Maintain the sessions while the worker runs; then close its threads and its store."""
+
+    async def keep_up() -> None:
+        watch.tick()
+        await sessions.maintain()
+
     spare_lasting_objects()
-    tasks = [
-        asyncio.create_task(_keep_up(sessions, watch)),
-        asyncio.create_task(_each_second(expiry(environment, sessions).run)),
-        asyncio.create_task(_each_second(retention(environment, sessions).run)),
-        asyncio.create_task(_each_second(shadow_folds(environment).run)),
-    ]
+    background = Closer(environment, sessions), Retention(environment, sessions), Shadowing(environment)
+    tasks = [asyncio.create_task(_each_second(run)) for run in (keep_up, *(each.run for each in background))]
     if warms_up:
         tasks.append(asyncio.create_task(_warm_up(environment)))
     try:
@@ -150,16 +139,7 @@ async def _warm_up(environment: Environment) -> None:
     gc.freeze()  # kernels last as long as the process
 
 
-async def _keep_up(sessions: SessionCache, watch: Telemetry) -> None:
-    """Run the worker's upkeep until cancelled."""
-    while True:
-        await asyncio.sleep(_UPKEEP_SECONDS)
-        watch.tick()
-        await sessions.maintain()
-
-
 async def _each_second(run: Callable[[], Awaitable[None]]) -> None:
-    """Run something about every second until cancelled."""
     while True:
         await asyncio.sleep(_UPKEEP_SECONDS)
         await run()

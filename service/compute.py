@@ -12,19 +12,10 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from service import request_context
+from service import costs, request_context
 from service.errors import StoppingError
 
 _T = TypeVar("_T")
-
-INLINE_COST = 5_000_000
-"""Multiply-adds in a few milliseconds. Cheaper work runs in the event loop, other work in a thread."""
-
-SLICE_COST = 20_000_000
-"""Multiply-adds in a slice of about ten milliseconds. A slice is longer if one step costs more."""
-
-FIRST_CALL = 2**63
-"""Assumed cost of the first call of a kernel, which may compile it: always run in a thread."""
 
 
 class _Job(NamedTuple):
@@ -38,11 +29,7 @@ class _Job(NamedTuple):
 
 
 class Compute:
-    """A pool of daemon threads; one owner uses at most half of them.
-
-    Args:
-        threads: number of threads, at least 2. Each starts when needed.
-    """
+    """A pool of daemon threads, at least 2, each started when needed; one owner uses at most half of them."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -59,16 +46,9 @@ class Compute:
         return bool(self._running.total())
 
     async def run(self, owner: str, function: Callable[..., _T], *args: Any) -> _T:
-        """Run a function in a thread.
+        """Run a function in a thread; if long, it must release the interpreter's lock.
 
-        Args:
-            owner: name of the model whose share of the threads it uses, outside requests with an API key. In these,
-                the key has one share for all of its models.
-            function: the computation. If long, it must release the interpreter's lock.
-            args: arguments of the function.
-
-        Raises:
-            StoppingError: if the pool is closed.
+        In requests with an API key, the key has one share of the threads for all its models; else `owner` has one.
         """
         if self._closed:
             raise StoppingError("this worker is stopping")
@@ -85,9 +65,9 @@ class Compute:
             del job  # an error refers to this frame: a cycle would keep the job until a full collection
         return result
 
-    async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+    async def run_in_thread_if_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
         """Run a function that costs `cost` multiply-adds: in the event loop if cheap, else in a thread."""
-        if cost < INLINE_COST:
+        if cost < costs.INLINE:
             return function(*args)
         return await self.run(owner, function, *args)
 
@@ -100,7 +80,6 @@ class Compute:
         self._waiting.clear()
 
     def _dispatch(self) -> None:
-        """Give jobs to free threads: owners take turns, each within its share."""
         for owner in list(self._waiting):
             if self._running.total() >= self._threads:
                 return
@@ -147,13 +126,8 @@ class Compute:
 
 
 def steps_in_slice(cost: int, overhead: int = 0) -> int:
-    """Return the number of steps in a slice of about `SLICE_COST`, at least 1.
-
-    Args:
-        cost: multiply-adds of a step.
-        overhead: fixed multiply-adds of a slice. The steps of a slice may cost the same amount in total.
-    """
-    return max(1, max(SLICE_COST, overhead) // max(cost, 1))
+    """Return the number of steps in a slice of about `costs.SLICE`, or of its fixed overhead if larger; at least 1."""
+    return max(1, max(costs.SLICE, overhead) // max(cost, 1))
 
 
 def slices(n: int, cost: int, overhead: int = 0) -> list[tuple[int, int]]:

@@ -12,12 +12,10 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def attempt_each(function: Callable[[_Item], _Result], items: Sequence[_Item | Exception]) -> list[_Result | Exception]:
+def map_results(function: Callable[[_Item], _Result], items: Sequence[_Item | Exception]) -> list[_Result | Exception]:
     """Call a function on each item; return each result, or the exception that refuses the item.
 
-    Args:
-        function: must have no side effects, because it may run twice on an item.
-        items: items, or exceptions of earlier steps, which are returned as they are.
+    Exceptions of earlier steps are returned as they are. The function may run twice on an item.
     """
     if not _any_failed(items):
         with contextlib.suppress(WagerError, pydantic.ValidationError):  # usually all succeed, and this is faster

@@ -28,9 +28,6 @@ def exit_despite_threads(code: int) -> None:
     """End the process immediately if daemon threads are running.
 
     A thread inside a compilation or a kernel cannot be stopped, and may crash the interpreter's shutdown.
-
-    Args:
-        code: exit code.
     """
     if any(thread.daemon and thread is not threading.current_thread() for thread in threading.enumerate()):
         sys.stdout.flush()
@@ -42,20 +39,20 @@ def die_with_parent(parent_pid: int | None = None) -> None:
     """Make Linux send SIGTERM to this process when its parent ends, for any reason.
 
     Linux watches the *thread* that started this process, so the parent must start it from a thread that lives as
-    long as the process should. Outside Linux, this does nothing.
-
-    Args:
-        parent_pid: process id of the parent. None means the process that started this one with multiprocessing. If
-            there is none (a service with one worker), this does nothing.
-
-    Raises:
-        SystemExit: if the parent has already ended.
+    long as the process should. Without `parent_pid`, the parent is the process that started this one with
+    multiprocessing, if any. Raises `SystemExit` if the parent has already ended.
     """
-    pid = _multiprocessing_parent() if parent_pid is None else parent_pid
-    if pid is None or sys.platform != "linux":
+    if parent_pid is None:
+        from multiprocessing import parent_process  # noqa: PLC0415 - would double the start-up time of the launcher
+
+        parent = parent_process()
+        parent_pid = None if parent is None else parent.pid
+    if parent_pid is None or sys.platform != "linux":
         return
-    _request_parent_death_signal(signal.SIGTERM)
-    if os.getppid() != pid:  # the parent ended before the request
+    import ctypes  # noqa: PLC0415 - may be missing outside Linux
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent_pid:  # the parent ended before the request
         raise SystemExit(1)
 
 
@@ -75,19 +72,6 @@ def tied_command(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
-def _multiprocessing_parent() -> int | None:
-    from multiprocessing import parent_process  # noqa: PLC0415 - would double the start-up time of the launcher
-
-    parent = parent_process()
-    return None if parent is None else parent.pid
-
-
-def _request_parent_death_signal(number: int) -> None:
-    import ctypes  # noqa: PLC0415 - may be missing outside Linux
-
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
-
-
 def _launch(parent_pid: str, program: str, *arguments: str) -> None:
     die_with_parent(int(parent_pid))
     os.execv(program, [program, *arguments])
@@ -98,11 +82,7 @@ if __name__ == "__main__":
 
 
 class Draining:
-    """Delays SIGTERM, and reports whether it has arrived.
-
-    Args:
-        seconds: delay of the first SIGTERM. A second one is not delayed.
-    """
+    """Delays the first SIGTERM by some seconds, and reports whether it has arrived. A second one is not delayed."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -49,7 +49,7 @@ async def _first_prediction(world: World, name: str) -> float:
     """Find the model, load the snapshot, fold the tail and predict. Return the seconds."""
     started = time.perf_counter()
     session = await open_session(world, name)
-    await session.predict(PredictionRequest([0.1] * D, None, False))
+    await session.predictor.predict(PredictionRequest([0.1] * D, None, False))
     return time.perf_counter() - started
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from learners.base import AnyLearner
 from learners.evaluation.intervals import empirical_bernstein, wilson
 from service.errors import StoreCorruptError
-from service.models.learner_choice import choose_action_learner, choose_learner
+from service.models.learner_choice import choose_learner
 from service.models.model import Model
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.replicas.sums import MOST_LABELS, LabelSums
@@ -41,10 +41,7 @@ def subject_of(model: Model) -> Subject:
 def subject_of_summary(summary: ModelSummary) -> Subject:
     """Return the subject of a listed model, whose labels are unknown."""
     choice = LearnerChoice(**summary.learner)
-    if summary.actions is None:
-        learner: AnyLearner = choose_learner(choice, summary.label_count, summary.features)
-    else:
-        learner = choose_action_learner(choice, summary.actions, summary.features)
+    learner = choose_learner(choice, summary.label_count, summary.features, summary.actions)
     return Subject(learner, (), summary.actions is not None, summary.features.size > 0)
 
 
@@ -56,12 +53,7 @@ class CountedModel(NamedTuple):
 
 
 def counted_model(stats: ModelStats) -> CountedModel:
-    """Decode the statistics of a model; without any, all sums are zero.
-
-    Raises:
-        NewerVersionError: if a newer version published them.
-        StoreCorruptError: if they cannot be read.
-    """
+    """Decode the statistics of a model, without any to zeros; raise `StoreCorruptError` if they cannot be read."""
     try:
         return CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
     except ValueError as error:
@@ -79,12 +71,7 @@ def snapshot_lag(stats: ModelStats) -> int:
 
 
 def open_predictions(model: CountedModel, now: float) -> int:
-    """Return the predictions in the window still without feedback; the window is accurate to 1/`SLOTS` of its length.
-
-    Args:
-        model: the counters and statistics.
-        now: seconds since the epoch.
-    """
+    """Return the predictions in the window without feedback; the window is accurate to 1/`SLOTS` of its length."""
     stats, statistics = model
     first = int(now // statistics.slot_seconds) - SLOTS + 1
     before = max((slot for slot in stats.predictions_by if slot < first), default=None)
@@ -93,8 +80,7 @@ def open_predictions(model: CountedModel, now: float) -> int:
     return max(0, made - closed - fold_lag(stats))
 
 
-LEVEL = 0.95
-"""The confidence level of every interval."""
+LEVEL = 0.95  # the confidence level of every interval
 
 
 class Estimate(NamedTuple):
@@ -112,10 +98,7 @@ UNKNOWN = Estimate(None, 0.0, 1.0, 0.0)
 def observed(rounds: int, total: float, squares: float) -> Estimate:
     """Return the mean of observed rewards: with Wilson's interval if each is 0 or 1, else with empirical Bernstein.
 
-    Args:
-        rounds: the number of rewards.
-        total: their sum.
-        squares: the sum of their squares, which equals `total` only if each is 0 or 1.
+    `squares` is the sum of their squares, which equals `total` only if each is 0 or 1.
     """
     if not rounds:
         return UNKNOWN
@@ -125,30 +108,22 @@ def observed(rounds: int, total: float, squares: float) -> Estimate:
     return Estimate(total / rounds, low, high, rounds)
 
 
-class WeightedSums(NamedTuple):
-    """Sums over rounds with weights w = 1/p, and rewards r."""
-
-    weights: float = 0.0
-    rewards: float = 0.0  # r·w
-    squares: float = 0.0  # w²
-    reward_squares: float = 0.0  # r·w²
-    squared_rewards: float = 0.0  # (r·w)²
-
-
-def weighted(sums: WeightedSums) -> Estimate:
+def _weighted(sums: LabelSums, labels: slice) -> Estimate:
     """Return the self-normalized weighted mean (SNIPS), with Wilson's interval at its effective number of rounds.
 
     The effective number is the smaller one of Kish's, (Σw)²/Σw², and of the number of plain rounds whose mean would
     have the estimated variance Σw²(r - v)²/(Σw)².
     """
-    if not sums.weights > 0.0:
+    weights = sum(sums.weights[labels])  # w = 1/p
+    if not weights > 0.0:
         return UNKNOWN
-    mean = min(1.0, sums.rewards / sums.weights)
-    effective = sums.weights**2 / sums.squares
-    spread = sums.squared_rewards - 2.0 * mean * sums.reward_squares + mean * mean * sums.squares
-    if spread > 0.0:
-        variance = spread / sums.weights**2
-        effective = min(effective, max(1.0, mean * (1.0 - mean) / variance)) if 0.0 < mean < 1.0 else effective
+    squares = sum(sums.squared_weights[labels])  # w²
+    mean = min(1.0, sum(sums.reward_weights[labels]) / weights)
+    effective = weights**2 / squares
+    spread = sum(sums.squared_reward_weights[labels]) - 2.0 * mean * sum(sums.reward_squared_weights[labels])
+    spread += mean * mean * squares
+    if spread > 0.0 and 0.0 < mean < 1.0:
+        effective = min(effective, max(1.0, mean * (1.0 - mean) / (spread / weights**2)))
     low, high = wilson(mean * effective, effective, LEVEL)
     return Estimate(mean, low, high, effective)
 
@@ -163,27 +138,13 @@ def label_reward(sums: LabelSums, label: int) -> Estimate:
 def label_value(sums: LabelSums, label: int, *, has_contexts: bool) -> Estimate:
     """Return the estimated mean reward of always answering a label, where it is eligible.
 
-    Args:
-        sums: the sums by label.
-        label: its number.
-        has_contexts: whether rounds have contexts. Without any, the rounds that answered the label are like all others.
+    Without contexts, the rounds that answered the label are like all others.
     """
     if not has_contexts:
         return label_reward(sums, label)
-    return weighted(_weighted_sums(sums, slice(label, label + 1)))
+    return _weighted(sums, slice(label, label + 1))
 
 
 def uniform_value(sums: LabelSums) -> Estimate:
     """Return the estimated mean reward of drawing uniformly among the eligible labels."""
-    return weighted(_weighted_sums(sums, slice(None)))
-
-
-def _weighted_sums(sums: LabelSums, labels: slice) -> WeightedSums:
-    columns = (
-        sums.weights,
-        sums.reward_weights,
-        sums.squared_weights,
-        sums.reward_squared_weights,
-        sums.squared_reward_weights,
-    )
-    return WeightedSums(*(sum(column[labels]) for column in columns))
+    return _weighted(sums, slice(None))

@@ -16,21 +16,22 @@ from learners.evaluation.off_policy.policies import GivenChances, Served, Unifor
 from learners.evaluation.off_policy.sums import Settings, Sums
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.weights import weighable
+from service import costs
 from service.environment import Environment
-from service.error_messages.values import quoted
-from service.errors import ModelNotFoundError, NotEvaluableError
+from service.errors import NotEvaluableError
 from service.models.model import Model
 from service.models.policies import closes
+from service.registry.registry import stored_under
 from service.schemas.reports import EstimateAnswer, EvaluationAnswer, PolicyValue
 from service.store.log_entries import read_page
 from service.store.records.layout import HOLDOUT
 from service.store.records.optional_fields import LogRows
 from service.store.values import LogEntry
 
-LEVEL = 0.95
-"""The level of all intervals."""
-
-_LEAST_CLIP = 10.0
+LEVEL = 0.95  # the level of all intervals
+MOST_ROUNDS = 100_000  # of an evaluation
+_REPLICATES, _SEED, _LEAST_CLIP = 500, 1, 10.0
+_PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # of the rounds that are read at once, and of all with their eligible labels
 
 
 def clip_for(rounds: int) -> float:
@@ -39,7 +40,7 @@ def clip_for(rounds: int) -> float:
 
 
 def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings) -> PolicyValue:
-    """Return what a log says about a policy."""
+    """Evaluate a policy on a log."""
     found = evaluation_of(sums, settings, LEVEL)
     return PolicyValue(
         policy=policy,
@@ -61,49 +62,23 @@ def _estimate(found: Estimate, value: float) -> EstimateAnswer:
     return EstimateAnswer(estimator=found.estimator, value=value, low=low, high=high)
 
 
-MOST_ROUNDS = 100_000
-"""Maximum rounds of an evaluation."""
-
-_REPLICATES = 500
-_SEED = 1
-_PAGE_BYTES = 2**19
-_MOST_BYTES = 2**26  # of the rounds that are read, and of their eligible labels in memory
-_COST_PER_BYTE = 50  # cost of decoding a byte of the log, in multiply-adds
-
-
 class _Page(NamedTuple):
-    """The usable rounds of a page of the log."""
-
     rounds: LoggedRounds  # without contexts and eligible labels
     masks: npt.NDArray[np.uint8]  # (n, ⌈K / 8⌉), the eligible labels as bits; (n, 0) if every label was eligible
 
 
 class LatestRounds:
-    """Evaluates the policies of models.
-
-    Args:
-        environment: provides the store and worker threads.
-    """
+    """Evaluates the policies of models."""
 
     def __init__(self, environment: Environment) -> None:
-        self._store = environment.store
-        self._compute = environment.compute
-        self._models = environment.models
+        self._store, self._compute, self._models = environment.store, environment.compute, environment.models
 
     async def evaluate(self, name: str, most: int) -> EvaluationAnswer:
         """Return the values of the served policy, the holdout, the uniform one, and the best constant label.
 
-        Args:
-            name: the model.
-            most: the number of latest rounds to read, up to `MOST_ROUNDS`; fewer are read if they are large.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            NotEvaluableError: if it answers sets or rankings.
+        Reads `most` of the latest rounds, or fewer if they are large; raises `NotEvaluableError` for sets or rankings.
         """
-        stored = await self._store.get_model(name)
-        if stored is None:
-            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+        stored = await stored_under(self._store, name)
         model = await self._models.read(stored)
         if is_structured(model.learner):
             detail = f"{model.learner.algorithm} answers sets or rankings, which have no estimators here"
@@ -119,14 +94,13 @@ class LatestRounds:
             entries = (await self._store.read_tail(model.key, after, min(size, last - after))).entries
             if not entries or entries[-1].last_round <= after:
                 break
-            cost = _COST_PER_BYTE * sum(len(entry.payload) for entry in entries)
-            pages += await self._compute.run_costly(cost, model.name, _pages_of, model, entries, after)
+            cost = costs.DECODED_BYTE * sum(len(entry.payload) for entry in entries)
+            pages += await self._compute.run_in_thread_if_costly(cost, model.name, _pages_of, model, entries, after)
             after = entries[-1].last_round
         return pages
 
 
 def _most_rounds(model: Model) -> int:
-    """Return how many rounds fit into the memory of an evaluation."""
     labels = len(model.definition.labels)
     return min(MOST_ROUNDS, _MOST_BYTES // model.choice.records.round_bytes, 8 * _MOST_BYTES // max(labels, 1))
 
@@ -137,7 +111,6 @@ def _pages_of(model: Model, entries: Sequence[LogEntry], after: int) -> list[_Pa
 
 
 def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
-    """Return the rounds that have weights."""
     table, places = rows.table, np.flatnonzero(among & weighable(rows.table["propensity"]))
     n, counts, masks = len(places), model.choice.counts(rows)[places], rows.parts.eligible[places]
     return _Page(
@@ -159,8 +132,7 @@ def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
 def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> EvaluationAnswer:
     rounds = joined([page.rounds for page in pages])
     settings = Settings(_SEED, _REPLICATES, clip_for(rounds.n))
-    served = ~rounds.holdout
-    named: list[tuple[str, str | None, Evaluated]] = [("served", None, Evaluated(Served(), served))]
+    named: list[tuple[str, str | None, Evaluated]] = [("served", None, Evaluated(Served(), ~rounds.holdout))]
     if rounds.holdout.any():
         named.append(("holdout", None, Evaluated(Served(), rounds.holdout)))
     named.append(("uniform", None, Evaluated(UniformChoice())))
@@ -192,7 +164,6 @@ def _best_constant(model: Model, rounds: LoggedRounds, pages: Sequence[_Page]) -
 
 
 def _allowed(page: _Page, label: int) -> BoolArray:
-    """Return which rounds could answer a label."""
     if page.masks.shape[1] == 0:
         return np.ones(page.rounds.n, np.bool_)
     return np.asarray((page.masks[:, label // 8] >> (label % 8)) & 1 == 1)

@@ -2,42 +2,30 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from learners.base import AnyLearner
 from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
 from service.analytics.estimates import Estimate, Subject, label_value, observed, uniform_value
 from service.replicas.statistics import RoundStatistics
 from service.replicas.sums import MOST_LABELS, Epoch, joined
+from service.schemas.statistics import VerdictWord
 
-Word: TypeAlias = Literal["exploring", "leaning", "converged", "collapsed"]
-
-LEAST_ROUNDS = 100
-"""Latest rounds below which every model is exploring: an interval of a share is then wider than 0.2."""
-
-SPREAD = 0.25
-"""Concentration below which decisions are spread, on the scale from 0 (uniform) to 1 (certain)."""
-
-CONCENTRATED = 0.85
-"""Concentration from which decisions are nearly certain."""
-
-ONE_LABEL = 0.95
-"""Share of the latest rounds from which one label has nearly all traffic."""
-
-LEAST_EXPLORATION = 0.001
-"""Mean probability of another answer below which no exploration is left: one in a thousand rounds."""
+LEAST_ROUNDS = 100  # latest rounds below which every model is exploring: an interval of a share is then wider than 0.2
+SPREAD = 0.25  # concentration below which decisions are spread, on the scale from 0 (uniform) to 1 (certain)
+CONCENTRATED = 0.85  # concentration from which decisions are nearly certain
+ONE_LABEL = 0.95  # share of the latest rounds from which one label has nearly all traffic
+LEAST_EXPLORATION = 0.001  # mean probability of another answer below which no exploration is left
 
 
 class Verdict(NamedTuple):
     """A verdict, with its reason in one sentence."""
 
-    verdict: Word
+    verdict: VerdictWord
     reason: str
 
 
 class _Case(NamedTuple):
-    """What a verdict depends on."""
-
     subject: Subject
     statistics: RoundStatistics
     latest: Epoch
@@ -54,7 +42,7 @@ class _Case(NamedTuple):
 
 
 def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
-    """Return the verdict on a model."""
+    """Judge how far a model has decided."""
     latest = joined(statistics.latest)
     if latest.rounds < LEAST_ROUNDS or not latest.weighed:
         return Verdict("exploring", f"There are {latest.rounds} recent rounds; a verdict needs {LEAST_ROUNDS}.")
@@ -66,21 +54,16 @@ def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
         return Verdict("exploring", f"Decisions are spread: {chosen} over the last {latest.rounds:,} rounds.")
     if concentration < CONCENTRATED:
         return Verdict("leaning", f"Decisions have a preference: {chosen} over the last {latest.rounds:,} rounds.")
-    if not latest.labels:
-        return _without_labels(case)
+    if not latest.labels:  # answers that are not one of K labels are judged by their certainty alone
+        certain = f"answers have probability {case.certainty:.3f} on average"
+        converged = Verdict("converged", f"Decisions are nearly certain: {certain}, and others are still tried.")
+        collapsed = f"No exploration is left: {certain}, so later rounds cannot show a better answer."
+        return converged if case.explores else Verdict("collapsed", collapsed)
     top = max(range(len(latest.labels)), key=latest.labels.__getitem__)
     share = latest.labels[top] / latest.rounds
     if top < MOST_LABELS and share >= ONE_LABEL:
         return _of_one_label(case, top, share)
     return _of_several_labels(case)
-
-
-def _without_labels(case: _Case) -> Verdict:
-    """Judge a model whose answers are not one of K labels, by its certainty alone."""
-    certain = f"answers have probability {case.certainty:.3f} on average"
-    if case.explores:
-        return Verdict("converged", f"Decisions are nearly certain: {certain}, and others are still tried.")
-    return Verdict("collapsed", f"No exploration is left: {certain}, so later rounds cannot show a better answer.")
 
 
 def _of_one_label(case: _Case, top: int, share: float) -> Verdict:
@@ -123,7 +106,6 @@ def _of_several_labels(case: _Case) -> Verdict:
 
 
 def _active(statistics: RoundStatistics) -> Sequence[int]:
-    """Return the numbers of the labels that are counted individually and not retired."""
     retired = set(statistics.retired)
     return [k for k in range(min(statistics.labels or 0, MOST_LABELS)) if k not in retired]
 
@@ -185,7 +167,6 @@ def _of_gaptron(learner: Any, rounds: int) -> float | None:
 
 
 def _explored(learner: Any, rounds: int) -> tuple[float, float]:
-    """Return γ_T, and an upper bound on the sum of γ_t over T rounds."""
     if not learner.falls:
         gamma = learner.exploration
         if learner.horizon is not None:

@@ -13,6 +13,7 @@ from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Roun
 from learners.choosing import Choices
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.preparation import Preparation
+from service import costs, errors
 from service.actions.definition import MOST_ACTIONS, ActionsDefinition, GivenAction, repeated
 from service.actions.encoder import MOST_ENTRIES, ActionVectors, NamedFactors
 from service.actions.factors import Factors
@@ -21,49 +22,23 @@ from service.choice.answers import NOTHING, ActionAnswers, Shown
 from service.choice.candidates import EVERY, Candidates, count_eligible
 from service.choice.choice import Choice, LoggedChoice
 from service.choice.overrides import Override
-from service.choice.requests import PredictionRequest, ReadActions
+from service.choice.requests import ParsedActions, PredictionRequest, Requests
 from service.contexts.canonical import canonical
 from service.contexts.kind import Part
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
-from service.errors import (
-    DuplicateActionError,
-    MissingFieldError,
-    NoActionsError,
-    TooManyActionsError,
-    TooManyFeaturesError,
-    UnknownActionError,
-)
 from service.schemas.models import ModelDefinition
-from service.store.records.codecs import SparseCodec
+from service.store.records.codecs import SparseCodec, label_codec
 from service.store.records.optional_fields import LogRows, Parts
 from service.store.records.records import RecordFormat
 
-READING_COST = 20_000
-"""Cost of reading an action with some features, in multiply-adds."""
-
-_ENTRY_COST = 10
-"""Cost of making one entry of a vector, in multiply-adds, on top of its score."""
-
-_CANDIDATE_COST = 1_000
-"""Cost of joining one candidate's features with the others', in multiply-adds, on top of its entries."""
-
 _BYTES_PER_NUMBER = 16
-
-_CANDIDATES_AT_ONCE = 10_000
-"""Maximum candidates that are decided together, unless one request has more."""
+_CANDIDATES_AT_ONCE = 10_000  # maximum candidates that are decided together, unless one request has more
 
 
 class ActionChoice(Choice):
-    """The actions of the requests of one model.
-
-    Args:
-        definition: of the model.
-        actions: its part on actions.
-        learner: decides.
-        since: the number of changes after which predictions hold its evidence.
-    """
+    """The actions of the requests of one model; from `since` changes on, predictions have evidence of its learner."""
 
     things = "actions"
     shares_blocks = False
@@ -74,39 +49,37 @@ class ActionChoice(Choice):
         self, definition: ModelDefinition, actions: ActionsDefinition, learner: AnyActionLearner, since: int
     ) -> None:
         joint = actions.features
-        self.definition, self._actions, self._learner = definition, actions, learner
+        self.definition, self._learner, self._logs_all = definition, learner, actions.log_actions == "all"
         self._vectors = ActionVectors(actions, definition.features)
-        self.answers = ActionAnswers()
+        self.answers = ActionAnswers((), label_codec(MOST_ACTIONS))
         self.contexts = context_kind(definition.features)
         self.preparation = Preparation(joint.norm, joint.norm_bound, joint.intercept, self._vectors.size)
         codec = SparseCodec(self._vectors.size)
-        self.records = RecordFormat(self.answers.form, 1, codec, has_actions=True, since=since)
+        self.records = RecordFormat(self.answers.codec, 1, codec, has_actions=True, since=since)
 
     @property
     def table_bytes(self) -> int:
-        """See `Choice.table_bytes`. It has caches of features."""
         return self._vectors.cache_bytes
 
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
-        """See `Choice.reading_cost`."""
         cost, of_features = self.contexts.reading_cost(request.context), self._vectors.actions.reading_cost
         for action in request.actions or ():
-            cost += max(READING_COST, of_features(action) // 2)  # many come from the cache
+            cost += max(costs.ACTION, of_features(action) // 2)  # many come from the cache
             if cost >= enough:
                 break
         return cost
 
-    def read(self, request: PredictionRequest) -> PredictionRequest:
-        """See `Choice.read`."""
+    def parse(self, request: PredictionRequest) -> PredictionRequest:
         actions = request.actions
         if actions is None:
-            raise MissingFieldError("missing; send the actions to choose from, each with id and features", "actions")
+            detail = "missing; send the actions to choose from, each with id and features"
+            raise errors.ActionsMissingError(detail, "actions")
         _check_ids(actions)
         positions = _eligible(actions, request.options.eligible)
         context, reader = self._vectors.contexts.read(request.context, "context"), self._vectors.actions
         factors = [reader.read_action(actions[i], f"actions.{i}.features") for i in positions]
         entries, eligible = self._entries(context, factors, positions), [actions[i] for i in positions]
-        return request._replace(read=ReadActions(request.context, context, eligible, factors, entries))
+        return request._replace(parsed=ParsedActions(request.context, context, eligible, factors, entries))
 
     def _entries(self, context: Factors, factors: Sequence[Factors], positions: Sequence[int]) -> int:
         """Return the number of entries of all vectors, products included, if that is not too many."""
@@ -114,107 +87,86 @@ class ActionChoice(Choice):
         if self._vectors.entries(context, most) > MOST_FEATURES:
             i = next(i for i, each in zip(positions, factors, strict=True) if each is most)
             detail = f"got {self._vectors.entries(context, most)} features, products with the context included; must"
-            raise TooManyFeaturesError(f"{detail} be at most {MOST_FEATURES}", f"actions.{i}.features")
+            raise errors.TooManyFeaturesError(f"{detail} be at most {MOST_FEATURES}", f"actions.{i}.features")
         entries = total * (1 + len(context.values) * self._vectors.crosses)
         if entries > MOST_ENTRIES:
             detail = f"got {entries:,} features of all actions, products with the context included; must be at most"
-            raise TooManyFeaturesError(f"{detail} {MOST_ENTRIES:,}", "actions")
+            raise errors.TooManyFeaturesError(f"{detail} {MOST_ENTRIES:,}", "actions")
         return entries
 
     def count(self, request: PredictionRequest) -> int:
-        """See `Choice.count`."""
-        return len(_read(request).actions)
+        return len(_parsed(request).actions)
 
     def check_names(self, request: PredictionRequest) -> None:
-        """See `Choice.check_names`."""
         options, known = request.options, self.positions(request)
         named = [(id_, "policy") for id_, _ in options.policy or ()]
         named += [(options.baseline, "baseline")] if options.baseline is not None else []
         for id_, field in named:
             if id_ not in known:
-                raise UnknownActionError(f"got {quoted(id_)}; the request has no eligible action with this id", field)
+                detail = f"got {quoted(id_)}; the request has no eligible action with this id"
+                raise errors.UnknownActionError(detail, field)
         if options.policy is not None:
             self._check_policy(options)
 
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
-        """See `Choice.slot_bytes`."""
-        read = _read(request)
+        read = _parsed(request)
         sent, logged = len(_sent(read)), len(_encoded(read)) if self._logs_all else 0
         return sent, logged + read.entries // len(read.actions) * _BYTES_PER_NUMBER
 
-    @property
-    def _logs_all(self) -> bool:
-        return self._actions.log_actions == "all"
-
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
-        """See `Choice.fingerprinted`."""
-        return _encoded(_read(request)), b"with actions"
+        return _encoded(_parsed(request)), b"with actions"
 
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
-        """See `Choice.positions`."""
-        return {action.id: position for position, action in enumerate(_read(request).actions)}
+        return {action.id: position for position, action in enumerate(_parsed(request).actions)}
 
-    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
-        """See `Choice.show`."""
+    def show(self, requests: Requests, outputs: Any) -> list[Shown]:
         chosen = zip(requests, outputs.tolist(), strict=True)
-        return [Shown(_read(request).actions[position].id, None) for request, position in chosen]
+        return [Shown(_parsed(request).actions[position].id, None) for request, position in chosen]
 
-    def distribution(
-        self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
-    ) -> dict[str, float]:
-        """See `Choice.distribution`."""
-        named = zip([action.id for action in _read(request).actions], probabilities.tolist(), strict=True)
-        return {id_: p for i, (id_, p) in enumerate(named) if not eligible.size or eligible[i]}
+    def distribution(self, request: PredictionRequest, p: FloatArray, eligible: BoolArray) -> dict[str, float]:
+        named = zip([action.id for action in _parsed(request).actions], p.tolist(), strict=True)
+        return {id_: share for i, (id_, share) in enumerate(named) if not eligible.size or eligible[i]}
 
-    def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
-        """See `Choice.parts`."""
+    def slices(self, requests: Requests) -> list[slice]:
         found, start, candidates, entries = list[slice](), 0, 0, 0
-        for i, each in enumerate(map(_read, requests)):
+        for i, each in enumerate(map(_parsed, requests)):
             candidates, entries = candidates + len(each.actions), entries + each.entries
             if i > start and (candidates > _CANDIDATES_AT_ONCE or entries > MOST_ENTRIES):
                 found.append(slice(start, i))
                 start, candidates, entries = i, len(each.actions), each.entries
         return [*found, slice(start, len(requests))]
 
-    def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
-        """See `Choice.deciding_cost`."""
-        sets = list(map(_read, requests))
+    def deciding_cost(self, requests: Requests) -> int:
+        sets = list(map(_parsed, requests))
         entries, candidates = sum([each.entries for each in sets]), sum([len(each.actions) for each in sets])
-        each = _CANDIDATE_COST + self._learner.decide_cost(entries // candidates + 1)
-        return entries * _ENTRY_COST + candidates * each
+        each = costs.CANDIDATE + self._learner.decide_cost(entries // candidates + 1)
+        return entries * costs.CANDIDATE_ENTRY + candidates * each
 
-    def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
-        """See `Choice.candidates`."""
-        sets = list(map(_read, requests))
+    def candidates(self, requests: Requests) -> Candidates:
+        sets = list(map(_parsed, requests))
         starts = np.zeros(len(sets) + 1, np.int64)
         np.cumsum([len(each.actions) for each in sets], out=starts[1:])
         factors = [each for one in sets for each in one.factors]
         return Candidates(starts, EVERY, self._vectors.join([each.context for each in sets], factors, starts))
 
     def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
-        """See `Choice.decide`. The evidence of an answer is its number of eligible candidates."""
         starts, eligible, vectors = candidates
         flat = base.Candidates(self.prepared(vectors), starts, eligible)
         counts = count_eligible(starts, eligible).astype(np.float64)[:, np.newaxis]
         return self._learner.decide_unchecked(state, flat), counts
 
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
-        """See `Choice.choose`."""
         probabilities, evidence = self.decide(state, candidates)
         if override is not None:
-            probabilities = override.applied(probabilities, candidates.starts)
+            is_overridden = np.repeat(override.rows, np.diff(candidates.starts))
+            probabilities = np.where(is_overridden, override.probabilities, probabilities)
         draws = Draws(*draw_among(probabilities, candidates.starts, uniforms[:, 0]))
         return Choices(probabilities, evidence, draws, np.isfinite(draws.propensities))
 
     def stored(
-        self,
-        requests: Sequence[PredictionRequest],
-        candidates: Candidates,
-        chosen: IntArray,
-        probabilities: FloatArray | None,
+        self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
     ) -> tuple[Contexts, Parts]:
-        """See `Choice.stored`."""
-        sets, eligible = list(map(_read, requests)), candidates.eligible
+        sets, eligible = list(map(_parsed, requests)), candidates.eligible
         kept = list[bytes]()
         for one, k, (start, stop) in zip(sets, chosen.tolist(), pairwise(candidates.starts.tolist()), strict=True):
             left = np.flatnonzero(eligible[start:stop]).tolist() if eligible.size else range(stop - start)
@@ -225,23 +177,20 @@ class ActionChoice(Choice):
         return vectors, Parts(np.ones((len(sets), 0), np.bool_), list(map(_sent, sets)), kept)
 
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
-        """See `Choice.logged`. The log does not know the actions of other requests, so it has no true answer."""
         actions = decode(rows.parts.actions[i])
         return LoggedChoice(Shown(actions.chosen, None), NOTHING, json.loads(rows.parts.sent[i]), actions)
 
     def counts(self, rows: LogRows) -> IntArray:
-        """See `Choice.counts`."""
         return np.array([decode(each).n for each in rows.parts.actions], np.int64)
 
     def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
-        """See `Choice.fold_unchecked`. The contexts are the vectors of the chosen candidates."""
         counts = rounds.evidence[:, 0].astype(np.int64)
         chosen = ActionRounds(rounds.contexts, rounds.rewards, rounds.propensities, counts)
         return self._learner.fold_unchecked(state, chosen)
 
-    def candidate_parts(self, request: PredictionRequest) -> Iterator[list[Part]]:
+    def candidate_features(self, request: PredictionRequest) -> Iterator[list[Part]]:
         """Yield the features of each candidate's vector."""
-        read = _read(request)
+        read = _parsed(request)
         context = NamedFactors(self._vectors.contexts.names(read.given), read.context)
         for action, factors in zip(read.actions, read.factors, strict=True):
             yield self._vectors.parts(context, NamedFactors(self._vectors.actions.names(action.features), factors))
@@ -251,46 +200,43 @@ class ActionChoice(Choice):
         return self._learner.contributions(state, vector)
 
 
-def _read(request: PredictionRequest) -> ReadActions:
-    if request.read is None:
-        raise TypeError("the actions of the request have not been read")
-    return request.read
+def _parsed(request: PredictionRequest) -> ParsedActions:
+    if request.parsed is None:
+        raise TypeError("the actions of the request have not been parsed")
+    return request.parsed
 
 
-def _sent(read: ReadActions) -> bytes:
-    """Return the JSON of the context."""
+def _sent(read: ParsedActions) -> bytes:
     return to_json(as_sent(read.given))
 
 
-def _encoded(read: ReadActions) -> bytes:
-    """Return bytes that differ between requests with different contexts or actions."""
+def _encoded(read: ParsedActions) -> bytes:
     return canonical([as_sent(read.given), [[each.id, as_sent(each.features)] for each in read.actions]])
 
 
 def _check_ids(actions: Sequence[GivenAction]) -> None:
     if not actions:
-        raise NoActionsError("got no actions; send at least one", "actions")
+        raise errors.NoActionsError("got no actions; send at least one", "actions")
     if len(actions) > MOST_ACTIONS:
-        raise TooManyActionsError(f"got {len(actions)} actions; must be at most {MOST_ACTIONS}", "actions")
+        raise errors.TooManyActionsError(f"got {len(actions)} actions; must be at most {MOST_ACTIONS}", "actions")
     ids = [action.id for action in actions]
     if len(set(ids)) < len(ids):
         again = next(repeated(ids))
-        raise DuplicateActionError(f"got {quoted(ids[again])} twice; ids must be unique", f"actions.{again}.id")
+        raise errors.DuplicateActionError(f"got {quoted(ids[again])} twice; ids must be unique", f"actions.{again}.id")
 
 
 def _eligible(actions: Sequence[GivenAction], eligible: Collection[str] | None) -> Sequence[int]:
-    """Return the positions of the actions that may be chosen."""
     if eligible is None:
         return range(len(actions))
     allowed, known = set(eligible), {action.id for action in actions}
     for i, each in enumerate(eligible):
         if each not in known:
-            raise UnknownActionError(f"got {quoted(each)}; the request has no action with this id", f"eligible.{i}")
+            detail = f"got {quoted(each)}; the request has no action with this id"
+            raise errors.UnknownActionError(detail, f"eligible.{i}")
     return [i for i, action in enumerate(actions) if action.id in allowed]
 
 
 def _rows(vectors: Contexts, rows: IntArray) -> Contexts:
-    """Return some of the vectors, in new arrays."""
     spans = [slice(vectors.starts[i], vectors.starts[i + 1]) for i in rows.tolist()]
     starts = np.zeros(len(spans) + 1, np.int64)
     np.cumsum([span.stop - span.start for span in spans], out=starts[1:])

@@ -4,16 +4,16 @@ A new kind is a class here, a codec in `service.store.records.codecs`, and a lin
 """
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
-from service.actions.definition import MOST_ACTIONS
 from service.error_messages.values import counted, joined, shown
 from service.errors import UnknownLabelError, WrongTruthError
 from service.schemas.fast_decoders import GivenFeedback
@@ -28,72 +28,45 @@ class Shown(NamedTuple):
     labels: list[str] | None
 
 
-_MOST_SHOWN = 10
-"""Maximum labels that an error lists."""
-
+_MOST_SHOWN = 10  # maximum labels that an error lists
 NOTHING = Shown(None, None)
 
 
-class Answers(Protocol):
+class Answers(ABC):
     """One kind of answer, for a model with K labels."""
 
-    form: AnswerCodec
     truth_field: str  # the member of feedback that contains the truth
-    has_distribution: bool  # whether the probability of every label can be listed
-    numbers: Mapping[str, int]  # of the labels, from 0
+    has_distribution = True  # whether the probability of every label can be listed
 
-    @property
-    def choices(self) -> int | None:
-        """The number of possible answers if an answer is one label, else None."""
-
-    @property
-    def table_bytes(self) -> int:
-        """The memory of the tables in bytes, without that of the labels."""
-
-    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
-        """Convert n answers or truths, shape (n, ...) as the codec decodes them, to labels."""
-
-    def read(self, feedback: GivenFeedback) -> bytes | None:
-        """Return the encoded truth of some feedback; None if it has no truth.
-
-        Raises:
-            UnknownLabelError: if the truth has a label that the model does not have.
-            WrongTruthError: if the model cannot give this answer.
-        """
-
-
-class _Labels:
-    """The labels and their numbers, for all kinds."""
-
-    def __init__(self, labels: Sequence[str]) -> None:
-        self._labels = labels
+    def __init__(self, labels: Sequence[str], codec: AnswerCodec, choices: int | None = None) -> None:
+        self._labels, self.codec = labels, codec
+        self.choices = choices  # the number of possible answers if an answer is one label
         self.numbers: Mapping[str, int] = {label: k for k, label in enumerate(labels)}
 
     @property
     def table_bytes(self) -> int:
-        """See `Answers.table_bytes`."""
+        """The memory of the tables in bytes, without that of the labels."""
         return sys.getsizeof(self.numbers) + len(self.numbers) * sys.getsizeof(len(self.numbers))
 
+    @abstractmethod
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+        """Convert n answers or truths, shape (n, ...) as the codec decodes them, to labels."""
 
-class SingleLabels(_Labels):
+    @abstractmethod
+    def read(self, feedback: GivenFeedback) -> bytes | None:
+        """Return the encoded truth of some feedback, None without one; raise an error if the model cannot give it."""
+
+
+class SingleLabels(Answers):
     """One of the labels, ordered or not."""
 
     truth_field = "true_label"
-    has_distribution = True
-    choices: int | None
-
-    def __init__(self, labels: Sequence[str]) -> None:
-        super().__init__(labels)
-        self.form = label_codec(len(labels))
-        self.choices = len(labels)
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
-        """See `Answers.show`."""
         labels = self._labels
         return named_tuples(Shown, [(labels[k], None) for k in outputs.tolist()])
 
     def read(self, feedback: GivenFeedback) -> bytes | None:
-        """See `Answers.read`."""
         if feedback.true_labels is not None:
             raise WrongTruthError("this model answers one label; send true_label instead", "true_labels")
         if feedback.true_label is None:
@@ -105,73 +78,52 @@ class SingleLabels(_Labels):
             raise UnknownLabelError(detail, "true_label") from None
 
 
-class LabelSets(_Labels):
+class LabelSets(Answers):
     """Any subset of the labels."""
 
     truth_field = "true_labels"
-    has_distribution = True
-    choices: int | None = None
-
-    def __init__(self, labels: Sequence[str]) -> None:
-        super().__init__(labels)
-        self.form = label_set_codec(len(labels))
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
-        """See `Answers.show`."""
         return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
 
     def read(self, feedback: GivenFeedback) -> bytes | None:
-        """See `Answers.read`."""
         numbers = _different_numbers(feedback, self.numbers, "a set of labels")
         if numbers is None:
             return None
         members = np.zeros(len(self._labels), dtype=np.int64)
         members[numbers] = 1
-        return self.form.encode(members)[0]
+        return self.codec.encode(members)[0]
 
 
-class Rankings(_Labels):
+class Rankings(Answers):
     """All labels, in an order."""
 
     truth_field = "true_labels"
     has_distribution = False
-    choices: int | None = None
-
-    def __init__(self, labels: Sequence[str]) -> None:
-        super().__init__(labels)
-        self.form = ranking_codec(len(labels))
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
-        """See `Answers.show`."""
         return [Shown(None, [self._labels[k] for k in row]) for row in outputs.tolist()]
 
     def read(self, feedback: GivenFeedback) -> bytes | None:
-        """See `Answers.read`."""
         numbers = _different_numbers(feedback, self.numbers, "a ranking of all labels")
         if numbers is None:
             return None
         if len(numbers) < len(self._labels):
             given, of_all = counted(len(numbers), "labels"), f"all {len(self._labels)} labels of the model"
             raise WrongTruthError(f"got {given}; must be a ranking of {of_all}", "true_labels")
-        return self.form.encode(numbers)[0]
+        return self.codec.encode(numbers)[0]
 
 
-class ActionAnswers:
+class ActionAnswers(Answers):
     """The position of one of the actions of the request. Their ids are stored with each prediction."""
 
     truth_field = "correct"
-    has_distribution = True
-    choices: int | None = None
-    form = label_codec(MOST_ACTIONS)
-    numbers: Mapping[str, int] = {}
-    table_bytes = 0
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """Refuse: only the request, or its record, has the ids."""
         raise TypeError(f"{len(outputs)} positions have no names without their requests")
 
     def read(self, feedback: GivenFeedback) -> bytes | None:
-        """See `Answers.read`. There is no truth."""
         if feedback.true_label is None and feedback.true_labels is None:
             return None
         field = "true_labels" if feedback.true_label is None else "true_label"
@@ -179,7 +131,6 @@ class ActionAnswers:
 
 
 def _different_numbers(feedback: GivenFeedback, numbers: Mapping[str, int], answer: str) -> IntArray | None:
-    """Return the number of each true label; None if the feedback has none."""
     if feedback.true_label is not None:
         raise WrongTruthError(f"this model answers {answer}; send true_labels instead", "true_label")
     if feedback.true_labels is None:
@@ -195,7 +146,6 @@ def _different_numbers(feedback: GivenFeedback, numbers: Mapping[str, int], answ
 
 
 def _known_labels(labels: Collection[str]) -> str:
-    """Return the labels of a model as an error shows them: all, or the first ones of many."""
     names = [shown(label) for label in islice(labels, _MOST_SHOWN)]
     more = len(labels) - len(names)
     return f"the model's labels are {joined([*names, *([f'{more} more'] if more else [])], 'and')}"
@@ -205,8 +155,8 @@ def answers_of(learner: AnyLearner, labels: Sequence[str]) -> Answers:
     """Return the kind of a learner's answers."""
     match answer_kind(learner):
         case "label-set":
-            return LabelSets(labels)
+            return LabelSets(labels, label_set_codec(len(labels)))
         case "ranking":
-            return Rankings(labels)
+            return Rankings(labels, ranking_codec(len(labels)))
         case _:
-            return SingleLabels(labels)
+            return SingleLabels(labels, label_codec(len(labels)), choices=len(labels))

@@ -10,8 +10,7 @@ import numpy as np
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray
 
-EVERY = np.empty(0, np.bool_)
-"""The mask of a batch whose candidates are all eligible."""
+EVERY = np.empty(0, np.bool_)  # the mask of a batch whose candidates are all eligible
 
 
 class Candidates(NamedTuple):
@@ -25,11 +24,6 @@ class Candidates(NamedTuple):
     def n(self) -> int:
         """The number of requests."""
         return len(self.starts) - 1
-
-    @property
-    def counts(self) -> IntArray:
-        """The number of candidates of each request, eligible or not, (n,)."""
-        return np.diff(self.starts)
 
 
 def uniform(starts: IntArray, eligible: BoolArray) -> FloatArray:

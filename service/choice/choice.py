@@ -2,84 +2,49 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, Rounds
 from learners.choosing import Choices
 from learners.mathematics.preparation import Preparation, Preparer
+from service import errors
 from service.choice.answers import Answers, Shown
 from service.choice.candidates import Candidates
 from service.choice.overrides import Override
-from service.choice.requests import NO_OPTIONS, Options, PredictionRequest
+from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, Requests
 from service.contexts.kind import ContextKind
 from service.error_messages.values import counted, shown
-from service.errors import (
-    BaselineNeededError,
-    InvalidInputError,
-    ModeError,
-    NoDistributionError,
-    NormExceededError,
-    TooFewChoicesError,
-    TopTooLargeError,
-)
 from service.schemas.models import ModelDefinition
 from service.store.records.optional_fields import LogRows, Parts
 from service.store.records.records import RecordFormat
 
 
-class ContextCheck(NamedTuple):
-    """How contexts are prepared, and the norm that the bound limits."""
-
-    kind: ContextKind[Any]
-    preparation: Preparation
-    norm: ContextNorm
-
-    @property
-    def refuses(self) -> bool:
-        """Whether `check` may refuse a context."""
-        return self.preparation.policy == "reject"
-
-    def check(self, context: Any) -> None:
-        """Check the norm of a checked context, if the policy is to reject.
-
-        Raises:
-            NormExceededError: if it exceeds the bound. Names the entry if the bound limits each entry.
-        """
-        if not self.refuses:
-            return
-        if self.norm == "maximum":
-            self._check_entries(context)
-            return
-        norm = math.hypot(*self.kind.numbers(context))
-        if norm > self.preparation.room:
-            raise NormExceededError(f"got a norm of {norm:.9g}; must be at most {self._most}", "context")
-
-    @property
-    def _most(self) -> str:
-        """The largest norm, and its reason."""
-        bound = f"the model's norm_bound, {self.preparation.bound:g}"
-        if not self.preparation.intercept:
-            return bound
-        return f"{self.preparation.room:.9g}, so that context and intercept together stay within {bound}"
-
-    def _check_entries(self, context: Any) -> None:
-        bound = self.preparation.room
-        for position, number in enumerate(self.kind.numbers(context)):
-            if abs(number) > bound:
-                feature, field = self.kind.entry(context, position)
-                detail = f"got {shown(number)} for feature {feature}; must be between -{bound:g} and {bound:g}"
-                raise NormExceededError(detail, field)
+def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNorm, context: Any) -> None:
+    """Raise `NormExceededError` if the norm of a checked context, or one of its entries, exceeds the bound."""
+    numbers, bound = kind.numbers(context), preparation.room
+    if norm == "maximum":
+        position = next((i for i, number in enumerate(numbers) if abs(number) > bound), None)
+        if position is not None:
+            feature, field = kind.entry(context, position)
+            detail = f"got {shown(numbers[position])} for feature {feature}; must be between -{bound:g} and {bound:g}"
+            raise errors.NormExceededError(detail, field)
+        return
+    length = math.hypot(*numbers)
+    if length > bound:
+        most = f"the model's norm_bound, {preparation.bound:g}"
+        if preparation.intercept:
+            most = f"{bound:.9g}, so that context and intercept together stay within {most}"
+        raise errors.NormExceededError(f"got a norm of {length:.9g}; must be at most {most}", "context")
 
 
 _SUM_TOLERANCE = 1e-9
-
+# Maximum bytes of the rounds that feedback for all slots of a request makes: each has the whole context.
 _MOST_ROUND_BYTES = 2**26
-"""Maximum bytes of the rounds that feedback for all slots of a request makes: each has the whole context."""
 
+# Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the records of all slots.
 _MOST_SLOT_BYTES = 2**22
-"""Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the records of all slots."""
 
 
 class LoggedChoice(NamedTuple):
@@ -92,97 +57,69 @@ class LoggedChoice(NamedTuple):
 
 
 class Choice(ABC):
-    """What the predictions of one model choose among.
-
-    Attributes:
-        definition: of the model.
-        answers: how answers are stored, and how truths are read.
-        contexts: the kind of the contexts.
-        preparation: what happens to contexts, or to vectors of candidates, before the learner sees them.
-        records: the bytes of predictions and rounds.
-        things: the plural of what is chosen, for messages.
-        active: which labels of the model are not retired, (K,); (0,) for a model with actions.
-        uniforms: U, the number of uniform numbers that one answer consumes.
-        shares_blocks: whether predictions of different requests may be stored in one block.
-    """
+    """What the predictions of one model choose among."""
 
     definition: ModelDefinition
     answers: Answers
     contexts: ContextKind[Any]
-    preparation: Preparation
+    preparation: Preparation  # of contexts, or of vectors of candidates, for the learner
     records: RecordFormat
-    things: str
-    active: BoolArray
-    uniforms: int
-    shares_blocks: bool
+    things: str  # the plural of what is chosen, for messages
+    active: BoolArray  # which labels of the model are not retired, (K,); (0,) for a model with actions
+    uniforms: int  # U, the number of uniform numbers that one answer consumes
+    shares_blocks: bool  # whether predictions of different requests may be stored in one block
 
     @abstractmethod
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
-        """Return the cost of `read`, in multiply-adds; some cost of at least `enough` if it is that high."""
+        """Return the cost of `parse`; some cost of at least `enough` if it is that high."""
 
     @abstractmethod
-    def read(self, request: PredictionRequest) -> PredictionRequest:
-        """Read what a request chooses among; return it with that. No change of the model affects this.
-
-        Raises:
-            InvalidInputError: if it does not fit the model; names the field.
-        """
+    def parse(self, request: PredictionRequest) -> PredictionRequest:
+        """Parse what a request chooses among; return it with that. No change of the model affects this."""
 
     @abstractmethod
     def count(self, request: PredictionRequest) -> int:
-        """Return how many candidates of a read request are eligible."""
+        """Return how many candidates of a parsed request are eligible."""
 
     @abstractmethod
     def check_names(self, request: PredictionRequest) -> None:
-        """Check that the options of a read request name its candidates.
+        """Check that the options of a parsed request name its candidates."""
 
-        Raises:
-            InvalidInputError: if they do not; names the field.
-        """
-
-    def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
+    def fit_together(self, requests: Requests) -> bool:
         """Return whether `check` returns each of many requests as it is, if that is fast to find."""
         return False
 
     @abstractmethod
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
-        """Return the approximate bytes of what the slots of a read request share, and of each slot."""
+        """Return the approximate bytes of what the slots of a parsed request share, and of each slot."""
 
     @abstractmethod
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
-        """Return bytes that are equal only for read requests with equal candidates, and their kind."""
+        """Return bytes that are equal only for parsed requests with equal candidates, and their kind."""
 
     @abstractmethod
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
-        """Return the position of each candidate of a read request, by its name."""
+        """Return the position of each candidate of a parsed request, by its name."""
 
     @abstractmethod
-    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
-        """Return answers to n read requests, (n, ...) as stored, in the names of their candidates."""
+    def show(self, requests: Requests, outputs: Any) -> list[Shown]:
+        """Return answers to n parsed requests, (n, ...) as stored, in the names of their candidates."""
 
     @abstractmethod
-    def distribution(
-        self, request: PredictionRequest, probabilities: FloatArray, eligible: BoolArray
-    ) -> dict[str, float]:
-        """Return the probability of each eligible candidate of a read request by name.
-
-        Args:
-            request: the request.
-            probabilities: of its candidates.
-            eligible: their mask, of size 0 if all are.
-        """
+    def distribution(self, request: PredictionRequest, p: FloatArray, eligible: BoolArray) -> dict[str, float]:
+        """Return the probability of each eligible candidate of a request by name; an empty mask allows all."""
 
     @abstractmethod
-    def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
-        """Divide read requests into parts that are decided together, each in about a slice of computation."""
+    def slices(self, requests: Requests) -> list[slice]:
+        """Divide parsed requests into slices that are decided together, each in about a slice of computation."""
 
     @abstractmethod
-    def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
-        """Return the cost of deciding one slot of read requests, and of encoding it, in multiply-adds."""
+    def deciding_cost(self, requests: Requests) -> int:
+        """Return the cost of deciding one slot of parsed requests, and of encoding it, in multiply-adds."""
 
     @abstractmethod
-    def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
-        """Return the candidates of read requests as a flat batch."""
+    def candidates(self, requests: Requests) -> Candidates:
+        """Return the candidates of parsed requests as a flat batch."""
 
     @abstractmethod
     def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
@@ -190,16 +127,10 @@ class Choice(ABC):
 
     @abstractmethod
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
-        """Decide, and draw one candidate of each of n requests.
+        """Decide, and draw one candidate of each of n requests with uniform numbers (n, U) in [0, 1).
 
         The result has the probabilities of all m candidates, in any shape. Its labels are positions of candidates; for
         sets and rankings, they are rows of labels.
-
-        Args:
-            state: of the learner.
-            candidates: of the requests.
-            override: another policy, which answers some of them.
-            uniforms: (n, U), in [0, 1).
         """
 
     @property
@@ -209,24 +140,16 @@ class Choice(ABC):
 
     @abstractmethod
     def stored(
-        self,
-        requests: Sequence[PredictionRequest],
-        candidates: Candidates,
-        chosen: IntArray,
-        probabilities: FloatArray | None,
+        self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
     ) -> tuple[Contexts, Parts]:
-        """Return the contexts to store for n answers, and what is stored beside them.
+        """Return the contexts to store for n answers at some positions, (n,), and what is stored beside them.
 
-        Args:
-            requests: n read requests.
-            candidates: of the requests.
-            chosen: (n,), the positions of the answers.
-            probabilities: (m,); None if they are unknown.
+        `probabilities` are those of all candidates, (m,); None if they are unknown.
         """
 
     @abstractmethod
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
-        """Return what a row of the log says about its choice."""
+        """Return the choice of a row of the log."""
 
     @abstractmethod
     def counts(self, rows: LogRows) -> IntArray:
@@ -237,66 +160,49 @@ class Choice(ABC):
         """Return the learner's state after rounds of the log, as `Learner.fold_unchecked`."""
 
     @cached_property
-    def _prepare(self) -> Preparer:
+    def prepared(self) -> Preparer:
+        """Returns contexts as the learner sees them, from contexts as they are stored."""
         return Preparer(self.preparation)
 
-    def prepared(self, contexts: Contexts) -> Contexts:
-        """Return contexts as the learner sees them, from contexts as they are stored."""
-        return self._prepare(contexts)
-
     def check(self, request: PredictionRequest) -> PredictionRequest:
-        """Read a request, and check that it fits the model; return it with what was read.
-
-        Raises:
-            ContextLengthError: if the context has the wrong kind or length.
-            ContextIndexError: if an index is out of range or repeated.
-            NormExceededError: if the context exceeds the norm bound and the model rejects such contexts.
-            NoDistributionError: if the request includes a distribution over too many answers to list.
-            TopTooLargeError: if it has slots whose records are too large.
-            InvalidInputError: if an option does not fit the model.
-        """
+        """Parse a request, and check that it fits the model; raise `InvalidInputError` if it does not."""
         top = request.options.top
         if top is not None and request.include_distribution:
-            raise NoDistributionError("got true; must be false with top: each slot has its own", "include_distribution")
-        read = self.read(request)
-        self.check_options(read)
+            detail = "got true; must be false with top: each slot has its own"
+            raise errors.NoDistributionError(detail, "include_distribution")
+        parsed = self.parse(request)
+        self.check_options(parsed)
         if request.include_distribution and not self.answers.has_distribution:
             detail = "got true; must be false, as the model has too many rankings to list"
-            raise NoDistributionError(detail, "include_distribution")
+            raise errors.NoDistributionError(detail, "include_distribution")
         if top is not None and top > 1:
-            self._check_slots(read, top)
-        return read
+            self._check_slots(parsed, top)
+        return parsed
 
     def _check_slots(self, request: PredictionRequest, top: int) -> None:
-        """Check the size of the record of all slots."""
         shared, each = self.slot_bytes(request)
         most = max(1, min((_MOST_SLOT_BYTES - shared) // each, _MOST_ROUND_BYTES // (shared + each)))
         if top > most:
             detail = f"got {top}; the context is large, so the request may have {counted(most, 'slots')}"
-            raise TopTooLargeError(detail, "top")
+            raise errors.TopTooLargeError(detail, "top")
 
     def check_options(self, request: PredictionRequest) -> None:
-        """Check what a change of the model may have made wrong in a read request.
-
-        Raises:
-            InvalidInputError: if an option does not fit the model; names the field.
-        """
+        """Check what a change of the model may have made wrong in a parsed request."""
         options, holdout = request.options, self.definition.holdout
         if options is NO_OPTIONS and holdout is None:
             return
         if options.baseline is None and holdout is not None and holdout.policy == "baseline":
             detail = "missing; the holdout of this model answers the baseline of each request"
-            raise BaselineNeededError(detail, "baseline")
+            raise errors.BaselineNeededError(detail, "baseline")
         if options.top is not None and options.top > (left := self.count(request)):
             detail = f"got {options.top}; the request has {counted(left, f'eligible {self.things}')}"
-            raise TooFewChoicesError(detail, "top")
-        if options.names_any:
+            raise errors.TooFewChoicesError(detail, "top")
+        if (options.eligible, options.baseline, options.policy) != (None, None, None):
             self.check_names(request)
 
     def _check_policy(self, options: Options) -> None:
-        """Check the mode and the sum of a policy's probabilities."""
         if self.definition.mode != "logging":
-            raise ModeError(f'the model has mode {shown(self.definition.mode)}, not "logging"', "policy")
+            raise errors.ModeError(f'the model has mode {shown(self.definition.mode)}, not "logging"', "policy")
         total = math.fsum(p for _, p in options.policy or ())
         if abs(total - 1.0) > _SUM_TOLERANCE:
-            raise InvalidInputError(f"the probabilities sum to {shown(total)}; they must sum to 1", "policy")
+            raise errors.InvalidInputError(f"the probabilities sum to {shown(total)}; they must sum to 1", "policy")

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from learners.base import BoolArray, Contexts, Draws, FloatArray
-from service.choice.candidates import Candidates, without
+from service.choice.candidates import Candidates, conditioned, without
 from service.choice.choice import Choice
 from service.choice.overrides import override_of
-from service.choice.requests import PredictionRequest
+from service.choice.requests import Requests
 from service.store.records.optional_fields import Parts
 
 _T = TypeVar("_T", bound=np.generic)
@@ -28,17 +28,11 @@ class Chosen(NamedTuple):
     probabilities: FloatArray  # of these candidates
 
 
-def choose(
-    choice: Choice, state: Any, requests: Sequence[PredictionRequest], held_out: BoolArray | None, uniforms: FloatArray
-) -> Chosen:
-    """Choose the answers to n requests with m slots each.
+def choose(choice: Choice, state: Any, requests: Requests, held_out: BoolArray | None, uniforms: FloatArray) -> Chosen:
+    """Choose the answers to n parsed requests with m slots each.
 
-    Args:
-        choice: the model's.
-        state: of the model's learner.
-        requests: n read requests, each with at least m candidates.
-        held_out: which requests the holdout answers, (n,); None without a holdout.
-        uniforms: (n, m, U), in [0, 1).
+    Each request has at least m candidates. `held_out`, (n,), says which the holdout answers; None without a holdout.
+    `uniforms` is (n, m, U), in [0, 1).
     """
     candidates = choice.candidates(requests)
     override = override_of(choice.definition, requests, candidates, held_out, choice.positions)
@@ -46,7 +40,9 @@ def choose(
     for slot in range(uniforms.shape[1]):
         if slot:
             candidates = candidates._replace(eligible=without(starts, candidates.eligible, slots[-1].draws.labels))
-            override = override and override.among(starts, candidates.eligible)
+            if override is not None:
+                left = conditioned(override.probabilities, starts, candidates.eligible)
+                override = override._replace(probabilities=left)
         args = state, candidates, override, np.ascontiguousarray(uniforms[:, slot])
         distributions, evidence, draws, sound = choice.choose(*args)
         probabilities = distributions.reshape(-1)
@@ -56,15 +52,16 @@ def choose(
 
 
 def _together(slots: Sequence[Chosen]) -> Chosen:
-    """Return the answers of all slots as one."""
     draws, evidence, sound, contexts, parts, *_ = zip(*slots, strict=True)
     eligible, sent, actions = zip(*parts, strict=True)
+    last = eligible[-1]  # the mask of the first slot may be (n, 0), for all
+    masks = [each if each.shape == last.shape else np.ones_like(last) for each in eligible]
     return Chosen(
         Draws(*map(_rows, zip(*draws, strict=True))),
         _rows(evidence),
         _rows(sound),
         _contexts(contexts),
-        Parts(_masks(eligible), _interleaved(sent), _interleaved(actions)),
+        Parts(_rows(masks), _interleaved(sent), _interleaved(actions)),
         slots[0].candidates,
         slots[0].probabilities,
     )
@@ -73,12 +70,6 @@ def _together(slots: Sequence[Chosen]) -> Chosen:
 def _rows(slots: Sequence[npt.NDArray[_T]]) -> npt.NDArray[_T]:
     """Return the values of m slots, each (n, ...), as rows (n * m, ...)."""
     return np.stack(slots, axis=1).reshape(len(slots) * len(slots[0]), *slots[0].shape[1:])
-
-
-def _masks(slots: Sequence[BoolArray]) -> BoolArray:
-    """Return the masks of m slots, (n, K), as rows. That of the first slot may be (n, 0), for all."""
-    most = slots[-1]
-    return _rows([each if each.shape == most.shape else np.ones_like(most) for each in slots])
 
 
 def _interleaved(slots: Sequence[Sequence[bytes]]) -> list[bytes]:

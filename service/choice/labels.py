@@ -1,6 +1,6 @@
 """The choice among the labels of a model, and of learners that answer a set or a ranking of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -10,53 +10,30 @@ from learners.answers import uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, every_label
 from learners.choosing import NOBODY, Choices, Instead, choose_unchecked
 from learners.mathematics.preparation import Preparation
+from service import costs, errors
 from service.choice.answers import NOTHING, Shown, answers_of
 from service.choice.candidates import EVERY, Candidates
-from service.choice.choice import Choice, ContextCheck, LoggedChoice
+from service.choice.choice import Choice, LoggedChoice, check_norm
 from service.choice.overrides import Override
-from service.choice.requests import NO_OPTIONS, PredictionRequest
+from service.choice.requests import NO_OPTIONS, PredictionRequest, Requests
 from service.compute import slices
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
-from service.errors import (
-    ActionsNotAllowedError,
-    EligibleError,
-    InvalidInputError,
-    RetiredLabelError,
-    TopUnsupportedError,
-    UnknownLabelError,
-)
 from service.schemas.models import ModelDefinition
 from service.store.records.optional_fields import NO_PARTS, LogRows, Parts
 from service.store.records.records import RecordFormat
-
-_NUMBER_COST, _NAMED_COST = 30, 1_500
-"""Costs of writing a number, or a named feature, in multiply-adds."""
 
 _BYTES_PER_NUMBER = 16
 
 
 class LabelChoice(Choice):
-    """The labels of one model.
-
-    Args:
-        definition: of the model.
-        learner: decides.
-        retired: labels that are never answered again.
-        evidence_size: E, of the learner that serves.
-        since: the number of changes after which predictions hold evidence of this size.
-    """
+    """The labels of one model; from `since` changes on, predictions have evidence of this size."""
 
     things = "labels"
     shares_blocks = True
 
     def __init__(
-        self,
-        definition: ModelDefinition,
-        learner: AnyLearner,
-        retired: frozenset[str],
-        evidence_size: int,
-        since: int,
+        self, definition: ModelDefinition, learner: AnyLearner, retired: frozenset[str], evidence_size: int, since: int
     ) -> None:
         features = definition.features
         self.definition, self._learner, self._labels, self._retired = definition, learner, definition.labels, retired
@@ -65,14 +42,12 @@ class LabelChoice(Choice):
         self.answers = answers_of(learner, self._labels)
         self.contexts = context_kind(features)
         self.preparation = Preparation(features.norm, features.norm_bound, features.intercept, features.size)
-        self.norm = ContextCheck(self.contexts, self.preparation, learner.context_norm)
-        self._refuses = self.norm.refuses
-        self.records = RecordFormat(self.answers.form, evidence_size, self.contexts.codec, since=since)
+        self._refuses = features.norm == "reject"
+        self.records = RecordFormat(self.answers.codec, evidence_size, self.contexts.codec, since=since)
         self.uniforms = uniforms_per_answer(learner)
 
     @property
     def table_bytes(self) -> int:
-        """See `Choice.table_bytes`."""
         return self.answers.table_bytes
 
     @property
@@ -80,31 +55,28 @@ class LabelChoice(Choice):
         return self.answers.choices is not None
 
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
-        """See `Choice.reading_cost`."""
         return self.contexts.reading_cost(request.context)
 
-    def read(self, request: PredictionRequest) -> PredictionRequest:
-        """See `Choice.read`."""
+    def parse(self, request: PredictionRequest) -> PredictionRequest:
         if request.actions is not None:
-            raise ActionsNotAllowedError("the model has labels, so its requests bring no actions", "actions")
+            raise errors.ActionsNotAllowedError("the model has labels, so its requests bring no actions", "actions")
         context = self.contexts.check(request.context)
         if self._refuses:
-            self.norm.check(context)
+            check_norm(self.contexts, self.preparation, self._learner.context_norm, context)
         return request if context is request.context else request._replace(context=context)
 
     def count(self, request: PredictionRequest) -> int:
-        """See `Choice.count`."""
         if not self._is_single:
-            raise TopUnsupportedError("the model answers several labels at once, so its answers have no slots", "top")
+            detail = "the model answers several labels at once, so its answers have no slots"
+            raise errors.TopUnsupportedError(detail, "top")
         eligible = request.options.eligible
         return int(self.active.sum()) if eligible is None else len(eligible)
 
     def check_names(self, request: PredictionRequest) -> None:
-        """See `Choice.check_names`."""
         options = request.options
         if not self._is_single:
             field = next(name for name in ("eligible", "policy", "baseline") if getattr(options, name) is not None)
-            raise EligibleError("the model answers several labels, so its requests cannot name labels", field)
+            raise errors.EligibleError("the model answers several labels, so its requests cannot name labels", field)
         for i, label in enumerate(options.eligible or ()):
             self._check_label(label, f"eligible.{i}")
         named = [(options.baseline, "baseline")] if options.baseline is not None else []
@@ -114,16 +86,15 @@ class LabelChoice(Choice):
         for label, field in named:
             self._check_label(label, field)
             if options.eligible is not None and label not in options.eligible:
-                raise InvalidInputError(f"got {quoted(label)}, which is not among the eligible labels", field)
+                raise errors.InvalidInputError(f"got {quoted(label)}, which is not among the eligible labels", field)
 
     def _check_label(self, label: str, field: str) -> None:
         if label in self._retired:
-            raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
+            raise errors.RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
         if label not in self.answers.numbers:
-            raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+            raise errors.UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
 
-    def fit_together(self, requests: Sequence[PredictionRequest]) -> bool:
-        """See `Choice.fit_together`."""
+    def fit_together(self, requests: Requests) -> bool:
         if self._refuses or not self.answers.has_distribution:
             return False
         if not all([each.options is NO_OPTIONS and each.actions is None for each in requests]):  # noqa: C419  faster
@@ -134,61 +105,47 @@ class LabelChoice(Choice):
         return self.contexts.fit_together([each.context for each in requests])
 
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
-        """See `Choice.slot_bytes`."""
         shared = self.contexts.size(request.context) * _BYTES_PER_NUMBER + len(self.contexts.sent(request.context))
         return shared, 8 * self._learner.evidence_size + len(self._labels) // 8 + 1
 
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
-        """See `Choice.fingerprinted`."""
         return self.contexts.fingerprinted(request.context), b""
 
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
-        """See `Choice.positions`."""
         return self.answers.numbers
 
-    def show(self, requests: Sequence[PredictionRequest], outputs: Any) -> list[Shown]:
-        """See `Choice.show`."""
+    def show(self, requests: Requests, outputs: Any) -> list[Shown]:
         return self.answers.show(outputs)
 
-    def distribution(
-        self,
-        request: PredictionRequest,
-        probabilities: FloatArray,
-        eligible: BoolArray,
-    ) -> dict[str, float]:
-        """See `Choice.distribution`."""
+    def distribution(self, request: PredictionRequest, p: FloatArray, eligible: BoolArray) -> dict[str, float]:
         if not eligible.size:
-            return dict(zip(self._labels, probabilities.tolist(), strict=True))
-        return {self._labels[k]: float(probabilities[k]) for k in np.flatnonzero(eligible)}
+            return dict(zip(self._labels, p.tolist(), strict=True))
+        return {self._labels[k]: float(p[k]) for k in np.flatnonzero(eligible)}
 
-    def parts(self, requests: Sequence[PredictionRequest]) -> list[slice]:
-        """See `Choice.parts`."""
+    def slices(self, requests: Requests) -> list[slice]:
         if len(requests) == 1:
             return [slice(0, 1)]
         each = self.deciding_cost(requests) // len(requests)
         return [slice(start, stop) for start, stop in slices(len(requests), each)]
 
-    def deciding_cost(self, requests: Sequence[PredictionRequest]) -> int:
-        """See `Choice.deciding_cost`."""
+    def deciding_cost(self, requests: Requests) -> int:
         if self.contexts.codec.fixed_bytes is not None:
             return self._fixed_cost * len(requests)
         sizes = sum([self.contexts.size(each.context) for each in requests])
         each = self._learner.decide_cost(-(-sizes // len(requests)) + 1)
-        return sizes * (_NAMED_COST if self.contexts.has_names else _NUMBER_COST) + each * len(requests)
+        return sizes * (costs.STORED_FEATURE if self.contexts.has_names else costs.STORED_NUMBER) + each * len(requests)
 
     @cached_property
     def _fixed_cost(self) -> int:
-        """The cost of deciding a request whose context has the same size as all others."""
         size = self.definition.features.size
-        return size * _NUMBER_COST + self._learner.decide_cost(size + 1)
+        return size * costs.STORED_NUMBER + self._learner.decide_cost(size + 1)
 
-    def candidates(self, requests: Sequence[PredictionRequest]) -> Candidates:
-        """See `Choice.candidates`."""
+    def candidates(self, requests: Requests) -> Candidates:
         n, labels = len(requests), len(self._labels)
         starts = self._starts if n == 1 else np.arange(0, n * labels + 1, labels)
         return Candidates(starts, self._eligible(requests), self.contexts.gather([each.context for each in requests]))
 
-    def _eligible(self, requests: Sequence[PredictionRequest]) -> BoolArray:
+    def _eligible(self, requests: Requests) -> BoolArray:
         """Return the mask of the labels of each request, (n * K,); (0,) if every label is eligible."""
         if not self._any_retired and all([each.options.eligible is None for each in requests]):  # noqa: C419  faster
             return EVERY
@@ -200,51 +157,39 @@ class LabelChoice(Choice):
         return eligible.reshape(-1)
 
     def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
-        """See `Choice.decide`."""
         eligible = self._rows(candidates.eligible, candidates.n)
         decisions = self._learner.decide_unchecked(state, self.prepared(candidates.contexts), eligible)
         return decisions.distributions.reshape(-1), decisions.evidence
 
     def _rows(self, eligible: BoolArray, n: int) -> BoolArray:
-        """Return a mask as rows of labels, (n, K), or (n, 0)."""
         return eligible.reshape(n, len(self._labels)) if eligible.size else every_label(n)
 
     def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
-        """See `Choice.choose`."""
         n, instead = candidates.n, NOBODY
         if override is not None:
             instead = Instead(override.rows, override.probabilities.reshape(n, len(self._labels)))
-        args = candidates.contexts, self._prepare, self._rows(candidates.eligible, n), instead, uniforms
+        args = candidates.contexts, self.prepared, self._rows(candidates.eligible, n), instead, uniforms
         return choose_unchecked(self._learner, state, *args)
 
     def stored(
-        self,
-        requests: Sequence[PredictionRequest],
-        candidates: Candidates,
-        chosen: IntArray,
-        probabilities: FloatArray | None,
+        self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
     ) -> tuple[Contexts, Parts]:
-        """See `Choice.stored`."""
         sent = [self.contexts.sent(each.context) for each in requests]
         if not candidates.eligible.size and not sent[0]:
             return candidates.contexts, NO_PARTS
         return candidates.contexts, Parts(self._rows(candidates.eligible, len(requests)), sent if sent[0] else ())
 
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
-        """See `Choice.logged`."""
         table, show = rows.table, self.answers.show
         (answer,), truth = show(table["output"][i : i + 1]), table["truth"][i : i + 1]
         right = NOTHING if (truth == NO_LABEL).all() else show(truth)[0]
         return LoggedChoice(answer, right, self.contexts.show(rows.contexts, i, rows.parts.sent[i]))
 
     def counts(self, rows: LogRows) -> IntArray:
-        """See `Choice.counts`."""
         masks = rows.parts.eligible
         if not masks.shape[1]:
             return np.full(len(masks), len(self._labels))
-        counts: IntArray = masks.sum(axis=1, dtype=np.int64)
-        return counts
+        return np.asarray(masks.sum(axis=1, dtype=np.int64))
 
     def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
-        """See `Choice.fold_unchecked`."""
         return self._learner.fold_unchecked(state, rounds)

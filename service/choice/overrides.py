@@ -1,13 +1,13 @@
 """Policies that answer instead of the learner: the holdout, and the client's own policy in logging mode."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, FloatArray, IntArray
-from service.choice.candidates import Candidates, conditioned, uniform
-from service.choice.requests import Options, PredictionRequest
+from learners.base import BoolArray, FloatArray
+from service.choice.candidates import Candidates, uniform
+from service.choice.requests import Options, PredictionRequest, Requests
 from service.schemas.models import ModelDefinition
 
 
@@ -17,30 +17,18 @@ class Override(NamedTuple):
     rows: BoolArray  # (n,), which requests
     probabilities: FloatArray  # (m,), of their candidates; those of other requests are not used
 
-    def applied(self, probabilities: FloatArray, starts: IntArray) -> FloatArray:
-        """Return the learner's probabilities (m,), replaced by the override's in the requests that it answers."""
-        return np.where(np.repeat(self.rows, np.diff(starts)), self.probabilities, probabilities)
-
-    def among(self, starts: IntArray, eligible: BoolArray) -> "Override":
-        """Return the override of a later slot, which chooses among what is left."""
-        return self._replace(probabilities=conditioned(self.probabilities, starts, eligible))
-
 
 def override_of(
     definition: ModelDefinition,
-    requests: Sequence[PredictionRequest],
+    requests: Requests,
     candidates: Candidates,
     held_out: BoolArray | None,
     positions: Callable[[PredictionRequest], Mapping[str, int]],
 ) -> Override | None:
     """Return the override of n requests; None if the learner answers all of them.
 
-    Args:
-        definition: of the model.
-        requests: n.
-        candidates: of the requests.
-        held_out: which requests the holdout answers, (n,); None without a holdout.
-        positions: returns the position of each candidate of a request by its name.
+    `held_out`, (n,), says which the holdout answers; None without a holdout. `positions` returns the position of each
+    candidate of a request by its name.
     """
     if held_out is None:
         if definition.mode != "logging":

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from service.actions.definition import GivenAction
 from service.actions.factors import Factors
@@ -10,7 +10,7 @@ from service.contexts.registry import GivenContext
 from service.error_messages.values import quoted
 from service.errors import IdentifierError
 from service.prediction_id import PredictionId
-from service.schemas.rounds import PredictItem, PredictRequest
+from service.schemas.rounds import PredictItem
 
 
 class Options(NamedTuple):
@@ -22,11 +22,6 @@ class Options(NamedTuple):
     activated: bool = True  # whether the prediction takes feedback at once
     top: int | None = None  # the number of slots; None for one answer without slots
 
-    @property
-    def names_any(self) -> bool:
-        """Whether any of them names labels or actions."""
-        return not (self.eligible is None and self.baseline is None and self.policy is None)
-
     def encode(self) -> bytes:
         """Return bytes that differ between requests for different answers."""
         eligible = None if self.eligible is None else sorted(self.eligible)
@@ -37,7 +32,7 @@ class Options(NamedTuple):
 NO_OPTIONS = Options()
 
 
-class ReadActions(NamedTuple):
+class ParsedActions(NamedTuple):
     """The eligible actions of a request, with the features of each."""
 
     given: Any  # the context
@@ -55,15 +50,14 @@ class PredictionRequest(NamedTuple):
     include_distribution: bool
     options: Options = NO_OPTIONS
     actions: Sequence[GivenAction] | None = None
-    read: ReadActions | None = None  # by `Choice.read`
+    parsed: ParsedActions | None = None  # by `Choice.parse`
+
+
+Requests: TypeAlias = Sequence[PredictionRequest]
 
 
 def prediction_item(request: PredictItem, model: str) -> PredictionRequest:
-    """Convert a request from its wire schema.
-
-    Raises:
-        IdentifierError: if its prediction id names another model.
-    """
+    """Convert a request from its wire schema; raise `IdentifierError` if its prediction id names another model."""
     given = request.prediction_id
     if given is not None:
         if given.model not in ("", model):
@@ -71,11 +65,6 @@ def prediction_item(request: PredictItem, model: str) -> PredictionRequest:
             raise IdentifierError(detail, "prediction_id")
         given = PredictionId(model, given.block)
     return PredictionRequest(request.context, given, request.include_distribution, options_of(request), request.actions)
-
-
-def prediction_request(request: PredictRequest) -> PredictionRequest:
-    """Convert a request that names its model; raise as `prediction_item` does."""
-    return prediction_item(request, request.model)
 
 
 def options_of(request: PredictItem) -> Options:

@@ -18,18 +18,12 @@ from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MOST_SILENT_BYTES = 65_536
-"""Maximum bytes of a head, and of everything else between two parts of a body."""
-
-_PIECE = 8192
-"""Bytes that are parsed at once, so that few requests wait for the answer to another one."""
-
+MOST_SILENT_BYTES = 65_536  # maximum bytes of a head, and of everything else between two parts of a body
+_PIECE = 8192  # bytes that are parsed at once, so that few requests wait for the answer to another one
+# Head timeouts until a reader must have read: buffers between empty in steps that a slow reader needs a minute for.
 _CHECKED_AFTER = 16
-"""Head timeouts until a reader must have read: buffers between empty in steps that a slow reader needs a minute for."""
-
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-
 _UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
@@ -41,12 +35,7 @@ class Deadlines(NamedTuple):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection.
-
-    Args:
-        deadlines: the limits.
-        settings: arguments of uvicorn's protocol.
-    """
+    """One connection."""
 
     def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:
         super().__init__(**settings)
@@ -59,13 +48,11 @@ class LimitedProtocol(HttpToolsProtocol):
         self._reader_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See `asyncio.Protocol`."""
         joined: Any = _JoinedWrites(transport, self.loop)
         super().connection_made(joined)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
         self._held.clear()
         self._head_timer = _cancel(self._head_timer)
         self._reader_timer = _cancel(self._reader_timer)
@@ -74,7 +61,6 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- what the client sends
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
         if self._ending is not None:
             return
         if len(data) <= _PIECE and not self._held and self._arrived <= self._answered:
@@ -84,7 +70,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._parse_held()
 
     def _parse_held(self) -> None:
-        """Parse until a request must wait for the answer to another one."""
         while self._held and self._arrived <= self._answered:
             self._parse(self._held.popleft())
         if self._held:
@@ -120,7 +105,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._head_timer = self.loop.call_later(self._deadlines.head, self._expire)
 
     def on_headers_complete(self) -> None:
-        """See `httptools`."""
+        """Count a request whose head has arrived."""
         self._silent = 0
         self._begun += 1
         self._head_timer = _cancel(self._head_timer)
@@ -128,12 +113,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self.headers = []  # of trailers: none may count as a header (RFC 9110, section 6.5.1)
 
     def on_body(self, body: bytes) -> None:
-        """See `httptools`."""
+        """Note that the body goes on."""
         self._silent = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """See `httptools`."""
+        """Count a request that has arrived."""
         self._silent = 0
         self._arrived += 1
         super().on_message_complete()
@@ -162,14 +147,12 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- the reader of a response
 
     def pause_writing(self) -> None:
-        """See `asyncio.Protocol`."""
         super().pause_writing()
         if self._deadlines.min_rate:
             seconds = _CHECKED_AFTER * self._deadlines.head
             self._reader_timer = self.loop.call_later(seconds, self._check_reader, _unread(self.transport), seconds)
 
     def resume_writing(self) -> None:
-        """See `asyncio.Protocol`."""
         super().resume_writing()
         self._reader_timer = _cancel(self._reader_timer)
 
@@ -195,7 +178,6 @@ class _JoinedWrites:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """See `asyncio.Transport`. What follows the end of a connection is dropped."""
         if self.is_closing():
             return
         if self._head:
@@ -207,13 +189,11 @@ class _JoinedWrites:
         self._transport.write(data)
 
     def _flush(self) -> None:
-        """Write a head that nothing has followed yet."""
         head, self._head = self._head, b""
         if head and not self.is_closing():
             self._transport.write(head)
 
     def close(self) -> None:
-        """See `asyncio.Transport`."""
         self._flush()
         self._transport.close()
 
@@ -225,7 +205,6 @@ def _without_upgrade(data: bytes) -> bytes:
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """Cancel a timer, and return the one that follows it: none."""
     if timer is not None:
         timer.cancel()
     return None

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from service.access.keys import KeyRecord
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys.")
-
 _T = TypeVar("_T")
 _HEADS = ("id", "name", "scopes", "models", "limit", "expires")
 _Id = Annotated[str, typer.Argument(help="Id of the key: the 12 hex digits after wk_.")]
@@ -57,8 +56,7 @@ def list_keys() -> None:
 
 @app.command()
 def rotate(
-    key_id: _Id,
-    overlap_hours: Annotated[float, typer.Option(min=0, help="Hours until the old key expires.")] = 24.0,
+    key_id: _Id, overlap_hours: Annotated[float, typer.Option(min=0, help="Hours until the old key expires.")] = 24.0
 ) -> None:
     """Replace a key: print a new one and let the old one expire."""
     _print_issued(_administer(lambda admin: admin.rotate(key_id, overlap_hours * 3600)))
@@ -94,7 +92,6 @@ def _plain(text: str) -> str:
 
 
 def _administer(work: Callable[["KeyAdmin"], Awaitable[_T]]) -> _T:
-    """Run `work` on the keys of the store; end the command if it fails."""
     from service.access.key_admin import KeyAdmin
 
     return use_store(lambda opened: work(KeyAdmin(opened.api_keys, time.time, os.urandom)))

@@ -18,7 +18,6 @@ EXIT_APPLICATION = 3  # uvicorn's own code for it
 EXIT_ADDRESS = 4
 EXIT_STORE = 5
 EXIT_INTERRUPTED = 130  # of a process that SIGINT ends
-
 _T = TypeVar("_T")
 
 
@@ -50,7 +49,6 @@ def read_settings(**options: Any) -> "Settings":
 
 
 def _unknown(name: str) -> str:
-    """Return a line about the quoted name of a variable or file that is no setting, with the nearest setting."""
     from service.settings import Settings
 
     near = get_close_matches(name[len('"WAGER_') : -1].lower(), Settings.model_fields, 1)
@@ -77,7 +75,6 @@ def use_store(work: Callable[["OpenStore"], Awaitable[_T]]) -> _T:
 
 @contextlib.contextmanager
 def _store_url(settings: "Settings") -> Iterator[str]:
-    """Yield the URL of the store. Start the embedded store if needed."""
     from service.store.embedded.server import embedded_store_url
 
     if settings.store_url is not None:

@@ -27,12 +27,12 @@ class Supervisor(Multiprocess):
     """
 
     def init_processes(self) -> None:
-        """See `Multiprocess`."""
+        """Start the workers."""
         super().init_processes()
         self._close_ends_of_workers()
 
     def keep_subprocess_alive(self) -> None:
-        """See `Multiprocess`."""
+        """Replace workers that died or hang."""
         try:
             super().keep_subprocess_alive()
         except OSError as error:  # such as too many processes, or no working directory; the next pass tries again
@@ -61,12 +61,13 @@ def serve(**options: str | None) -> None:
     settings = read_settings(**options)
     settings = settings.model_copy(update={"host": settings.host})  # counts as set, because `serve` listens on it
     _limit_threads()
-    signal.signal(signal.SIGTERM, _exit_cleanly)
+    signal.signal(signal.SIGTERM, partial(_exit, 0))
     with _listen(settings) as listener, _store(settings) as ready:
         _export(ready)
         _announce(settings, ready)
         started = _run_http(ready, listener)
-        signal.signal(signal.SIGTERM, _exit_early)
+        # The embedded store has not stopped yet, and may lose what it has not written.
+        signal.signal(signal.SIGTERM, partial(_exit, EXIT_STORE))
     raise typer.Exit(0 if started else EXIT_APPLICATION)
 
 
@@ -76,13 +77,8 @@ def _limit_threads() -> None:
         os.environ.setdefault(name, "1")
 
 
-def _exit_cleanly(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(0)
-
-
-def _exit_early(_number: int, _frame: FrameType | None) -> NoReturn:
-    """End before the embedded store has stopped, which may lose what it has not written."""
-    raise SystemExit(EXIT_STORE)
+def _exit(code: int, _number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(code)
 
 
 def _listen(settings: "Settings") -> socket.socket:
@@ -106,7 +102,6 @@ def _listen(settings: "Settings") -> socket.socket:
 
 @contextlib.contextmanager
 def _store(settings: "Settings") -> Iterator["Settings"]:
-    """Yield the settings with the URL of a running store: the given one, or a new embedded one."""
     if settings.store_url is not None:
         yield settings
         return
@@ -142,13 +137,11 @@ def _announce(asked: "Settings", ready: "Settings") -> None:
     if asked.keys_required:
         typer.echo("API keys   required; create one with `wager keys create NAME --scope admin`")
     elif not asked.on_loopback:
-        typer.echo(
-            f"wager: WARNING: WAGER_AUTH=off: everyone who can reach {base} may read, teach and delete models", err=True
-        )
+        warning = f"WAGER_AUTH=off: everyone who can reach {base} may read, teach and delete models"
+        typer.echo(f"wager: WARNING: {warning}", err=True)
 
 
 def _run_http(settings: "Settings", listener: socket.socket) -> bool:
-    """Serve until a signal; return whether the application started."""
     import uvicorn
 
     from service.observability import log_format
@@ -191,7 +184,6 @@ def connection_settings(settings: "Settings") -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _shared_metrics() -> Iterator[None]:
-    """Create the directory in which workers share their counters, so that each can report the sums."""
     with tempfile.TemporaryDirectory(prefix="wager-metrics-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         yield

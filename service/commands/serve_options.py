@@ -22,11 +22,7 @@ def options() -> dict[str, FieldInfo]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose options are the settings, for typer.
-
-    Args:
-        command: receives the options as keyword arguments, each a text, or None if it is not given.
-    """
+    """Return a command whose options are the settings, for typer; each is passed as text, None if not given."""
 
     def run(**given: str | None) -> None:
         command(**given)
@@ -74,7 +70,6 @@ def _metavar(field: FieldInfo) -> str:
 
 
 def _type_of(field: FieldInfo) -> Any:
-    """Return the type of a setting, without None and without metadata."""
     kind = field.annotation
     if get_origin(kind) in {Union, UnionType}:
         kind = get_args(kind)[0]

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from learners.base import Contexts, FloatArray
+from service import costs
 from service.contexts.hashing import Hashes
 from service.error_messages.values import quoted, shown
 from service.errors import ContextLengthError, MissingFieldError, NamespaceError, NotFiniteError
@@ -76,6 +77,8 @@ MOST_COUNTED = 4096  # a context with more values is costly to read, however man
 
 _NESTED = frozenset({dict, list})
 
+_LARGEST_EXACT = 2**53
+
 GivenT = TypeVar("GivenT")
 
 
@@ -130,7 +133,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
     def cost_of(self, count: int) -> int:
         """Return the cost of reading `count` values, in multiply-adds."""
-        return 100 * count
+        return costs.CONTEXT_NUMBER * count
 
     def check(self, context: object) -> GivenT:
         """Return a context that fits the model, as the other methods take it. Raises InvalidInputError."""

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field, WithJsonSchema
 
 from learners.base import Contexts
+from service import costs
 from service.contexts.canonical import canonical
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
 from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products, gather_sparse
@@ -19,9 +20,6 @@ from service.errors import FeaturesError, NamespaceError, TooManyFeaturesError
 from service.store.records.codecs import SparseCodec
 
 MOST_FEATURES = 4096  # maximum features of a context, interactions included
-
-_FEATURE_COST, _PRODUCT_COST = 2_500, 2_000
-"""Costs of reading and hashing one feature, and of one product of two, in multiply-adds."""
 
 _SCHEMA = {
     "type": "object",
@@ -100,7 +98,7 @@ class NamedKind(ContextKind[NamedContext]):
     def cost_of(self, count: int) -> int:
         # As many products as two namespaces of half the features have.
         products = min(MOST_FEATURES, count * count // 4) if self._interactions else 0
-        return count * _FEATURE_COST + products * _PRODUCT_COST
+        return count * costs.CONTEXT_FEATURE + products * costs.CONTEXT_PRODUCT
 
     def checked(self, context: dict[str, Any]) -> NamedContext:
         spaces = self._reader.read(context)

@@ -6,39 +6,29 @@ from typing import Any, NamedTuple
 
 from learners.base import InvalidStateError
 from learners.codec import encode_state
-from service import __version__
+from service import __version__, errors
 from service.environment import Environment
 from service.error_messages.values import quoted
-from service.errors import (
-    InvalidInputError,
-    ModelExistsError,
-    ModelFileError,
-    NewerVersionError,
-    StoreCorruptError,
-    StoreUnavailableError,
-)
 from service.lifecycle.import_validation import checked_history, checked_imports, checked_statistics, foreign_state
-from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFile, as_file_error, file_of, read_file
-from service.lifecycle.sessions import Sessions, current
+from service.lifecycle.model_file import ExportedImport, ExportedModel, as_file_error, file_of, read_file
 from service.models.changes import Change, Defined, Origin, check_policies
 from service.models.model import Limits, Model, check_limits
 from service.models.policies import check_closing, stored_policies
 from service.models.reading import stored_model, unreadable_definition
-from service.models.summaries import summary_of
+from service.models.summaries import encoded_summary
 from service.registry.changing import MOST_COPIES, check_history, log_warnings
 from service.registry.descriptions import Described, described
 from service.registry.registry import stored_under
 from service.replicas.statistics import RoundStatistics, decode_statistics
+from service.rounds.sessions import SessionCache
+from service.store.base import Counts, ImportedSource, ModelCopy, Snapshot
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 from service.store.values import Counts, ImportedSource, ModelCopy, Snapshot
 
-_ATTEMPTS = 50
-"""Attempts to read a state and the positions of imports that belong to it, while others import rounds."""
+_ATTEMPTS = 50  # attempts to read a state and the positions of imports that belong to it, while others import rounds
 
 
 class _Source(NamedTuple):
-    """A model to copy."""
-
     name: str
     definition: dict[str, Any]
     history: tuple[str, ...]
@@ -54,97 +44,59 @@ class Exported(NamedTuple):
 
 
 class Copying:
-    """Copies models with their states. Open predictions are not copied, nor is the log.
+    """Copies models with their states. Open predictions are not copied, nor is the log."""
 
-    Args:
-        environment: provides the store, worker threads, clock and ids.
-        limits: limits for imported models.
-        sessions: the worker's model sessions, whose states are copied.
-    """
-
-    def __init__(self, environment: Environment, limits: Limits, sessions: Sessions) -> None:
-        self._store = environment.store
-        self._compute = environment.compute
-        self._now = environment.now
-        self._new_id = environment.new_id
-        self._limits = limits
-        self._sessions = sessions
+    def __init__(self, environment: Environment, limits: Limits, sessions: SessionCache) -> None:
+        self._environment, self._store, self._compute = environment, environment.store, environment.compute
+        self._limits, self._sessions = limits, sessions
 
     async def clone(self, name: str, new: str, by: str | None) -> Described:
-        """Create a model with the definition, the changes and the state of another one.
-
-        Args:
-            name: the other one.
-            new: the name of the new model.
-            by: the id of the API key.
-
-        Raises:
-            ModelNotFoundError: if the other one does not exist.
-            ModelExistsError: if the name is taken.
-            TooManyChangesError: if it would have too many changes, with the one that makes it a clone.
-            StoreError: if the other one cannot be read, or the store fails.
-        """
+        """Create a model with the definition, the changes and the state of another one."""
         await self._check_free(new)
         _, source = await self._source(name)
-        change = Change(origin=Origin(kind="clone", model=name), at=self._now(), by=by)
-        model, copy = await self._compute.run(new, _copy_of, source, ModelKey(new, self._new_id()), change)
+        change = Change(origin=Origin(kind="clone", model=name), at=self._environment.now(), by=by)
+        key = ModelKey(new, self._environment.new_id())
+        model, copy = await self._compute.run(new, _copy_of, source, key, change)
         check_history(copy.history, model.history_weight, MOST_COPIES)
         return await self._create(model, copy)
 
     async def export(self, name: str) -> Exported:
-        """Return a model as a file.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreError: if it cannot be read, or the store fails.
-        """
+        """Return a model as a file."""
         stored, source = await self._source(name)
         return await self._compute.run(name, _exported, stored, source)
 
     async def import_(self, name: str, data: memoryview, by: str | None) -> Described:
-        """Create a model from a file.
-
-        Args:
-            name: the name of the new model.
-            data: the file.
-            by: the id of the API key.
-
-        Raises:
-            ModelExistsError: if the name is taken.
-            ModelFileError: if the file is not an intact file of a model.
-            NewerFileError: if a newer version wrote it.
-            TooManyChangesError: if its history is too long.
-            ModelTooLargeError: if the model would be too large.
-            StoreError: if the store fails.
-        """
+        """Create a model from a file; raise `ModelFileError` if it is not intact or a newer version wrote it."""
         await self._check_free(name)
-        key = ModelKey(name, self._new_id())
-        copied = await self._compute.run(name, _imported, data, key, self._now(), by, self._limits)
+        key, now = ModelKey(name, self._environment.new_id()), self._environment.now()
+        copied = await self._compute.run(name, _imported, data, key, now, by, self._limits)
         return await self._create(*copied)
 
     async def _check_free(self, name: str) -> None:
         if await self._store.get_model(name) is not None:
-            raise ModelExistsError(f"a model named {quoted(name)} already exists", "name")
+            raise errors.ModelExistsError(f"a model named {quoted(name)} already exists", "name")
 
     async def _source(self, name: str) -> tuple[StoredModel, _Source]:
         for _ in range(_ATTEMPTS):
             before = await self._store.read_imports((await stored_under(self._store, name)).key)
-            model, snapshot = await current(self._sessions, name)
+            model, snapshot = await self._sessions.current(name)
             stored = await stored_under(self._store, name)
             if stored.key != model.key:
-                raise ModelExistsError(f"model {quoted(name)} was deleted and created again during the copy", "name")
+                detail = f"model {quoted(name)} was deleted and created again during the copy"
+                raise errors.ModelExistsError(detail, "name")
             imports = await self._store.read_imports(stored.key)
             history = stored.history[: snapshot.change_count]
             is_same = digest_at(stored.digests, snapshot.change_count) == snapshot.digest
             if is_same and _positions(before) == _positions(imports):  # so the state has exactly the rounds before them
                 definition = await self._compute.run(name, _definition_in, stored)
                 return stored, _Source(name, definition, history, snapshot, tuple(imports))
-        raise StoreUnavailableError(f"rounds are imported into model {quoted(name)} too fast for a copy; try again")
+        detail = f"rounds are imported into model {quoted(name)} too fast for a copy; try again"
+        raise errors.StoreUnavailableError(detail)
 
     async def _create(self, model: Model, copy: ModelCopy) -> Described:
-        now = self._now()
+        now = self._environment.now()
         if not await self._store.create_copy(model.key, copy, now):
-            raise ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
+            raise errors.ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
         log_warnings(model)
         return described(_stored(model.key, copy, now), model)
 
@@ -162,22 +114,19 @@ def _positions(imports: Sequence[ImportedSource]) -> dict[str, int]:
 
 def _stored(key: ModelKey, copy: ModelCopy, now: float) -> StoredModel:
     rounds, counts = copy.snapshot.round_count, copy.counts
-    numbers = {"round_count": rounds, "predictions": rounds, "correct": counts.correct, "partial": counts.partial}
-    digests = digests_of((copy.definition, *copy.history))
-    return StoredModel(key, copy.definition, now, **numbers, history=copy.history, digests=digests)  # type: ignore[arg-type]
+    counters = StoredModel(key, copy.definition, now, rounds, rounds, counts.correct, partial=counts.partial)
+    return counters._replace(history=copy.history, digests=digests_of((copy.definition, *copy.history)))
 
 
 def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, ModelCopy]:
-    """Return a new model, and what the store holds of it at first."""
     definition = json.dumps(source.definition | {"name": key.name}, separators=(",", ":"))
     history = (*source.history, origin.encode())
     snapshot = source.snapshot._replace(change_count=len(history))
     counts = _counts(decode_statistics(snapshot.statistics), snapshot.round_count)
     copy = ModelCopy(definition, history, "", snapshot, counts, imports=source.imports)
     model = stored_model(_stored(key, copy, origin.at))
-    summary = summary_of(model, definition).model_dump_json(exclude_defaults=True)
-    snapshot = snapshot._replace(digest=model.digest)
-    return model, copy._replace(summary=summary, policies=stored_policies(model.definition), snapshot=snapshot)
+    summary, policies = encoded_summary(model, definition), stored_policies(model.definition)
+    return model, copy._replace(summary=summary, policies=policies, snapshot=snapshot._replace(digest=model.digest))
 
 
 def _counts(statistics: RoundStatistics, rounds: int) -> Counts:
@@ -187,13 +136,11 @@ def _counts(statistics: RoundStatistics, rounds: int) -> Counts:
 
 
 def _exported(stored: StoredModel, source: _Source) -> Exported:
-    changes = [json.loads(line) for line in source.history]
-    rounds, definition = source.snapshot.round_count, source.definition
     model = ExportedModel.model_construct(
         name=source.name,
-        definition=definition,
-        changes=changes,
-        rounds=rounds,
+        definition=source.definition,
+        changes=[json.loads(line) for line in source.history],
+        rounds=source.snapshot.round_count,
         created_at=stored.created_at,
         imports=[ExportedImport.model_construct(**each._asdict()) for each in source.imports],
     )
@@ -211,16 +158,13 @@ def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limit
         model, copy = _copy_of(source, key, origin)
         check_policies(Defined(model.definition, model.retired), model.learner)
         check_closing(model.definition, model.learner)
-    except (NewerVersionError, StoreCorruptError, InvalidInputError) as error:
+    except (errors.NewerVersionError, errors.StoreCorruptError, errors.InvalidInputError) as error:
         raise as_file_error(error) from error
     check_history(copy.history, model.history_weight, MOST_COPIES)
     check_limits(model.learner, limits)
-    return model, copy._replace(snapshot=copy.snapshot._replace(state=_state_in(file, model)))
-
-
-def _state_in(file: ModelFile, model: Model) -> memoryview:
     try:
-        decides = model.definition.actions is None
-        return encode_state(model.learner, foreign_state(model.learner, file.data, decides=decides))
+        state = foreign_state(model.learner, file.data, decides=model.definition.actions is None)
+        encoded = encode_state(model.learner, state)
     except InvalidStateError as error:
-        raise ModelFileError(f"its state: {error}") from error
+        raise errors.ModelFileError(f"its state: {error}") from error
+    return model, copy._replace(snapshot=copy.snapshot._replace(state=encoded))

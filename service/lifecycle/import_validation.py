@@ -14,7 +14,7 @@ from learners.base import AnyLearner, Contexts, Decisions, FloatArray, Rounds
 from learners.codec import decode_state
 from service.error_messages.values import quoted, shown
 from service.errors import ModelFileError, NewerVersionError, TooManyChangesError
-from service.lifecycle.model_file import ExportedImport, as_file_error
+from service.lifecycle.model_file import LATEST, ExportedImport, as_file_error
 from service.models.changes import checked_policies, read_change
 from service.registry.changing import MOST_CHANGES, MOST_COPIES
 from service.replicas.guarded_fold import learn
@@ -22,20 +22,15 @@ from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistic
 from service.schemas.models import LONGEST_WINDOW, SHORTEST_WINDOW
 from service.store.values import ImportedSource
 
-_LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_KEY_ID = 64
-_LARGEST, _LARGEST_COUNT = 1e300, 2**53
+_LARGEST, _LARGEST_COUNT = 1e300, 2**53  # of statistics
+_LARGEST_NUMBER = 1e60  # of a state: the products that learners compute from larger ones may overflow
+_CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of the decisions that a state must be able to make
 _OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
 def checked_history(changes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Return the changes in a file as stored.
-
-    Raises:
-        ModelFileError: if one is invalid.
-        TooManyChangesError: if there are too many.
-        NewerFileError: if a newer version made one.
-    """
+    """Return the changes in a file as stored; raise an error if one is invalid or newer, or if they are too many."""
     if len(changes) > (most := MOST_CHANGES + MOST_COPIES):
         raise TooManyChangesError(f"got {len(changes):,} changes; a copy of a model may have at most {most:,}")
     return tuple(_checked(number, change) for number, change in enumerate(changes, 1))
@@ -49,19 +44,14 @@ def _checked(number: int, given: dict[str, Any]) -> str:
         unknown = {each["type"] for each in error.errors(include_url=False)} <= {"extra_forbidden", "literal_error"}
         detail = f"change {number} is not one of this version"
         raise as_file_error(NewerVersionError(detail) if unknown else ValueError(detail)) from error
-    if not 0 <= change.at <= _LATEST or len(change.by or "") > _MOST_KEY_ID:
-        raise ModelFileError(
-            f"change {number} has an invalid time or key: {shown(change.at)}, {quoted(change.by or '')}"
-        )
+    if not 0 <= change.at <= LATEST or len(change.by or "") > _MOST_KEY_ID:
+        wrong = f"{shown(change.at)}, {quoted(change.by or '')}"
+        raise ModelFileError(f"change {number} has an invalid time or key: {wrong}")
     return change.encode()
 
 
 def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, ...]:
-    """Return the sources of imported rounds in a file as stored.
-
-    Raises:
-        ModelFileError: if a source occurs twice.
-    """
+    """Return the sources of imported rounds in a file as stored."""
     found = {each.source: ImportedSource(each.source, each.position, each.at) for each in imports}
     if len(found) < len(imports):
         raise ModelFileError("a source of imported rounds occurs twice")
@@ -69,12 +59,7 @@ def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, 
 
 
 def checked_statistics(encoded: bytes, rounds: int) -> bytes:
-    """Return encoded statistics that are of the right types and count no more rounds than the model has.
-
-    Raises:
-        ModelFileError: if they do not.
-        NewerFileError: if a newer version wrote them.
-    """
+    """Return encoded statistics; raise an error if a type is wrong, or if they count more rounds than the model has."""
     try:
         statistics = decode_statistics(encoded)
         _OF_STATISTICS.validate_json(statistics.encode(), strict=True)  # an integer is no truth value
@@ -93,7 +78,7 @@ def checked_statistics(encoded: bytes, rounds: int) -> bytes:
 def _numbers(value: Any) -> Any:
     match value:
         case dict():
-            return [each for item in value.values() for each in _numbers(item)]
+            return _numbers(list(value.values()))
         case list() | tuple():
             return [each for item in value for each in _numbers(item)]
         case bool() | None | str():
@@ -104,24 +89,10 @@ def _numbers(value: Any) -> Any:
             return [value if math.isfinite(value) else math.inf]
 
 
-_LARGEST_NUMBER = 1e60
-"""The largest number of a state. The products that learners compute from larger ones may overflow."""
-
-_CONTEXTS, _NONZEROS = 4, 32
-_UNIFORM = 0.4
-
-
 def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> Any:
-    """Return the state in a file.
+    """Return the state in a file, if its numbers are not too large.
 
-    Args:
-        learner: the learner that the file names.
-        data: the file.
-        decides: whether to try a decision and an update. Learners of actions cannot decide without actions.
-
-    Raises:
-        InvalidStateError: if the file has no state of this learner.
-        ModelFileError: if a number is too large, or the learner cannot decide or learn with the state.
+    With `decides`, the learner must decide and learn with a copy of it. Learners of actions cannot without actions.
     """
     state = decode_state(learner, data)
     for name, array in state._asdict().items():
@@ -147,7 +118,6 @@ def _works(learner: AnyLearner, state: Any) -> bool:
 
 
 def _contexts(learner: AnyLearner) -> Contexts:
-    """Return contexts of the largest norm, with few non-zeros."""
     problem = learner.problem
     m = min(problem.n_features, _NONZEROS)
     places = np.linspace(0, problem.n_features - 1, m).astype(np.int64)

@@ -22,46 +22,37 @@ from service.schemas.rounds import Source
 from service.store.values import MOST_SOURCES
 from service.strict_body import Body
 
-FORMAT, VERSION = "wager-model", 1
-"""The format of the file, and its version."""
-
-_MOST_HEADER = 2**25
-"""Maximum bytes of the header, which has a definition and a history of 4 MiB each in JSON within JSON."""
-
-_MOST_PARTS = 1_000_000
-"""Maximum objects, lists and members of the header, about: as many take a second to read."""
-
+FORMAT, VERSION = "wager-model", 1  # the format of the file, and its version
+_MOST_HEADER = 2**25  # bytes, for a definition and a history of 4 MiB each in JSON within JSON
+_MOST_MEMBERS = 1_000_000  # objects, lists and members of the header: as many take a second to read
 _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
 _ITEM_BYTES = {"F64": 8, "I64": 8}
-_LATEST = 253_402_300_799.0  # the last second of the year 9999
-_MOST_ROUNDS = 10**14
-"""The store's scripts count exactly to 10¹⁵, so nine times as many rounds can follow."""
+LATEST = 253_402_300_799.0  # the last second of the year 9999
+_MOST_ROUNDS = 10**14  # the store's scripts count exactly to 10¹⁵, so nine times as many rounds can follow
 
 
 class ExportedImport(Body):
-    """What a file says about a source of imported rounds."""
+    """A source of imported rounds."""
 
     source: Source
     position: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
-    at: Annotated[float, Field(ge=0, le=_LATEST)]
+    at: Annotated[float, Field(ge=0, le=LATEST)]
 
 
 class ExportedModel(Body):
-    """What a file says about a model, except its state and statistics."""
+    """A model, except its state and statistics."""
 
     name: ModelName
-    definition: dict[str, Any]
-    """The definition before any change."""
-    changes: list[dict[str, Any]]
-    """Every change, oldest first."""
+    definition: dict[str, Any]  # before any change
+    changes: list[dict[str, Any]]  # oldest first
     rounds: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
-    created_at: Annotated[float, Field(ge=0, le=_LATEST)]
+    created_at: Annotated[float, Field(ge=0, le=LATEST)]
+    # so that a repeated `wager replay` imports no round again
     imports: Annotated[list[ExportedImport], Field(max_length=MOST_SOURCES)] = Field(default_factory=list)
-    """The sources of its imported rounds, so that a repeated `wager replay` imports none of them again."""
 
 
 class ModelFile(NamedTuple):
-    """The parts of a file."""
+    """The contents of a file."""
 
     model: ExportedModel
     statistics: bytes
@@ -69,14 +60,7 @@ class ModelFile(NamedTuple):
 
 
 def file_of(model: ExportedModel, statistics: bytes, state: memoryview, release: str) -> tuple[bytes, memoryview]:
-    """Return the header and the body of a model's file.
-
-    Args:
-        model: the model.
-        statistics: its encoded statistics.
-        state: its encoded state, which is a safetensors file.
-        release: the version of this service.
-    """
+    """Return the header and the body of a model's file; `state` is an encoded state, itself a safetensors file."""
     length = int.from_bytes(state[:8], "little")
     header = json.loads(bytes(state[8 : 8 + length]))
     header["__metadata__"] |= {
@@ -92,12 +76,7 @@ def file_of(model: ExportedModel, statistics: bytes, state: memoryview, release:
 
 
 def read_file(data: memoryview) -> ModelFile:
-    """Read a file, but not the numbers in its arrays.
-
-    Raises:
-        ModelFileError: if it is not an intact file of a model.
-        NewerFileError: if a newer version wrote it.
-    """
+    """Read a file, but not the numbers in its arrays; raise `ModelFileError` if it is not intact or is newer."""
     header, body_bytes = _header(data)
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
@@ -114,15 +93,14 @@ def read_file(data: memoryview) -> ModelFile:
 
 
 def _header(data: memoryview) -> tuple[dict[str, Any], int]:
-    """Return the header, and the bytes after it."""
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > len(data) - 8:
         raise ModelFileError("it is not a safetensors file, or is cut short: its header does not fit into it")
     if length > _MOST_HEADER:
         raise ModelFileError(f"its header has {length:,} bytes; it may have at most {_MOST_HEADER:,}")
     text = bytes(data[8 : 8 + length])
-    if sum(map(text.count, (b"[", b"{", b":"))) > _MOST_PARTS:  # also in the texts that are JSON themselves
-        raise ModelFileError(f"its header has more than {_MOST_PARTS:,} objects, lists and members")
+    if sum(map(text.count, (b"[", b"{", b":"))) > _MOST_MEMBERS:  # also in the texts that are JSON themselves
+        raise ModelFileError(f"its header has more than {_MOST_MEMBERS:,} objects, lists and members")
     header = _json(text, "its header")
     if not isinstance(header, dict):
         raise ModelFileError("its header must be an object")
@@ -130,7 +108,6 @@ def _header(data: memoryview) -> tuple[dict[str, Any], int]:
 
 
 def _check_arrays(arrays: Mapping[str, Any], body_bytes: int) -> None:
-    """Check that the arrays lie one after the other and fill the file."""
     places = sorted(_place_of_array(name, entry) for name, entry in arrays.items())
     bounds = [(0, 0), *places, (body_bytes, body_bytes)]
     if any(following[0] != place[1] for place, following in pairwise(bounds)):
@@ -161,16 +138,16 @@ def _model(text: str) -> ExportedModel:
 def _json(text: bytes, what: str) -> Any:
     try:
         check_pairs(text)
-        return json.loads(text, object_pairs_hook=_different, parse_constant=_refused)
+        return json.loads(text, object_pairs_hook=_without_repetition, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{what} is not JSON in UTF-8, is nested too deeply, or names a member twice") from error
 
 
-def _different(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a member occurs twice")
-    return found
+    return members
 
 
 def _refused(text: str) -> Any:
@@ -178,6 +155,5 @@ def _refused(text: str) -> Any:
 
 
 def as_file_error(error: Exception) -> ModelFileError:
-    """Return the error of a file whose contents cannot be read."""
-    text = str(error)
-    return NewerFileError(text) if isinstance(error, NewerVersionError) else ModelFileError(text)
+    """Return the error of a file with this error in it."""
+    return (NewerFileError if isinstance(error, NewerVersionError) else ModelFileError)(str(error))

@@ -1,121 +1,78 @@
 """Promotion: a change in the log after which a model continues with the learner and the state of a shadow."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
+from service import costs
 from service.environment import Environment
 from service.error_messages.values import quoted
 from service.errors import ShadowLagsError, ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
 from service.models.changes import Change, FromSnapshot, Promotion, read_change
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model
-from service.models.policies import stored_policies
-from service.models.summaries import summary_of
-from service.registry.changing import changed_model, stale
-from service.registry.descriptions import Described, version_of
+from service.registry.changing import changed_model, is_current, is_previous, is_repeated, stale, write_change
+from service.registry.descriptions import Described
 from service.registry.registry import Catalogue, make_change
-from service.replicas.tails import TYPICAL_NONZEROS
 from service.shadows.definition import read_definition
 from service.shadows.replica import ShadowReplica
+from service.store.base import MOST_KEPT, Keeping, KeptNote, StoredShadow
 from service.store.stored_models import StoredModel
 from service.store.values import MOST_KEPT, Keeping, KeptNote, Snapshot, StoredShadow
 
 _ATTEMPTS = 20
-
-MOST_LAG = 10_000
-"""Most rounds that a promotion folds: the request waits for them, and so does each worker at the change."""
-
-MOST_LAG_COST = 2_000_000_000
-"""Most multiply-adds, about two seconds, that these rounds may cost."""
+MOST_LAG = 10_000  # rounds that a promotion folds: the request waits for them, and so does each worker at the change
 
 
 class Promoting:
-    """Promotes shadows.
-
-    Args:
-        environment: provides the store, worker threads, clock and ids.
-        limits: limits for models.
-        catalogue: describes the changed model.
-    """
+    """Promotes shadows."""
 
     def __init__(self, environment: Environment, limits: Limits, catalogue: Catalogue) -> None:
-        self._store = environment.store
-        self._compute = environment.compute
-        self._models = environment.models
-        self._now = environment.now
-        self._new_id = environment.new_id
-        self._limits = limits
-        self._catalogue = catalogue
+        self._environment, self._store = environment, environment.store
+        self._limits, self._catalogue = limits, catalogue
 
     async def promote(self, name: str, shadow: str, versions: Collection[str], by: str | None) -> Described:
         """Let a model continue with the learner and the state of a shadow, which ends; return its description.
 
         The state is that after every round before the change, while feedback goes on. The snapshot from which it is
-        folded stays among the kept ones.
-
-        Args:
-            name: the model.
-            shadow: the name of the shadow.
-            versions: the versions of the definition that the caller allows to change; `*` allows any.
-            by: the id of the API key.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            ShadowNotFoundError: if it has no such shadow.
-            ShadowLagsError: if the shadow must fold too many rounds first.
-            PreconditionFailedError: if the definition has another version, unless the same change led to it.
-            InvalidInputError: if the policies of the model exclude the learner.
-            TooManyChangesError: if the model cannot have another change.
-            TooManySnapshotsError: if the model cannot keep another snapshot.
-            StoreError: if the model cannot be read, or the store fails.
+        folded stays among the kept ones. `versions` are those that the caller allows to change.
         """
         await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
         return await self._catalogue.get(name)
 
     async def _promote(self, stored: StoredModel, name: str, versions: Collection[str], by: str | None) -> bool:
-        """Make the change. Return False if another one came first."""
-        count = len(stored.history)
-        found = [each for each in await self._store.read_shadows(stored.key) if each.name == name]
-        if _is_repeated(stored, name, by) and (version_of(stored, count - 1) in versions or not found):
-            await self._end(stored, found)
+        shadow = next((each for each in await self._store.read_shadows(stored.key) if each.name == name), None)
+        asked = Change(promotion=Promotion(shadow=name, replaces={}), at=self._environment.now(), by=by)
+        if is_repeated(stored, asked) and (shadow is None or is_previous(stored, versions)):
+            await self._end(stored, shadow)
             return True
-        if not {"*", version_of(stored, count)} & set(versions):
+        if not is_current(stored, versions):
             raise stale(stored)
-        if not found:
+        if shadow is None:
             raise ShadowNotFoundError(f"the model has no shadow {quoted(name)}", "shadow")
-        model = await self._models.read(stored)
-        check_lag(model, found[0], stored.round_count)
-        state = FromSnapshot(snapshot=self._new_id(), then_folds=True)
-        change = self._change(model, found[0], state, by)
-        changed = await changed_model(self._compute, stored, model, change, self._limits)
-        if not await self._keep(model, found[0], state.snapshot, change):
+        model = await self._environment.models.read(stored)
+        check_lag(model, shadow, stored.round_count)
+        state = FromSnapshot(snapshot=self._environment.new_id(), then_folds=True)
+        promotion = Promotion(shadow=name, replaces=hyperparameters(model.learner))
+        learner = read_definition(shadow).learner
+        change = asked.model_copy(update={"state": state, "learner": learner, "promotion": promotion})
+        changed = await changed_model(self._environment.compute, stored, model, change, self._limits)
+        if not await self._keep(model, shadow, change):
             return False
-        summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        line, policies = change.encode(), stored_policies(changed.definition)
-        done = await self._store.change_model(stored.key, model.digest, line, summary, policies)
+        done = await write_change(self._store, stored, model, changed, change)
         if done:
             await self._store.drop_shadow(stored.key, name)
         return done
 
-    async def _end(self, stored: StoredModel, found: Sequence[StoredShadow]) -> None:
-        """Remove the shadow that the last change has promoted, as the first call may not have done so.
-
-        A shadow of that name that was added since stays.
-        """
+    async def _end(self, stored: StoredModel, shadow: StoredShadow | None) -> None:
+        """Remove the promoted shadow, as the first call may not have done so; one that was added since stays."""
         promoted_at = read_change(stored.history[-1]).at
-        for each in found:
-            if read_definition(each).at <= promoted_at:
-                await self._store.drop_shadow(stored.key, each.name)
+        if shadow is not None and read_definition(shadow).at <= promoted_at:
+            await self._store.drop_shadow(stored.key, shadow.name)
 
-    def _change(self, model: Model, shadow: StoredShadow, state: FromSnapshot, by: str | None) -> Change:
-        learner = read_definition(shadow).learner
-        promotion = Promotion(shadow=shadow.name, replaces=hyperparameters(model.learner))
-        return Change(state=state, learner=learner, promotion=promotion, at=self._now(), by=by)
-
-    async def _keep(self, model: Model, shadow: StoredShadow, id_: str, change: Change) -> bool:
+    async def _keep(self, model: Model, shadow: StoredShadow, change: Change) -> bool:
         """Keep a snapshot of the shadow, and the rounds after it; return False if the model has another change."""
         for _ in range(_ATTEMPTS):
-            replica = ShadowReplica(model, self._store, self._compute, shadow)
+            replica = ShadowReplica(model, self._store, self._environment.compute, shadow)
             if not await replica.advance(within(replica, model, shadow)):
                 detail = f"the shadow {quoted(shadow.name)} begins again, or rounds arrive too fast; repeat the request"
                 raise ShadowLagsError(detail, "shadow")
@@ -123,7 +80,7 @@ class Promoting:
             if snapshot.digest != model.digest:
                 return False
             await self._store.hold_rounds(model.key, snapshot.round_count, model.change_count + 1)
-            note = self._note(shadow, id_, change, snapshot)
+            note = self._note(shadow, change, snapshot.round_count, snapshot.change_count, len(snapshot.state))
             kept = await self._store.keep_snapshot(model.key, note, snapshot)
             if kept in (Keeping.DONE, Keeping.THERE):
                 return True
@@ -132,23 +89,16 @@ class Promoting:
                 raise TooManySnapshotsError(detail)
         raise StoreUnavailableError(f"the log of model {quoted(model.name)} changes too fast; try again")
 
-    def _note(self, shadow: StoredShadow, id_: str, change: Change, snapshot: Snapshot) -> KeptNote:
-        seen, text = (snapshot.round_count, snapshot.change_count), f"the shadow {shadow.name}, when it was promoted"
+    def _note(self, shadow: StoredShadow, change: Change, rounds: int, changes: int, size: int) -> KeptNote:
+        assert isinstance(change.state, FromSnapshot)
+        text = f"the shadow {shadow.name}, when it was promoted"
         learner = json.dumps(change.learner, separators=(",", ":"))
-        return KeptNote(id_, *seen, self._now(), change.by, text, len(snapshot.state), learner)
+        now = self._environment.now()
+        return KeptNote(change.state.snapshot, rounds, changes, now, change.by, text, size, learner)
 
 
 def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:
-    """Check that a promotion need not fold too much.
-
-    Args:
-        model: the model.
-        shadow: its shadow.
-        round_count: the rounds of the log.
-
-    Raises:
-        ShadowLagsError: if the shadow lags by too many rounds, or by rounds that cost too much.
-    """
+    """Raise `ShadowLagsError` if a promotion would fold too many rounds, or rounds that cost too much."""
     lag, most = round_count - shadow.folded, _most_lag(model, shadow)
     if lag > most:
         detail = (
@@ -159,7 +109,7 @@ def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:
 
 
 def within(replica: ShadowReplica, model: Model, shadow: StoredShadow) -> Callable[[], bool]:
-    """Return whether a fold of a shadow has folded little enough for a promotion to continue it.
+    """Return a predicate: is the fold of a shadow close enough to continue the promotion?
 
     Rounds may arrive faster than it folds them, and a shadow whose snapshot is lost begins again.
     """
@@ -169,12 +119,6 @@ def within(replica: ShadowReplica, model: Model, shadow: StoredShadow) -> Callab
 
 def _most_lag(model: Model, shadow: StoredShadow) -> int:
     learner = model.shadowed_by(read_definition(shadow).choice).learner
-    nonzeros = min(learner.problem.n_features, TYPICAL_NONZEROS)
+    nonzeros = min(learner.problem.n_features, costs.TYPICAL_NONZEROS)
     cost = learner.decide_cost(nonzeros) + learner.fold_cost(nonzeros)
-    return max(1, min(MOST_LAG, MOST_LAG_COST // max(cost, 1)))
-
-
-def _is_repeated(stored: StoredModel, shadow: str, by: str | None) -> bool:
-    """Check whether the last change of a model is the promotion of a shadow, by the same key."""
-    last = read_change(stored.history[-1]) if stored.history else None
-    return last is not None and last.promotion is not None and (last.promotion.shadow, last.by) == (shadow, by)
+    return max(1, min(MOST_LAG, costs.PROMOTION // max(cost, 1)))

@@ -1,19 +1,13 @@
 """Kept snapshots: take, list and delete."""
 
+from service import errors
 from service.environment import Environment
 from service.error_messages.values import quoted
-from service.errors import (
-    SnapshotExistsError,
-    SnapshotNeededError,
-    SnapshotNotFoundError,
-    StoreUnavailableError,
-    TooManySnapshotsError,
-)
-from service.lifecycle.sessions import Sessions, current
 from service.models.changes import FromSnapshot, read_change
 from service.models.reading import reading_cost
 from service.registry.registry import stored_under
 from service.registry.round_log import moment
+from service.rounds.sessions import SessionCache
 from service.schemas.lifecycle import SnapshotAnswer, SnapshotList, SnapshotRequest
 from service.store.stored_models import DIGEST_BYTES, StoredModel
 from service.store.values import MOST_KEPT, Keeping, KeptNote
@@ -22,88 +16,55 @@ _ATTEMPTS = 10
 
 
 class Snapshots:
-    """The kept snapshots of all models.
+    """The kept snapshots of all models."""
 
-    Args:
-        environment: provides the store, worker threads, clock and ids.
-        sessions: the worker's model sessions, whose states are stored.
-    """
-
-    def __init__(self, environment: Environment, sessions: Sessions) -> None:
-        self._store = environment.store
-        self._compute = environment.compute
-        self._now = environment.now
-        self._new_id = environment.new_id
-        self._sessions = sessions
+    def __init__(self, environment: Environment, sessions: SessionCache) -> None:
+        self._environment, self._store, self._sessions = environment, environment.store, sessions
 
     async def take(self, name: str, request: SnapshotRequest, by: str | None) -> SnapshotAnswer:
-        """Keep the state after every round that was acknowledged before the call.
-
-        Args:
-            name: the model.
-            request: the id and the note. A repeated request returns the first snapshot.
-            by: the id of the API key.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            SnapshotExistsError: if the id names a snapshot with another note.
-            TooManySnapshotsError: if the model cannot keep another one.
-            StoreError: if the model cannot be read, or the store fails.
-        """
-        id_ = request.id or self._new_id()
+        """Keep the state after every round acknowledged before the call; a repeat returns the first snapshot."""
+        id_ = request.id or self._environment.new_id()
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
-            there = [note for note in await self._store.list_kept(stored.key) if note.id == id_]
-            if there:
-                return _same(there[0], request.note)
-            model, snapshot = await current(self._sessions, name)
+            for note in await self._store.list_kept(stored.key):
+                if note.id == id_ and note.note != request.note:
+                    detail = f"snapshot {quoted(note.id)} has the note {quoted(note.note)}"
+                    raise errors.SnapshotExistsError(detail, "id")
+                if note.id == id_:
+                    return _answer(note)
+            model, snapshot = await self._sessions.current(name)
             seen, size = (snapshot.round_count, snapshot.change_count), len(snapshot.state)
-            note = KeptNote(id_, *seen, self._now(), by, request.note, size)
+            note = KeptNote(id_, *seen, self._environment.now(), by, request.note, size)
             kept = await self._store.keep_snapshot(model.key, note, snapshot)
             if kept is Keeping.DONE:
                 return _answer(note)
             if kept is Keeping.FULL:
                 detail = f"the model has {MOST_KEPT} snapshots, the most that it may have; delete one"
-                raise TooManySnapshotsError(detail)
-        raise StoreUnavailableError(f"the log of model {quoted(name)} changes too fast for a snapshot; try again")
+                raise errors.TooManySnapshotsError(detail)
+        detail = f"the log of model {quoted(name)} changes too fast for a snapshot; try again"
+        raise errors.StoreUnavailableError(detail)
 
     async def list(self, name: str) -> SnapshotList:
-        """Return the kept snapshots of a model, the oldest first.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreCorruptError: if the list cannot be read.
-        """
+        """Return the kept snapshots of a model, the oldest first."""
         notes = await self._store.list_kept((await stored_under(self._store, name)).key)
         return SnapshotList(snapshots=[_answer(note) for note in notes], most=MOST_KEPT)
 
     async def drop(self, name: str, id_: str) -> None:
-        """Delete a kept snapshot.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            SnapshotNotFoundError: if it has no such snapshot.
-            SnapshotNeededError: if the log has a change that needs it.
-        """
+        """Delete a kept snapshot; raise `SnapshotNeededError` if the log has a change that needs it."""
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
-            needed_by = await self._compute.run_costly(reading_cost(stored), name, _last_use, stored, id_)
+            run, cost = self._environment.compute.run_in_thread_if_costly, reading_cost(stored)
+            needed_by = await run(cost, name, _last_use, stored, id_)
             dropped = await self._store.drop_kept(stored.key, id_, stored.digests[-DIGEST_BYTES:], needed_by)
             match dropped:
                 case Keeping.DONE:
                     return
                 case Keeping.ABSENT:
-                    raise SnapshotNotFoundError(f"the model has no snapshot {quoted(id_)}", "snapshot")
+                    raise errors.SnapshotNotFoundError(f"the model has no snapshot {quoted(id_)}", "snapshot")
                 case Keeping.NEEDED:
                     detail = f"change {needed_by} uses it, and the log has this change until enough rounds follow"
-                    raise SnapshotNeededError(detail, "snapshot")
-        raise StoreUnavailableError(f"model {quoted(name)} changes too fast; try again")
-
-
-def _same(note: KeptNote, text: str) -> SnapshotAnswer:
-    if note.note != text:
-        raise SnapshotExistsError(f"snapshot {quoted(note.id)} has the note {quoted(note.note)}", "id")
-    return _answer(note)
+                    raise errors.SnapshotNeededError(detail, "snapshot")
+        raise errors.StoreUnavailableError(f"model {quoted(name)} changes too fast; try again")
 
 
 def _answer(note: KeptNote) -> SnapshotAnswer:

@@ -11,26 +11,11 @@ import pydantic
 from pydantic import Discriminator, Field, Tag
 
 from learners.base import AnyLearner
+from service import errors
 from service.error_messages.values import counted, quoted
-from service.errors import (
-    DuplicateLabelsError,
-    InvalidInputError,
-    LabelsFixedError,
-    RetiredLabelError,
-    TooFewLabelsError,
-    UnknownLabelError,
-)
 from service.models.policies import learn_implied
-from service.schemas.models import (
-    MOST_LABELS,
-    POLICIES,
-    ChangeKind,
-    Label,
-    LearnerChoice,
-    ModelDefinition,
-    ModelPatch,
-    Policies,
-)
+from service.schemas import models as schemas
+from service.schemas.models import MOST_LABELS, ModelDefinition, ModelPatch
 from service.strict_body import Body
 
 _LEAST_LABELS = 2
@@ -39,102 +24,87 @@ _LEAST_LABELS = 2
 class StoredLabels(Body):
     """Labels that a change adds or retires."""
 
-    add: tuple[Label, ...] = ()
-    retire: tuple[Label, ...] = ()
+    add: tuple[schemas.Label, ...] = ()
+    retire: tuple[schemas.Label, ...] = ()
 
 
 class FromSnapshot(Body):
     """The state of a kept snapshot."""
 
-    snapshot: str
-    """Its id."""
-    then_folds: bool = False
-    """Whether the rounds of the log between the snapshot and the change are folded as well, with its learner."""
+    snapshot: str  # its id
+    then_folds: bool = False  # whether the rounds between the snapshot and the change are folded, with its learner
 
 
-def _form_of(given: object) -> str:
-    return "object" if isinstance(given, (dict, FromSnapshot)) else "word"
+def _kind_of_state(state: object) -> str:
+    return "object" if isinstance(state, (dict, FromSnapshot)) else "word"
 
 
+# A state from which a model continues: the learner's initial state, or a kept one.
 NewState = Annotated[
-    Annotated[Literal["initial"], Tag("word")] | Annotated[FromSnapshot, Tag("object")], Discriminator(_form_of)
+    Annotated[Literal["initial"], Tag("word")] | Annotated[FromSnapshot, Tag("object")], Discriminator(_kind_of_state)
 ]
-"""A state from which a model continues instead of the one that it has: the learner's initial state, or a kept one."""
 
 
 class Origin(Body):
-    """Where a model comes from that begins with the state of another."""
+    """The model whose state a clone or an imported model begins with."""
 
     kind: Literal["clone", "import"]
     model: str
-    """The name of the other model."""
 
 
 class Promotion(Body):
     """A shadow that takes the place of a model's learner."""
 
     shadow: str
-    """Its name."""
-    replaces: dict[str, Any]
-    """The algorithm and hyperparameters that the model had."""
+    replaces: dict[str, Any]  # the algorithm and hyperparameters that the model had
 
 
 class Change(Body):
     """One change, as stored."""
 
     labels: StoredLabels | None = None
-    policies: dict[str, Any] = Field(default_factory=dict)
-    """New values by the names of the fields of `ModelDefinition`."""
-    state: NewState | None = None
-    """The state from which the model continues, grown by the labels that were added since; None for its own."""
-    learner: dict[str, Any] | None = None
-    """The algorithm and hyperparameters with which the model continues; None for its own."""
-    origin: Origin | None = None
-    """The first change of a model that begins with the state of another. The changes before it are those of the
-    other one, and its log begins here."""
+    policies: dict[str, Any] = Field(default_factory=dict)  # new values by the names of fields of `ModelDefinition`
+    state: NewState | None = None  # in which the model continues, grown by labels that were added since
+    learner: dict[str, Any] | None = None  # the algorithm and hyperparameters with which the model continues
+    origin: Origin | None = None  # the changes before are those of the other model; the log begins here
     promotion: Promotion | None = None
-    """The shadow whose learner and state the model continues with."""
-    at: float
-    """Seconds since the epoch."""
-    by: str | None = None
-    """The id of the API key; None if no keys are required."""
+    at: float  # seconds since the epoch
+    by: str | None = None  # the id of the API key; None if no keys are required
 
     def encode(self) -> str:
         """Return the change as one line of JSON."""
         return self.model_dump_json(exclude_defaults=True)
 
-    def says_the_same(self, other: "Change") -> bool:
-        """Check whether another change does the same, in the name of the same key."""
-        mine, theirs = self.model_dump(exclude={"at"}), other.model_dump(exclude={"at"})
-        return mine == theirs
+    @property
+    def request(self) -> tuple[object, ...]:
+        """What the request for it asked for, and the key; the rest follows from the model, or is generated."""
+        if self.promotion is not None:
+            return self.promotion.shadow, self.by
+        return self.labels, self.policies, self.state, self.origin, self.by
 
 
 class Defined(NamedTuple):
-    """The definition of a model after some changes."""
+    """A definition after some changes."""
 
     definition: ModelDefinition
     retired: frozenset[str] = frozenset()
     history_weight: int = 0  # the sum, over the changes of labels, of the number of labels after each
 
 
-def read_change(text: str) -> Change:
-    """Decode a change.
-
-    Raises:
-        pydantic.ValidationError: if it is invalid.
-    """
+def read_change(text: str | bytes) -> Change:
+    """Decode a change; raise `pydantic.ValidationError` if it is invalid."""
     return Change.model_validate_json(text)
 
 
 def replaces_state(text: bytes) -> bool:
-    """Check whether an encoded change replaces the state of the model. One that cannot be read may."""
+    """Check whether an encoded change replaces the state of the model; an unreadable one may."""
     try:
-        return Change.model_validate_json(text).state is not None
+        return read_change(text).state is not None
     except pydantic.ValidationError:
         return True
 
 
-def kind_of(change: Change) -> ChangeKind:
+def kind_of(change: Change) -> schemas.ChangeKind:
     """Return the kind of a change."""
     if change.origin is not None:
         return change.origin.kind
@@ -146,37 +116,19 @@ def kind_of(change: Change) -> ChangeKind:
 
 
 def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str | None) -> Change | None:
-    """Return the change that a request asks for; None if the model already has everything it asks for.
-
-    Args:
-        patch: the request.
-        definition: the definition before the change.
-        at: seconds since the epoch.
-        by: the id of the API key.
-
-    Raises:
-        MissingFieldError: if the request turns `on_expiry` on without a window.
-    """
-    wanted = patch.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
+    """Return the change that a request asks for; None if the model has it already."""
+    wanted = patch.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
     wanted |= learn_implied(wanted, definition.model_dump(mode="json", include={"on_expiry"})["on_expiry"])
-    there = definition.model_dump(mode="json", include=set(wanted))
-    policies = {name: value for name, value in wanted.items() if value != there[name]}
-    given = patch.labels
-    labels = (
-        StoredLabels(add=tuple(given.add), retire=tuple(given.retire))
-        if given and (given.add or given.retire)
-        else None
-    )
+    current = definition.model_dump(mode="json", include=set(wanted))
+    policies = {name: value for name, value in wanted.items() if value != current[name]}
+    labels = None
+    if patch.labels and (patch.labels.add or patch.labels.retire):
+        labels = StoredLabels(add=tuple(patch.labels.add), retire=tuple(patch.labels.retire))
     return Change(labels=labels, policies=policies, at=at, by=by) if labels or policies else None
 
 
 def after(defined: Defined, changes: Sequence[Change]) -> Defined:
-    """Return the definition after further changes, in one pass: of several values of a policy, only the last is read.
-
-    Raises:
-        InvalidInputError: if a change of labels does not fit the labels before it.
-        pydantic.ValidationError: if a policy is unknown or has an invalid value.
-    """
+    """Apply further changes in one pass: of several values of a policy, only the last is read."""
     definition, retired, weight = defined
     labels: _Labels | None = None
     updates: dict[str, Any] = {}
@@ -189,77 +141,58 @@ def after(defined: Defined, changes: Sequence[Change]) -> Defined:
     updates = checked_policies(updates)
     learners = [change.learner for change in changes if change.learner is not None]
     if learners:
-        updates["learner"] = LearnerChoice(**learners[-1])
+        updates["learner"] = schemas.LearnerChoice(**learners[-1])
     if labels is not None:
         updates["labels"], retired = labels.all, frozenset(labels.retired)
     return Defined(definition.model_copy(update=updates), retired, weight)
 
 
 def checked_policies(policies: dict[str, Any]) -> dict[str, Any]:
-    """Return values of policies, read from JSON.
-
-    Raises:
-        pydantic.ValidationError: if a policy is unknown or has an invalid value.
-    """
-    read = Policies.model_validate(policies)
-    return {name: getattr(read, name) for name in policies}
+    """Parse policies from JSON; raise `pydantic.ValidationError` if one is unknown or invalid."""
+    parsed = schemas.Policies.model_validate(policies)
+    return {name: getattr(parsed, name) for name in policies}
 
 
 def check_learner(learner: AnyLearner, change: Change) -> None:
-    """Check that a learner allows the change of its labels.
-
-    Raises:
-        LabelsFixedError: if it does not.
-    """
+    """Raise `LabelsFixedError` if a learner does not allow the change of its labels."""
     if change.labels is None:
         return
     name = learner.algorithm
     if learner.answer in ("label-set", "ranking"):
-        raise LabelsFixedError(f"the learner {name} answers several labels, so its labels cannot change", "labels")
+        detail = f"the learner {name} answers several labels, so its labels cannot change"
+        raise errors.LabelsFixedError(detail, "labels")
     if change.labels.add and not learner.labels_grow:
         detail = f"the learner {name} has a fixed number of labels; create a new model with these labels"
-        raise LabelsFixedError(detail, "labels.add")
+        raise errors.LabelsFixedError(detail, "labels.add")
 
 
 def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collection[str] = ()) -> None:
-    """Check the policies that concern labels.
+    """Raise `InvalidInputError` if the mode or the holdout does not fit the learner and the labels.
 
-    Args:
-        defined: the definition.
-        learner: its learner.
-        retired_before: the labels that were retired before the last change.
-
-    Raises:
-        InvalidInputError: if the learner answers several labels, and the mode or the holdout needs one.
-        UnknownLabelError: if the holdout answers a label that the model does not have.
-        RetiredLabelError: if the holdout answers a retired label.
+    `retired_before` has the labels that were retired before the last change.
     """
     definition, retired, _ = defined
     several = learner.answer in ("label-set", "ranking")
     if several and definition.mode == "logging":
-        raise InvalidInputError(f'got "logging"; {learner.algorithm} answers several labels', "mode")
+        raise errors.InvalidInputError(f'got "logging"; {learner.algorithm} answers several labels', "mode")
     if definition.holdout is None:
         return
     if several:
-        raise InvalidInputError(f"must be null, as {learner.algorithm} answers several labels", "holdout")
+        raise errors.InvalidInputError(f"must be null, as {learner.algorithm} answers several labels", "holdout")
     policy, field = definition.holdout.policy, "holdout.policy.label"
     if isinstance(policy, str):
         return
     if policy.label not in definition.labels:
-        raise UnknownLabelError(f"got {quoted(policy.label)}; the model has no such label", field)
+        raise errors.UnknownLabelError(f"got {quoted(policy.label)}; the model has no such label", field)
     if policy.label in retired_before:
-        raise RetiredLabelError(f"got {quoted(policy.label)}; the model has retired this label", field)
+        raise errors.RetiredLabelError(f"got {quoted(policy.label)}; the model has retired this label", field)
     if policy.label in retired:
-        raise RetiredLabelError(f"the holdout answers {quoted(policy.label)}, so the model cannot retire it", field)
+        detail = f"the holdout answers {quoted(policy.label)}, so the model cannot retire it"
+        raise errors.RetiredLabelError(detail, field)
 
 
 class _Labels:
-    """The labels of a model while changes are made.
-
-    Args:
-        labels: all labels, with the retired ones, in the order of their numbers.
-        retired: those that are retired.
-    """
+    """The labels while changes are applied, in the order of their numbers, retired ones included."""
 
     def __init__(self, labels: Sequence[str], retired: Collection[str]) -> None:
         self.all = list(labels)
@@ -276,20 +209,19 @@ class _Labels:
         if remaining < _LEAST_LABELS:
             left = counted(remaining, "labels")
             detail = f"would leave {left}; a model keeps at least {_LEAST_LABELS} that are not retired"
-            raise TooFewLabelsError(detail, "labels.retire")
+            raise errors.TooFewLabelsError(detail, "labels.retire")
 
     def _new(self, added: Sequence[str]) -> set[str]:
-        """Return the labels to add as a set, after checking them."""
         known, new = len(self.all), set[str]()
         if known + len(added) > MOST_LABELS:
             detail = f"got {len(added)}; the model has {known} labels, with retired ones, of at most {MOST_LABELS}"
-            raise InvalidInputError(detail, "labels.add")
+            raise errors.InvalidInputError(detail, "labels.add")
         for i, label in enumerate(added):
             if label in self.retired:
                 detail = f"got {quoted(label)}; the model has retired this label, and names are never used again"
-                raise RetiredLabelError(detail, f"labels.add.{i}")
+                raise errors.RetiredLabelError(detail, f"labels.add.{i}")
             if label in self._known or label in new:
-                raise DuplicateLabelsError(f"got {quoted(label)}; the model has this label", f"labels.add.{i}")
+                raise errors.DuplicateLabelsError(f"got {quoted(label)}; the model has this label", f"labels.add.{i}")
             new.add(label)
         return new
 
@@ -297,7 +229,7 @@ class _Labels:
         for i, label in enumerate(labels):
             field = f"labels.retire.{i}"
             if label not in self._known:
-                raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+                raise errors.UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
             if label in self.retired:
-                raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
+                raise errors.RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
             self.retired.add(label)

@@ -12,12 +12,7 @@ from service.schemas.models import ModelDefinition
 
 
 def with_defaults(features: Features, learner: type[Any]) -> Features:
-    """Return the features of a new model; the learner's norm policy and intercept fill in missing ones.
-
-    Raises:
-        HyperparameterError: if the bound exceeds what the learner allows.
-        InterceptError: if the learner allows no intercept.
-    """
+    """Fill in the norm policy and the intercept of the learner, and check that it allows what is set."""
     if learner.context_norm == "maximum" and features.norm_bound > 1.0:
         detail = (
             f"got {shown(features.norm_bound)}; must be at most 1, as the experts of {learner.algorithm} answer "
@@ -33,11 +28,7 @@ def with_defaults(features: Features, learner: type[Any]) -> Features:
 
 
 def completed_definition(definition: ModelDefinition) -> ModelDefinition:
-    """Return a new model's definition with features as its learner needs them, after checks of these.
-
-    Raises:
-        InvalidInputError: if they contradict each other or the learner.
-    """
+    """Return a new model's definition with the defaults of its learner, after checks of its features."""
     if definition.actions is not None:
         return _completed_actions(definition)
     features = with_defaults(definition.features, class_of(definition.learner))
@@ -46,7 +37,6 @@ def completed_definition(definition: ModelDefinition) -> ModelDefinition:
 
 
 def _completed_actions(definition: ModelDefinition) -> ModelDefinition:
-    """Return the definition of a new model with actions, with the defaults of its learner."""
     actions = definition.actions
     if actions is None or definition.labels:
         raise LabelsOrActionsError("got labels as well; send labels or actions, not both", "actions")
@@ -60,7 +50,7 @@ def _completed_actions(definition: ModelDefinition) -> ModelDefinition:
 
 
 def smaller_of(definition: ModelDefinition) -> str:
-    """Return the advice on how to make the features of a model smaller."""
+    """Return advice on how to make the features of a model smaller."""
     features = definition.features if definition.actions is None else definition.actions.features
     advice = context_kind(features).smaller
     return advice if definition.actions is None else advice.replace("features.size", "actions.features.size")

@@ -9,96 +9,66 @@ import pydantic
 from learners.actions.base import ActionProblem
 from learners.base import AnyLearner, Problem
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, RECOMMENDED
+from service import errors
 from service.actions.definition import ActionsDefinition
 from service.actions.encoder import ActionVectors
 from service.contexts.registry import Features
 from service.error_messages.json_schemas import root_of
 from service.error_messages.validation import explain
 from service.error_messages.values import choices, joined, quoted, shown
-from service.errors import (
-    ActionLearnerError,
-    FeaturesError,
-    HyperparameterError,
-    LabelsOrActionsError,
-    UnknownAlgorithmError,
-    UnknownHyperparameterError,
-)
 from service.schemas.models import LearnerChoice, ModelDefinition
 
 
 def action_learner_class(algorithm: str | None) -> type[Any]:
-    """Return the class of an algorithm for models with actions; the recommended one for None.
-
-    Raises:
-        ActionLearnerError: if the algorithm needs labels, or is unknown.
-    """
+    """Return the class of an algorithm for models with actions; the recommended one for None."""
     name = RECOMMENDED.algorithm if algorithm is None else algorithm
     if name not in ACTION_LEARNERS:
         known = joined(map(quoted, ACTION_LEARNERS), "or")
         detail = f"got {quoted(name)}; a model with actions needs {known}"
-        raise ActionLearnerError(detail, "learner.algorithm")
+        raise errors.ActionLearnerError(detail, "learner.algorithm")
     return ACTION_LEARNERS[name]
 
 
 def build_learner(definition: ModelDefinition) -> AnyLearner:
-    """Return the learner of a definition.
-
-    Raises:
-        UnknownAlgorithmError: if the algorithm is unknown.
-        HyperparameterError: if a hyperparameter is unknown or invalid.
-    """
-    if definition.actions is not None:
-        return choose_action_learner(definition.learner, definition.actions, definition.features)
-    if not definition.labels:
-        raise LabelsOrActionsError("missing; send labels, or actions", "labels")
-    return choose_learner(definition.learner, len(definition.labels), definition.features)
+    """Build the learner of a definition; raise `InvalidInputError` for an unknown algorithm or a bad hyperparameter."""
+    if definition.actions is None and not definition.labels:
+        raise errors.LabelsOrActionsError("missing; send labels, or actions", "labels")
+    return choose_learner(definition.learner, len(definition.labels), definition.features, definition.actions)
 
 
-def choose_action_learner(choice: LearnerChoice | None, actions: ActionsDefinition, features: Features) -> AnyLearner:
-    """Return the chosen learner of a model with actions, or the recommended one. Do not check its size.
-
-    Raises:
-        ActionLearnerError: if the learner needs labels.
-        HyperparameterError: if a hyperparameter is unknown or invalid.
-    """
-    joint, size = actions.features, ActionVectors(actions, features).size
+def choose_learner(
+    choice: LearnerChoice | None, n_labels: int, features: Features, actions: ActionsDefinition | None = None
+) -> AnyLearner:
+    """Build a learner of labels or actions, by default the recommended one; its size is not checked."""
     choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
-    problem = ActionProblem(size + joint.intercept, joint.norm_bound)
-    return _validated(choice, problem, action_learner_class(choice.algorithm))
-
-
-def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
-    """Return the chosen learner, or the recommended one if there is no choice. Do not check its size.
-
-    Raises:
-        UnknownAlgorithmError: if the algorithm is unknown.
-        HyperparameterError: if a hyperparameter is unknown or invalid.
-    """
-    choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
+    if actions is not None:
+        joint, size = actions.features, ActionVectors(actions, features).size
+        problem = ActionProblem(size + joint.intercept, joint.norm_bound)
+        return _validated(choice, problem, action_learner_class(choice.algorithm))
     chosen = class_of(choice)
     if features.size + features.intercept == 0:
-        raise FeaturesError(f"missing; {choice.algorithm} needs features", "features")
+        raise errors.FeaturesError(f"missing; {choice.algorithm} needs features", "features")
     return _validated(choice, Problem(n_labels, features.size + features.intercept, features.norm_bound), chosen)
 
 
 def class_of(choice: LearnerChoice | None) -> type[Any]:
-    """Return the class of the chosen learner, or the recommended one.
-
-    Raises:
-        UnknownAlgorithmError: if the algorithm is unknown.
-    """
+    """Return the class of the chosen learner, by default the recommended one."""
     if choice is None:
         return RECOMMENDED
     if choice.algorithm not in ALL_LEARNERS:
         known = tuple(sorted(ALL_LEARNERS))
         detail = f"got {shown(choice.algorithm)}; {choices(choice.algorithm, known, 'known algorithms')}"
-        raise UnknownAlgorithmError(detail, "learner.algorithm")
+        raise errors.UnknownAlgorithmError(detail, "learner.algorithm")
     return ALL_LEARNERS[choice.algorithm]
 
 
 def _validated(choice: LearnerChoice, problem: Problem | ActionProblem, chosen: type[Any]) -> AnyLearner:
     hyperparameters = choice.model_extra or {}
-    _check_names(choice.algorithm, hyperparameters, chosen)
+    known = tuple(sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"}))
+    if unknown := sorted(set(hyperparameters) - set(known)):
+        listed = choices(unknown[0], known, "its hyperparameters") if known else "it has none"
+        detail = f"{choice.algorithm} does not have this hyperparameter; {listed}"
+        raise errors.UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
     try:
         learner: AnyLearner = chosen(problem=problem, **hyperparameters)
     except pydantic.ValidationError as error:
@@ -106,34 +76,18 @@ def _validated(choice: LearnerChoice, problem: Problem | ActionProblem, chosen: 
     return learner
 
 
-def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: type[Any]) -> None:
-    known = tuple(sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"}))
-    unknown = sorted(set(hyperparameters) - set(known))
-    if not unknown:
-        return
-    listed = choices(unknown[0], known, "its hyperparameters") if known else "it has none"
-    detail = f"{algorithm} does not have this hyperparameter; {listed}"
-    raise UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
-
-
 def as_hyperparameter_error(
     error: pydantic.ValidationError, chosen: Any, given: Mapping[str, Any]
-) -> HyperparameterError:
-    """Return the error that names the first invalid hyperparameter.
-
-    Args:
-        error: the error of pydantic.
-        chosen: the learner's class.
-        given: the hyperparameters.
-    """
+) -> errors.HyperparameterError:
+    """Return the error that names the first invalid hyperparameter."""
     first = error.errors(include_url=False)[0]
     # Further steps name a member of a union, which is not a part of the request.
     wrong = explain({**first, "loc": first["loc"][:1]}, root_of(chosen))
     if wrong.field is None:
-        return HyperparameterError(wrong.reason, "learner")
+        return errors.HyperparameterError(wrong.reason, "learner")
     if wrong.type == "value_error" and wrong.field in given:
-        return HyperparameterError(f"got {shown(given[wrong.field])}; {wrong.reason}", f"learner.{wrong.field}")
-    return HyperparameterError(wrong.reason, f"learner.{wrong.field}")
+        return errors.HyperparameterError(f"got {shown(given[wrong.field])}; {wrong.reason}", f"learner.{wrong.field}")
+    return errors.HyperparameterError(wrong.reason, f"learner.{wrong.field}")
 
 
 def hyperparameters(learner: AnyLearner) -> dict[str, Any]:

@@ -34,33 +34,18 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """One incarnation of a model after some of its changes: the same in every worker.
-
-    Attributes:
-        key: the incarnation.
-        definition: the definition after the changes; its labels include retired ones.
-        learner: its learner.
-        retired: labels that are never answered again.
-        change_count: the number of changes.
-        learner_since: the number of changes after which it has this learner. Predictions that have seen fewer hold
-            evidence of another learner.
-        served_by: the learner that answers in the place of `learner`, which is that of a shadow; None for a model.
-        new_state: the state with which the last change replaced the model's own; None if it did not.
-        history_weight: the sum, over its changes of labels, of the number of labels after each.
-        digests: of the history that it was read from (`service.store.stored_models.digests_of`); empty if it was made
-            otherwise.
-    """
+    """One incarnation of a model after some of its changes: the same in every worker."""
 
     key: ModelKey
-    definition: ModelDefinition
+    definition: ModelDefinition  # after the changes; its labels include retired ones
     learner: AnyLearner
-    retired: frozenset[str] = frozenset()
+    retired: frozenset[str] = frozenset()  # labels that are never answered again
     change_count: int = 0
-    learner_since: int = 0
-    served_by: AnyLearner | None = None
-    new_state: Literal["initial"] | FromSnapshot | None = None
-    history_weight: int = 0
-    digests: bytes = b""
+    learner_since: int = 0  # changes; predictions that have seen fewer have evidence of another learner
+    served_by: AnyLearner | None = None  # answers in the place of `learner`, which is a shadow's; None for a model
+    new_state: Literal["initial"] | FromSnapshot | None = None  # with which the last change replaced the model's own
+    history_weight: int = 0  # the sum, over its changes of labels, of the number of labels after each
+    digests: bytes = b""  # of the history that it was read from; empty if it was made otherwise
 
     @property
     def digest(self) -> bytes:
@@ -86,11 +71,7 @@ class Model:
         return LabelChoice(definition, self.learner, self.retired, size, self.learner_since)
 
     def changed(self, change: Change) -> "Model":
-        """Return the model after a further change.
-
-        Raises:
-            InvalidInputError: if the change does not fit.
-        """
+        """Return the model after a further change; raise `InvalidInputError` if the change does not fit."""
         if change.labels is not None and self.definition.actions is not None:
             raise LabelsFixedError("the model has actions, which each request brings, and no labels", "labels")
         check_learner(self.learner, change)
@@ -114,37 +95,19 @@ class Model:
         return rounds._replace(contexts=self.choice.prepared(rounds.contexts))
 
     def has_own_evidence(self, changes_seen: IntArray) -> BoolArray:
-        """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded.
-
-        Args:
-            changes_seen: (n,), the changes that their predictions took into account.
-        """
+        """Return which rounds, by the changes that their predictions saw, have evidence of the learner, (n,)."""
         own: BoolArray = changes_seen >= self.learner_since
         return own & (self.served_by is None)
 
     def shadowed_by(self, choice: LearnerChoice) -> "Model":
-        """Return the model with the learner of a shadow, which learns from every round, even if the model is frozen.
-
-        Raises:
-            InvalidInputError: if the learner does not fit the model after its changes.
-        """
+        """Return the model with the learner of a shadow, which learns from every round, even if the model is frozen."""
         definition = self.definition.model_copy(update={"learner": choice, "mode": "online"})
         learner, served_by = build_learner(definition), self.served_by or self.learner
         return dataclasses.replace(self, definition=definition, learner=learner, served_by=served_by)
 
 
 def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:
-    """Check a new model's memory and time.
-
-    Args:
-        learner: its learner.
-        limits: what is allowed.
-        smaller: how to make its features smaller, for advice; see `ContextKind`.
-
-    Raises:
-        ModelTooLargeError: if its state, or its evidence of a prediction, is too large.
-        ModelTooCostlyError: if one decision or update takes too long.
-    """
+    """Check the memory and time of a new model; `smaller` is advice on its features, for the errors."""
     most = min(learner.problem.n_features, MOST_FEATURES) if isinstance(learner.problem, ActionProblem) else None
     try:
         check_state_size(learner, limits.state_bytes)
@@ -157,11 +120,7 @@ def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None
 
 
 def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> Model:
-    """Return a new model. Its definition lists all hyperparameters, so that later defaults do not change it.
-
-    Raises:
-        InvalidInputError: as `build_learner` and `check_limits`, and if new models may not use the learner.
-    """
+    """Return a new model. Its definition lists all hyperparameters, so that later defaults do not change it."""
     completed = completed_definition(definition)
     learner = build_learner(completed)
     check_limits(learner, limits, smaller_of(completed))

@@ -9,11 +9,8 @@ from service.errors import ClosingPolicyError, InvalidInputError, MissingFieldEr
 from service.schemas.models import ExpiryReward, ModelDefinition
 from service.store.stored_models import StoredPolicies
 
-FORGET_AFTER = 3600.0
-"""Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
-
-KEPT_FOR_OUTAGES = 7 * 86_400.0
-"""Seconds that an expired prediction waits to be closed, in case no worker runs."""
+FORGET_AFTER = 3600.0  # seconds that a prediction is kept after its window, to tell late feedback from unknown ids
+KEPT_FOR_OUTAGES = 7 * 86_400.0  # seconds that an expired prediction waits to be closed, in case no worker runs
 
 
 def reward_refused(learner: AnyLearner, reward: float, field: str) -> InvalidInputError:
@@ -24,14 +21,9 @@ def reward_refused(learner: AnyLearner, reward: float, field: str) -> InvalidInp
 
 
 def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[str, object]:
-    """Return the policy `learn` that a request means by another `on_expiry`; nothing if it says itself, or keeps it.
+    """Return the policy `learn` that another `on_expiry` implies; nothing if it is given or `on_expiry` stays.
 
-    Args:
-        given: the policies that the request gives, in JSON.
-        before: `on_expiry` before the request, in JSON; `drop` for a new model.
-
-    Raises:
-        MissingFieldError: if silence becomes feedback, and the request does not say when.
+    All values are JSON. Silence that becomes feedback needs a window: `MissingFieldError` without one.
     """
     after = given.get("on_expiry", before)
     if before == "drop" and after != "drop" and "window_seconds" not in given:
@@ -46,7 +38,7 @@ def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[
 
 
 def policy_warnings(definition: ModelDefinition) -> list[str]:
-    """Return one sentence for each policy that is likely wrong, beginning with its name."""
+    """Return one sentence, beginning with its name, for each policy that is likely wrong."""
     if definition.on_expiry == "drop" or definition.learn == "at_window_close":
         return []
     return [
@@ -78,7 +70,10 @@ def closing_rule(definition: ModelDefinition) -> str:
     """
     if not closes(definition):
         return ""
-    return f"{definition.window_seconds!r} {definition.learn} {_reward_of(definition)}"
+    reward = "drop" if definition.on_expiry == "drop" else "0.0"
+    if isinstance(definition.on_expiry, ExpiryReward):
+        reward = repr(float(definition.on_expiry.reward))
+    return f"{definition.window_seconds!r} {definition.learn} {reward}"
 
 
 def resting_rule(definition: ModelDefinition) -> str:
@@ -86,39 +81,19 @@ def resting_rule(definition: ModelDefinition) -> str:
     return f"{definition.window_seconds!r} on_arrival drop"
 
 
-def _reward_of(definition: ModelDefinition) -> str:
-    match definition.on_expiry:
-        case ExpiryReward(reward=reward):
-            return repr(float(reward))
-        case "incorrect":
-            return "0.0"
-        case _:
-            return "drop"
-
-
 def check_closing(definition: ModelDefinition, learner: AnyLearner) -> None:
-    """Check the policies for expired predictions.
-
-    Raises:
-        ClosingPolicyError: if they exclude each other, or the learner needs a true label, which expiry does not have.
-        RewardNotAcceptedError: if they name a reward that the learner does not accept.
-    """
-    field = "learn" if definition.on_expiry == "drop" else "on_expiry"
+    """Raise an error if the policies for expired predictions contradict each other or the learner."""
+    on_expiry = definition.on_expiry
+    got = f"got {shown(on_expiry.model_dump() if isinstance(on_expiry, ExpiryReward) else on_expiry)}"
     if closes(definition) and definition.late_feedback == "accept":
-        given = "at_window_close" if field == "learn" else definition.on_expiry
-        default = "on_arrival" if field == "learn" else "drop"
-        detail = f'got {shown(_plain(given))}; must be {shown(default)} if late_feedback is "accept"'
-        raise ClosingPolicyError(detail, field)
-    if definition.on_expiry == "drop":
+        if on_expiry == "drop":
+            detail = 'got "at_window_close"; must be "on_arrival" if late_feedback is "accept"'
+            raise ClosingPolicyError(detail, "learn")
+        raise ClosingPolicyError(f'{got}; must be "drop" if late_feedback is "accept"', "on_expiry")
+    if on_expiry == "drop":
         return
     if learner.needs_true_label:
-        detail = (
-            f'got {shown(_plain(definition.on_expiry))}; must be "drop", as {learner.algorithm} needs the true label'
-        )
+        detail = f'{got}; must be "drop", as {learner.algorithm} needs the true label'
         raise ClosingPolicyError(detail, "on_expiry")
-    if isinstance(definition.on_expiry, ExpiryReward) and not learner.accepts_rewards:
-        raise reward_refused(learner, definition.on_expiry.reward, "on_expiry.reward")
-
-
-def _plain(given: str | ExpiryReward) -> object:
-    return given.model_dump() if isinstance(given, ExpiryReward) else given
+    if isinstance(on_expiry, ExpiryReward) and not learner.accepts_rewards:
+        raise reward_refused(learner, on_expiry.reward, "on_expiry.reward")

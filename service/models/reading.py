@@ -6,40 +6,27 @@ from collections import OrderedDict
 
 import pydantic
 
-from learners.base import AnyLearner
+from service import costs, errors
 from service.compute import Compute
 from service.error_messages.json_schemas import root_of
 from service.error_messages.json_text import syntax_error, unreadable
 from service.error_messages.validation import explain
-from service.errors import (
-    InvalidInputError,
-    NewerVersionError,
-    StoreCorruptError,
-    StoreError,
-    UnknownAlgorithmError,
-    UnknownHyperparameterError,
-    WagerError,
-)
 from service.models.changes import Defined, after, read_change
 from service.models.learner_choice import build_learner
 from service.models.model import Model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 
-_UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
-"""Pydantic's error types for unknown fields and choices."""
+_UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}  # pydantic's errors of unknown fields and choices
+_MOST_BYTES = 64 * 2**20  # approximate bytes of the models that a reader keeps
+_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10  # of a model without labels, and of each character of its definition
 
 
-def unreadable_definition(name: str, error: Exception) -> StoreError:
-    """Return the error of a model whose definition, or a change of it, cannot be read.
-
-    Args:
-        name: the model.
-        error: what reading it raised.
-    """
+def unreadable_definition(name: str, error: Exception) -> errors.StoreError:
+    """Return the error of a model whose definition, or a change of it, cannot be read."""
     if is_newer(error):
-        return NewerVersionError(f"a newer version wrote the definition of model {name!r}: {reason_of(error)}")
-    return StoreCorruptError(f"the definition of model {name!r} cannot be read: {reason_of(error)}")
+        return errors.NewerVersionError(f"a newer version wrote the definition of model {name!r}: {reason_of(error)}")
+    return errors.StoreCorruptError(f"the definition of model {name!r} cannot be read: {reason_of(error)}")
 
 
 def reason_of(error: Exception) -> str:
@@ -47,7 +34,7 @@ def reason_of(error: Exception) -> str:
     match error:
         case pydantic.ValidationError():
             return explain(error.errors(include_url=False)[0], root_of(ModelDefinition)).sentence("the definition")
-        case WagerError():
+        case errors.WagerError():
             return f"{error.field}: {error.detail}"
         case json.JSONDecodeError():
             return syntax_error(error.msg, error.pos)
@@ -58,24 +45,11 @@ def is_newer(error: Exception) -> bool:
     """Check whether all errors in a definition are unknown fields, choices, algorithms or hyperparameters."""
     if isinstance(error, pydantic.ValidationError):
         return all(each["type"] in _UNKNOWN for each in error.errors(include_url=False, include_input=False))
-    return isinstance(error, (UnknownAlgorithmError, UnknownHyperparameterError))
-
-
-_COST_PER_CHARACTER = 50  # of reading, in multiply-adds
-
-_MOST_BYTES = 64 * 2**20
-"""Approximate bytes of the models that a reader keeps."""
-
-_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10
-"""Approximate bytes of a model without features and labels, and of each character of its definition."""
+    return isinstance(error, (errors.UnknownAlgorithmError, errors.UnknownHyperparameterError))
 
 
 class ModelReader:
-    """Reads models from the store. It keeps those that it read last, so that their histories are folded once.
-
-    Args:
-        compute: reads long definitions off the event loop.
-    """
+    """Reads models from the store. It keeps those that it read last, so that their histories are folded once."""
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
@@ -102,29 +76,23 @@ class ModelReader:
 async def read_model(
     compute: Compute, stored: StoredModel, change_count: int | None = None, known: Model | None = None
 ) -> Model:
-    """Return a stored model, and `known` itself if it is that model.
+    """Read a stored model after some of its changes, or all.
 
-    Args:
-        compute: reads long definitions off the event loop.
-        stored: the definition and its changes.
-        change_count: the number of changes to apply; None for all.
-        known: this model as it was read before, after any changes. If it is the model after fewer of these, only the
-            others are read.
-
-    Raises:
-        NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
-        StoreCorruptError: if it cannot be read, has fewer changes, or has other digests.
+    `known` is this model as read before, after any changes: if possible, only the others are read.
     """
-    count = len(stored.history) if change_count is None else change_count
-    base = known if known is not None and _is_part(known, stored, count) else None
+    count, base, run = len(stored.history), None, compute.run_in_thread_if_costly
+    if change_count is not None:
+        count = change_count
+    if known is not None and known.key == stored.key and known.change_count <= min(count, len(stored.history)):
+        base = known if known.digest == digest_at(stored.digests, known.change_count) else None
     if base is not None and base.change_count == count:
         return base
-    return await compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored, count, base)
+    return await run(reading_cost(stored), stored.key.name, stored_model, stored, count, base)
 
 
 def reading_cost(stored: StoredModel) -> int:
-    """Return the cost of reading a definition and its changes, in multiply-adds."""
-    return _characters(stored) * _COST_PER_CHARACTER
+    """Return the cost of reading a definition and its changes."""
+    return _characters(stored) * costs.DEFINITION_CHARACTER
 
 
 def _characters(stored: StoredModel) -> int:
@@ -132,12 +100,7 @@ def _characters(stored: StoredModel) -> int:
 
 
 def stored_model(stored: StoredModel, change_count: int | None = None, base: Model | None = None) -> Model:
-    """Return a stored model.
-
-    Args:
-        stored: the definition and its changes.
-        change_count: the number of changes to apply; None for all.
-        base: the model after some of these changes; None to begin with the definition.
+    """Read a stored model after some of its changes, from `base`, which is the model after fewer of them.
 
     Raises:
         NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
@@ -145,53 +108,35 @@ def stored_model(stored: StoredModel, change_count: int | None = None, base: Mod
     """
     count = len(stored.history) if change_count is None else change_count
     if count > len(stored.history):
-        raise StoreCorruptError(f"the history of model {stored.key.name!r} lacks change {len(stored.history) + 1}")
+        lacking = len(stored.history) + 1
+        raise errors.StoreCorruptError(f"the history of model {stored.key.name!r} lacks change {lacking}")
     try:
-        return _after(base or _without_changes(stored), stored, count)
-    except (ValueError, RecursionError, InvalidInputError) as error:
+        if base is None:
+            definition = ModelDefinition.model_validate(json.loads(stored.definition))
+            learner, digests = build_learner(definition), _checked(stored, digests_of([stored.definition]))
+            base = Model(stored.key, definition, learner, digests=digests)
+        return base if count == base.change_count else _after(base, stored, count)
+    except (ValueError, RecursionError, errors.InvalidInputError) as error:
         raise unreadable_definition(stored.key.name, error) from error
 
 
-def _without_changes(stored: StoredModel) -> Model:
-    definition = ModelDefinition.model_validate(json.loads(stored.definition))
-    return Model(
-        stored.key, definition, build_learner(definition), digests=_checked(stored, digests_of([stored.definition]))
-    )
-
-
 def _after(base: Model, stored: StoredModel, count: int) -> Model:
-    """Return a model after the first `count` changes."""
-    if count == base.change_count:
-        return base
     lines = stored.history[base.change_count : count]
     changes = [read_change(line) for line in lines]
     definition, retired, weight = after(Defined(base.definition, base.retired, base.history_weight), changes)
+    is_same = base.definition.labels is definition.labels and base.definition.learner is definition.learner
+    learner = base.learner if is_same else build_learner(definition)
     numbered = enumerate(changes, base.change_count + 1)
+    since = max([number for number, change in numbered if change.learner is not None], default=base.learner_since)
     return Model(
-        stored.key,
-        definition,
-        _learner_after(base, definition),
-        retired,
-        count,
-        max([number for number, change in numbered if change.learner is not None], default=base.learner_since),
+        *(stored.key, definition, learner, retired, count, since),
         new_state=changes[-1].state,
         history_weight=weight,
         digests=_checked(stored, base.digests + digests_of(lines, base.digest)),
     )
 
 
-def _learner_after(base: Model, definition: ModelDefinition) -> AnyLearner:
-    same = base.definition.labels is definition.labels and base.definition.learner is definition.learner
-    return base.learner if same else build_learner(definition)
-
-
-def _is_part(model: Model, stored: StoredModel, count: int) -> bool:
-    """Check whether a model is a stored one after at most `count` of its changes."""
-    is_shorter = model.key == stored.key and model.change_count <= min(count, len(stored.history))
-    return is_shorter and model.digest == digest_at(stored.digests, model.change_count)
-
-
 def _checked(stored: StoredModel, digests: bytes) -> bytes:
     if not stored.digests.startswith(digests):
-        raise StoreCorruptError(f"the history of model {stored.key.name!r} does not have its digests")
+        raise errors.StoreCorruptError(f"the history of model {stored.key.name!r} does not have its digests")
     return digests

@@ -1,8 +1,7 @@
 """Summaries of models: definitions without labels, stored alongside them, so that lists need not read the labels.
 
 A summary is valid if it can be read, its learner can be built, and it records the length of the stored definition and
-the digest of its history.
-Otherwise the reader falls back to the definition, which also shows what is wrong.
+the digest of its history. Otherwise the reader falls back to the definition, which also shows what is wrong.
 """
 
 from functools import lru_cache
@@ -13,13 +12,12 @@ from pydantic import ValidationError
 from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features
 from service.errors import InvalidInputError
-from service.models.learner_choice import choose_action_learner, choose_learner, hyperparameters
+from service.models.learner_choice import choose_learner, hyperparameters
 from service.models.model import Model
 from service.schemas.models import LearnerChoice, Policies, policies_of
 from service.store.stored_models import ListedModel
 
-_MOST_BYTES = 16_384
-"""Maximum bytes of a summary, which contains few hyperparameters."""
+_MOST_BYTES = 16_384  # maximum bytes of a summary, which contains few hyperparameters
 
 
 class Summary(Policies):
@@ -34,12 +32,7 @@ class Summary(Policies):
 
 
 def summary_of(model: Model, definition: str) -> Summary:
-    """Return the summary of a model.
-
-    Args:
-        model: the model.
-        definition: the stored definition.
-    """
+    """Summarize a model with this stored definition."""
     defined = model.definition
     return Summary(
         label_count=len(defined.labels),
@@ -62,15 +55,16 @@ def read_summary(listed: ListedModel) -> Summary | None:
     return summary if summary is not None and (summary.definition_bytes, summary.digest) == of_definition else None
 
 
+def encoded_summary(model: Model, definition: str) -> str:
+    """Return the summary of a model with this stored definition, as stored."""
+    return summary_of(model, definition).model_dump_json(exclude_defaults=True)
+
+
 @lru_cache(maxsize=1024)
 def _parsed(text: bytes) -> Summary | None:
     try:
         summary = Summary.model_validate_json(text)
-        choice = LearnerChoice(**summary.learner)
-        if summary.actions is None:
-            choose_learner(choice, summary.label_count, summary.features)
-        else:
-            choose_action_learner(choice, summary.actions, summary.features)
+        choose_learner(LearnerChoice(**summary.learner), summary.label_count, summary.features, summary.actions)
     except (ValidationError, InvalidInputError, TypeError):
         return None
     return summary

@@ -1,33 +1,47 @@
-"""Changes of models: whether they may be made, and what they make."""
+"""Changes of models: whether they may be made, whether they have been made already, and writing them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from service.compute import Compute
 from service.error_messages.values import quoted
-from service.errors import InvalidInputError, PreconditionFailedError, TooManyChangesError
-from service.models.changes import Change, change_of, read_change
+from service.errors import PreconditionFailedError, TooManyChangesError
+from service.models.changes import Change, read_change
 from service.models.model import Limits, Model, check_limits
-from service.models.policies import policy_warnings
-from service.models.reading import ModelReader, reading_cost
+from service.models.policies import policy_warnings, stored_policies
+from service.models.reading import reading_cost
+from service.models.summaries import encoded_summary
 from service.registry.descriptions import version_of
-from service.schemas.models import ModelPatch
+from service.store.base import Store
 from service.store.stored_models import StoredModel
 
 _log = logging.getLogger(__name__)
 
+# Limits of a model's history: each reader of the model reads all of it, and each change writes it again.
 MOST_CHANGES = 10_000
-"""Maximum changes of a model. Each reader of the model reads all of them."""
-
-MOST_HISTORY_BYTES = 2**22
-"""Maximum bytes of all changes of a model, as stored. Each change writes them again."""
-
-MOST_COPIES, _COPY_BYTES = 100, 512
-"""Maximum further changes of a copy, and bytes of each, so that a model at its limits can be cloned and restored."""
-
+MOST_HISTORY_BYTES = 2**22  # as stored
+MOST_COPIES, _COPY_BYTES = (
+    100,
+    512,
+)  # further changes of a copy, so that a model at its limits can be cloned and restored
+# Of `Model.history_weight`, as a fold copies the labels at each change of them: a model with 100,000 labels may change
+# them 1,000 times, one with 10,000 labels as often as `MOST_CHANGES`.
 MOST_HISTORY_WEIGHT = 100_000_000
-"""Maximum of `Model.history_weight`: a fold copies the labels at each change of them. A model with 100,000 labels may
-change them 1,000 times, one with 10,000 labels as often as `MOST_CHANGES`."""
+
+
+def is_current(stored: StoredModel, versions: Collection[str]) -> bool:
+    """Check whether a request names the version of a model; `*` names any."""
+    return "*" in versions or version_of(stored, len(stored.history)) in versions
+
+
+def is_previous(stored: StoredModel, versions: Collection[str]) -> bool:
+    """Check whether a request names the version before the last change."""
+    return version_of(stored, len(stored.history) - 1) in versions
+
+
+def is_repeated(stored: StoredModel, asked: Change) -> bool:
+    """Check whether the last change is what a request asks for, because the answer to an earlier one was lost."""
+    return bool(stored.history) and read_change(stored.history[-1]).request == asked.request
 
 
 def stale(stored: StoredModel) -> PreconditionFailedError:
@@ -37,16 +51,7 @@ def stale(stored: StoredModel) -> PreconditionFailedError:
 
 
 def check_history(history: Sequence[str], weight: int, copies: int = 0) -> None:
-    """Check that a model may have a history, which every reader of the model folds.
-
-    Args:
-        history: its changes, as stored.
-        weight: `Model.history_weight`.
-        copies: the number of these changes, at most, that begin a copy of a model.
-
-    Raises:
-        TooManyChangesError: if it may not.
-    """
+    """Raise `TooManyChangesError` if a history is too long; `copies` of its changes, at most, begin a copy."""
     limits = (
         (len(history), MOST_CHANGES + copies, "changes"),
         (sum(len(line.encode()) for line in history), MOST_HISTORY_BYTES + copies * _COPY_BYTES, "bytes of changes"),
@@ -58,26 +63,9 @@ def check_history(history: Sequence[str], weight: int, copies: int = 0) -> None:
             raise TooManyChangesError(detail)
 
 
-async def is_repeated(models: ModelReader, stored: StoredModel, patch: ModelPatch, by: str | None) -> bool:
-    """Check whether the last change of a model is what a request asks for, because its first answer was lost."""
-    if not stored.history:
-        return False
-    before, last = await models.read(stored, len(stored.history) - 1), read_change(stored.history[-1])
-    try:
-        asked = change_of(patch, before.definition, last.at, by)
-    except InvalidInputError:  # so it was refused then
-        return False
-    return asked is not None and asked.says_the_same(last)
-
-
 async def changed_model(compute: Compute, stored: StoredModel, model: Model, change: Change, limits: Limits) -> Model:
-    """Return a stored model after a further change, before the change is written.
-
-    Raises:
-        InvalidInputError: if the change does not fit, or if the learner would be too large or too slow.
-        TooManyChangesError: if the model cannot have another change.
-    """
-    changed = await compute.run_costly(reading_cost(stored), model.name, _changed, model, change, limits)
+    """Return a stored model after a further change, before the change is written; raise an error if it does not fit."""
+    changed = await compute.run_in_thread_if_costly(reading_cost(stored), model.name, _changed, model, change, limits)
     check_history((*stored.history, change.encode()), changed.history_weight)
     return changed
 
@@ -89,8 +77,14 @@ def _changed(model: Model, change: Change, limits: Limits) -> Model:
     return changed
 
 
+async def write_change(store: Store, stored: StoredModel, before: Model, changed: Model, change: Change) -> bool:
+    """Write a change that has been checked; return False if another one came first."""
+    summary, policies = encoded_summary(changed, stored.definition), stored_policies(changed.definition)
+    return await store.change_model(stored.key, before.digest, change.encode(), summary, policies)
+
+
 def log_warnings(model: Model, before: Model | None = None) -> None:
-    """Log the warnings about the policies of a model that it did not have before its change; all for a new one."""
+    """Log the warnings about policies that the model did not have before its change; all for a new one."""
     known = policy_warnings(before.definition) if before else []
     for warning in policy_warnings(model.definition):
         if warning not in known:

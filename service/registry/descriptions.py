@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple
 
-from service.models.changes import Change, FromSnapshot, kind_of, read_change
+from service.models.changes import Change, FromSnapshot, StoredLabels, kind_of, read_change
 from service.models.learner_choice import hyperparameters
 from service.models.model import Model
 from service.models.policies import policy_warnings
@@ -12,8 +12,7 @@ from service.registry.round_log import moment
 from service.schemas.models import ChangeList, ChangeNote, ModelAnswer, ModelChanges, policies_of
 from service.store.stored_models import StoredModel, digest_at
 
-_SHOWN = 10
-"""Maximum changes in the description of a model."""
+_SHOWN = 10  # maximum changes in the description of a model
 
 
 class Described(NamedTuple):
@@ -24,42 +23,10 @@ class Described(NamedTuple):
 
 
 def described(stored: StoredModel, model: Model) -> Described:
-    """Return the description of a model, without its damage."""
-    return Described(_answer(stored, model), version_of(stored, len(stored.history)))
-
-
-def version_of(stored: StoredModel, change_count: int) -> str:
-    """Return the version of a model's definition after some of its changes, for an ETag."""
-    return f"{stored.key.incarnation}.{digest_at(stored.digests, change_count).hex()}"
-
-
-def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:
-    """Return a page of the changes of a model, the oldest first.
-
-    Args:
-        stored: the model.
-        after: the number of the last change before the page.
-        limit: maximum changes.
-
-    Raises:
-        NewerVersionError: if a newer version made one of them.
-        StoreCorruptError: if one of them cannot be read.
-    """
-    some, count = stored.history[after : after + limit], len(stored.history)
-    try:
-        notes = [_note(number, read_change(line)) for number, line in enumerate(some, after + 1)]
-        definition = json.loads(stored.definition)
-    except (ValueError, RecursionError) as error:
-        raise unreadable_definition(stored.key.name, error) from error
-    last = after + len(notes)
-    return ChangeList(
-        count=count, definition=definition, changes=notes, next_after=last if notes and last < count else None
-    )
-
-
-def _answer(stored: StoredModel, model: Model) -> ModelAnswer:
-    definition = model.definition
-    return ModelAnswer(
+    """Describe a model, without its damage."""
+    definition, numbered = model.definition, list(enumerate(stored.history, 1))
+    latest = [_note(number, read_change(line)) for number, line in numbered[: -_SHOWN - 1 : -1]]
+    answer = ModelAnswer(
         name=model.name,
         features=definition.features,
         actions=definition.actions,
@@ -73,28 +40,39 @@ def _answer(stored: StoredModel, model: Model) -> ModelAnswer:
         reward=stored.correct + stored.partial,
         labels=definition.labels,
         retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],
-        changes=_changes(stored),
+        changes=ModelChanges(count=len(numbered), latest=latest),
         warnings=[*policy_warnings(definition), *stored.warnings],
         damaged_rounds=stored.damaged,
     )
+    return Described(answer, version_of(stored, len(stored.history)))
 
 
-def _changes(stored: StoredModel) -> ModelChanges:
-    count = len(stored.history)
-    latest = [
-        _note(number, read_change(stored.history[number - 1])) for number in range(count, max(count - _SHOWN, 0), -1)
-    ]
-    return ModelChanges(count=count, latest=latest)
+def version_of(stored: StoredModel, change_count: int) -> str:
+    """Return the version of a model's definition after some of its changes, for an ETag."""
+    return f"{stored.key.incarnation}.{digest_at(stored.digests, change_count).hex()}"
+
+
+def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:
+    """Return a page of the changes of a model after one of them, oldest first."""
+    some, count = stored.history[after : after + limit], len(stored.history)
+    try:
+        notes = [_note(number, read_change(line)) for number, line in enumerate(some, after + 1)]
+        definition = json.loads(stored.definition)
+    except (ValueError, RecursionError) as error:
+        raise unreadable_definition(stored.key.name, error) from error
+    last = after + len(notes)
+    following = last if notes and last < count else None
+    return ChangeList(count=count, definition=definition, changes=notes, next_after=following)
 
 
 def _note(number: int, change: Change) -> ChangeNote:
-    added, retired = (change.labels.add, change.labels.retire) if change.labels else ((), ())
+    labels = change.labels or StoredLabels()
     return ChangeNote(
         number=number,
         at=moment(change.at),
         by=change.by,
-        added=list(added),
-        retired=list(retired),
+        added=list(labels.add),
+        retired=list(labels.retire),
         policies=change.policies,
         kind=kind_of(change),
         snapshot=change.state.snapshot if isinstance(change.state, FromSnapshot) else None,

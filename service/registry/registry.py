@@ -4,13 +4,14 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pydantic
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED
+from service import costs
 from service.access.keys import Names
 from service.environment import Environment
 from service.error_messages.values import quoted
@@ -19,174 +20,119 @@ from service.models.changes import change_of
 from service.models.model import Limits, Model, new_model
 from service.models.policies import learn_implied, stored_policies
 from service.models.reading import reading_cost
-from service.models.summaries import Summary, read_summary, summary_of
-from service.registry.changing import changed_model, is_repeated, log_warnings, stale
-from service.registry.descriptions import Described, described, history_of, version_of
-from service.registry.open_predictions import OpenPredictions, PredictionPage
+from service.models.summaries import Summary, encoded_summary, read_summary, summary_of
+from service.registry import changing
+from service.registry.descriptions import Described, described, history_of
+from service.registry.open_predictions import PredictionPage, page_of
 from service.registry.round_log import LogReader, moment
-from service.schemas.models import (
-    POLICIES,
-    ChangeList,
-    DamageNote,
-    LearnerDescription,
-    LearnerList,
-    ModelDefinition,
-    ModelPatch,
-    ModelSummary,
-    policies_of,
-)
+from service.schemas import models as schemas
+from service.schemas.models import ModelDefinition, ModelPatch
 from service.schemas.rounds import RoundLine
 from service.store.capabilities import ModelTable
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
 from service.store.values import Damage
 
-_ATTEMPTS = 20
-"""Attempts to make a change, while others change the model."""
+_ATTEMPTS = 20  # attempts to make a change, while others change the model
+_MOST_NOTES = 10  # maximum damage notes in the description of a model
 
 
-async def stored_under(store: ModelTable, name: str) -> StoredModel:
-    """Return the model with a name.
-
-    Raises:
-        ModelNotFoundError: if there is none.
-    """
+async def stored_under(store: Store, name: str) -> StoredModel:
+    """Return the model with a name; raise `ModelNotFoundError` if there is none."""
     stored = await store.get_model(name)
     if stored is None:
-        raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+        raise missing(name)
     return stored
 
 
-async def make_change(store: ModelTable, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
-    """Make a change of a model.
+def missing(name: str) -> ModelNotFoundError:
+    """Return the error of a model that does not exist."""
+    return ModelNotFoundError(f"there is no model {quoted(name)}", "name")
 
-    Args:
-        store: holds the model.
-        name: the model.
-        change: changes a stored model; returns False if another change came first. Its errors pass: it raises
-            `PreconditionFailedError` for another version, unless the same change led to it.
 
-    Raises:
-        ModelNotFoundError: if the model does not exist.
-        PreconditionFailedError: if other changes came first.
-    """
+async def make_change(store: Store, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
+    """Apply `change` to the stored model until it returns True: False means that another change came first."""
     for _ in range(_ATTEMPTS):  # of one version too: the change that came first may be an earlier call of this one
         stored = await stored_under(store, name)
         if await change(stored):
             return
-    raise stale(await stored_under(store, name))
-
-
-_MOST_NOTES = 10
-"""Maximum damage notes in the description of a model."""
-
-_COST_PER_LABEL = 1_000  # cost of checking and writing a label, in multiply-adds
+    raise changing.stale(await stored_under(store, name))
 
 
 class Page(NamedTuple):
     """Models in name order, and the name to continue after; None if there are no more."""
 
-    models: list[ModelSummary | UnreadModel]
+    models: list[schemas.ModelSummary | UnreadModel]
     next_cursor: str | None
 
 
 class Catalogue:
-    """All models of a store.
-
-    Args:
-        environment: provides the store, worker threads, clock and ids.
-        limits: limits for new models.
-        forget: called with the name of each deleted model.
-    """
+    """All models of a store; `forget` is called with the name of each deleted model."""
 
     def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:
-        self._store = environment.store
-        self._compute = environment.compute
-        self._models = environment.models
-        self._now = environment.now
-        self._new_id = environment.new_id
-        self._limits = limits
-        self._forget = forget
+        self._store, self._compute, self._models = environment.store, environment.compute, environment.models
+        self._environment, self._now, self._new_id = environment, environment.now, environment.new_id
+        self._limits, self._forget = limits, forget
 
     async def create(self, definition: ModelDefinition) -> Described:
-        """Create a model; return its description.
-
-        Raises:
-            ModelExistsError: if the name is taken.
-            InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large or too slow,
-                or if `on_expiry` lacks its window.
-        """
-        given = definition.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
-        definition = definition.model_copy(update=learn_implied(given))
-        cost, incarnation = len(definition.labels) * _COST_PER_LABEL, self._new_id()
-        model, text, summary = await self._compute.run_costly(
-            cost, definition.name, self._written, definition, incarnation
-        )
+        """Create a model; return its description."""
+        policies = definition.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
+        definition = definition.model_copy(update=learn_implied(policies))
+        run, cost = self._compute.run_in_thread_if_costly, len(definition.labels) * costs.DEFINITION_LABEL
+        model, text, summary = await run(cost, definition.name, self._written, definition, self._new_id())
         now = self._now()
         if not await self._store.create_model(model.key, text, now, summary, stored_policies(model.definition)):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
-        log_warnings(model)
+        changing.log_warnings(model)
         return described(StoredModel(model.key, text, now, 0, 0, 0, digests=model.digests), model)
 
     async def get(self, name: str) -> Described:
-        """Return the description of the model with this name.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreCorruptError: if the model cannot be read.
-        """
+        """Describe the model with this name."""
         stored = await stored_under(self._store, name)
         found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
         answer, version = described(stored, await self._models.read(stored))
         return Described(answer.model_copy(update={"damage": [_note(each) for each in found] or None}), version)
 
     async def change(self, name: str, patch: ModelPatch, versions: Collection[str], by: str | None) -> Described:
-        """Change a model; return its new description.
-
-        Args:
-            name: the model.
-            patch: the fields to change.
-            versions: the versions of the definition that the caller allows to change; `*` allows any.
-            by: the id of the API key.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            PreconditionFailedError: if the definition has another version, unless the same change led to it.
-            InvalidInputError: if the change does not fit the model or its learner, or would make it too large.
-            TooManyChangesError: if the model cannot have another change.
-        """
+        """Change a model, if its definition has one of the versions (`*`: any); return its new description."""
         await make_change(self._store, name, lambda stored: self._change(stored, patch, versions, by))
         return await self.get(name)
 
     async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
-        """Make a change; return False if another one came first. Raise as `change` does."""
-        model, count = await self._models.read(stored), len(stored.history)
-        if not {"*", version_of(stored, count)} & set(versions):
-            if version_of(stored, count - 1) in versions and await is_repeated(self._models, stored, patch, by):
+        model = await self._models.read(stored)
+        if not changing.is_current(stored, versions):
+            if changing.is_previous(stored, versions) and await self._is_repeated(stored, patch, by):
                 return True
-            raise stale(stored)
+            raise changing.stale(stored)
         change = change_of(patch, model.definition, self._now(), by)
         if change is None:
             return True
         try:
-            changed = await changed_model(self._compute, stored, model, change, self._limits)
+            changed = await changing.changed_model(self._compute, stored, model, change, self._limits)
         except InvalidInputError:
-            if "*" in versions and await is_repeated(self._models, stored, patch, by):  # after a lost answer
+            if "*" in versions and await self._is_repeated(stored, patch, by):  # after a lost answer
                 return True
             raise
-        summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-        line, policies = change.encode(), stored_policies(changed.definition)
-        done = await self._store.change_model(stored.key, model.digest, line, summary, policies)
+        done = await changing.write_change(self._store, stored, model, changed, change)
         if done:
-            log_warnings(changed, model)
+            changing.log_warnings(changed, model)
         return done
 
+    async def _is_repeated(self, stored: StoredModel, patch: ModelPatch, by: str | None) -> bool:
+        if not stored.history:
+            return False
+        before = await self._models.read(stored, len(stored.history) - 1)
+        try:
+            asked = change_of(patch, before.definition, self._now(), by)
+        except InvalidInputError:  # so it was refused then
+            return False
+        return asked is not None and changing.is_repeated(stored, asked)
+
     def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
-        """Return a new model, and its definition and summary as stored."""
         model = new_model(definition, incarnation, self._limits)
         left_out = {"actions" if definition.actions is None else "labels"}
         text = model.definition.model_dump_json(exclude=left_out)
         model = dataclasses.replace(model, digests=digests_of([text]))
-        return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
+        return model, text, encoded_summary(model, text)
 
     async def page(self, cursor: str, limit: int, own: Names) -> Page:
         """Return up to `limit` models in `own` after the cursor. An unreadable one does not affect the others."""
@@ -197,20 +143,19 @@ class Catalogue:
             found += [listed for listed in page.models if listed.name in own]
             after = page.next_cursor
         more = after is not None or len(found) > limit
-        models = [item for item in [await self._item(listed) for listed in found[:limit]] if item is not None]
-        return Page(models, found[limit - 1].name if more and len(found) >= limit else None)
+        items = [await self._item(listed) for listed in found[:limit]]
+        return Page(
+            [item for item in items if item is not None],
+            found[limit - 1].name if more and len(found) >= limit else None,
+        )
 
     async def check(self, name: str) -> None:
-        """Check that a model's list entry can be read. A missing model is not an error.
-
-        Raises:
-            StoreCorruptError: if the entry cannot be read.
-        """
+        """Raise `StoreCorruptError` if a model's list entry cannot be read. A missing model is not an error."""
         listed = await self._store.list_model(name)
         if listed is not None:
             await self._summary(listed)
 
-    async def _item(self, listed: ListedModel | UnreadModel) -> ModelSummary | UnreadModel | None:
+    async def _item(self, listed: ListedModel | UnreadModel) -> schemas.ModelSummary | UnreadModel | None:
         if isinstance(listed, UnreadModel):
             return listed
         try:
@@ -234,61 +179,45 @@ class Catalogue:
         return summary
 
     async def delete(self, name: str) -> None:
-        """Delete a model and its log.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-        """
+        """Delete a model and its log."""
         if not await self._store.delete_model(name):
-            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+            raise missing(name)
         self._forget(name)
 
     async def rounds(self, name: str, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """Return up to `limit` readable rounds of the log after round `after`, oldest first, in parts.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-        """
+        """Return up to `limit` readable rounds of the log after round `after`, oldest first, in pages."""
         model = await self._models.read(await stored_under(self._store, name))
         return await LogReader(model, self._store, self._compute).read(after, limit)
 
-    async def changes(self, name: str, after: int, limit: int) -> ChangeList:
-        """Return up to `limit` changes of a model after change `after`, oldest first.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreCorruptError: if the changes cannot be read.
-        """
+    async def changes(self, name: str, after: int, limit: int) -> schemas.ChangeList:
+        """Return up to `limit` changes of a model after change `after`, oldest first."""
         stored = await stored_under(self._store, name)
-        return await self._compute.run_costly(reading_cost(stored), name, history_of, stored, after, limit)
+        return await self._compute.run_in_thread_if_costly(reading_cost(stored), name, history_of, stored, after, limit)
 
     async def predictions(self, name: str, cursor: str, limit: int) -> PredictionPage:
-        """Return a page of the predictions that have no round yet; see `OpenPredictions.page`.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-        """
+        """Return a page of the predictions that have no round yet; see `page_of`."""
         model = await self._models.read(await stored_under(self._store, name))
-        return await OpenPredictions(model, self._store, self._compute).page(cursor, limit, self._now())
+        return await page_of(self._environment, model, cursor, limit)
 
 
 @cache
-def describe_learners() -> LearnerList:
+def describe_learners() -> schemas.LearnerList:
     """Describe every learner, with its guarantee and the JSON Schema of its hyperparameters."""
-    return LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
+    return schemas.LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
 
 
-def _description(cls: type[AnyLearner]) -> LearnerDescription:
+def _description(cls: type[Any]) -> schemas.LearnerDescription:
     schema = pydantic.TypeAdapter(cls).json_schema()
     schema.pop("$defs", None)
     schema["properties"].pop("problem")
     schema["description"] = schema["description"].partition("\n\nRaises:")[0]
     schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
-    return LearnerDescription(
+    default: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
+    return schemas.LearnerDescription(
         algorithm=cls.algorithm,
         answer=answer_kind(cls),
         summary=(cls.__doc__ or "").partition("\n")[0],
-        guarantee=_default(cls).guarantee,
+        guarantee=default.guarantee,
         norm=cls.norm_policy,
         intercept=cls.intercept,
         norm_bound_on="length" if cls.context_norm == "euclidean" else "entries",
@@ -299,19 +228,13 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
     )
 
 
-def _default(cls: type[Any]) -> AnyLearner:
-    """Return the learner with default hyperparameters, for a small learning problem that every learner accepts."""
-    learner: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
-    return learner
-
-
-def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
-    return ModelSummary(
+def _listed_answer(listed: ListedModel, summary: Summary) -> schemas.ModelSummary:
+    return schemas.ModelSummary(
         name=listed.name,
         features=summary.features,
         actions=summary.actions,
         learner=summary.learner,
-        **policies_of(summary),
+        **schemas.policies_of(summary),
         created_at=moment(listed.created_at),
         rounds_seen=listed.round_count,
         predictions=listed.predictions,
@@ -321,7 +244,11 @@ def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
     )
 
 
-def _note(damage: Damage) -> DamageNote:
-    what: Literal["rounds", "snapshot"] = "snapshot" if damage.snapshot else "rounds"
-    found_at = moment(damage.found_at or 0.0)
-    return DamageNote(what=what, first=damage.first, last=damage.last, reason=damage.reason, found_at=found_at)
+def _note(damage: Damage) -> schemas.DamageNote:
+    return schemas.DamageNote(
+        what="snapshot" if damage.snapshot else "rounds",
+        first=damage.first,
+        last=damage.last,
+        reason=damage.reason,
+        found_at=moment(damage.found_at or 0.0),
+    )

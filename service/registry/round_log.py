@@ -1,12 +1,13 @@
-"""Reads a model's log for clients: one line per round, in parts."""
+"""Reads a model's log for clients: one line per round, in pages."""
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from service import costs
 from service.compute import Compute
 from service.error_messages.values import quoted
 from service.errors import StoreUnavailableError
@@ -21,30 +22,12 @@ from service.store.records.optional_fields import LogRows
 from service.store.records.outcomes import bit_of
 from service.store.values import LogEntry, Tail
 
-_PART_BYTES = 2**19
-"""Maximum bytes of the log per part."""
-
-_ATTEMPTS = 20
-"""Attempts to read the log and the model while others change it."""
-
-_COST_PER_BYTE = 100  # cost of converting one byte of the log to JSON, in multiply-adds
-
-
-class _Part(NamedTuple):
-    """Consecutive lines, and the last round read; None at the end of the log."""
-
-    lines: list[RoundLine]
-    last: int | None
+_PAGE_BYTES = 2**19  # maximum bytes of the log per page
+_ATTEMPTS = 20  # attempts to read the log and the model while others change it
 
 
 class LogReader:
-    """Reads the log of one model.
-
-    Args:
-        model: the model whose log is read.
-        store: holds the log.
-        compute: converts long parts off the event loop.
-    """
+    """Reads the log of one model."""
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
         self._model = model
@@ -52,30 +35,27 @@ class LogReader:
         self._compute = compute
 
     async def read(self, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """Return the lines of up to `limit` rounds after a given one, in parts. Read the first part immediately.
+        """Return the lines of up to `limit` rounds after a given one, in pages. Read the first page immediately."""
+        return self._pages(*await self._page(after, limit), limit)
 
-        Raises:
-            ModelNotFoundError: if this incarnation of the model is gone.
-        """
-        return self._parts(await self._part(after, limit), limit)
-
-    async def _parts(self, part: _Part, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+    async def _pages(self, lines: list[RoundLine], last: int | None, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
         while True:
-            if part.lines:
-                yield part.lines
-            limit -= len(part.lines)
-            if part.last is None or limit <= 0:
+            if lines:
+                yield lines
+            limit -= len(lines)
+            if last is None or limit <= 0:
                 return
-            part = await self._part(part.last, limit)
+            lines, last = await self._page(last, limit)
 
-    async def _part(self, after: int, limit: int) -> _Part:
-        most = max(1, min(limit, _PART_BYTES // self._model.choice.records.round_bytes))
+    async def _page(self, after: int, limit: int) -> tuple[list[RoundLine], int | None]:
+        """Return consecutive lines, and the last round read; None at the end of the log."""
+        most = max(1, min(limit, _PAGE_BYTES // self._model.choice.records.round_bytes))
         tail = await self._read_tail(after, most)
         model = self._model
         entries = _following(tail.entries, after)
-        cost = sum(len(entry.payload) for entry in entries) * _COST_PER_BYTE
-        lines = await self._compute.run_costly(cost, model.name, _lines_after, model, entries, after)
-        return _Part(lines[:limit], entries[-1].last_round if entries else None)
+        cost = sum(len(entry.payload) for entry in entries) * costs.PRINTED_BYTE
+        lines = await self._compute.run_in_thread_if_costly(cost, model.name, _lines_after, model, entries, after)
+        return lines[:limit], entries[-1].last_round if entries else None
 
     async def _read_tail(self, after: int, most: int) -> Tail:
         """Read part of the log, and the model again until it has the labels of these rounds.
@@ -101,14 +81,14 @@ def _following(entries: Sequence[LogEntry], after: int) -> list[LogEntry]:
 
 
 def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[RoundLine]:
-    return [line for line in _round_lines(model, entries) if line.round > after]
-
-
-def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
-    ends = [entry.last_round for entry in entries]
-    for stretch in read_page(model.choice.records, entries):
-        if stretch.rows is not None:
-            yield from _lines(model, stretch.rows, lambda number: entries[bisect_left(ends, number)])
+    ends, stretches = [entry.last_round for entry in entries], read_page(model.choice.records, entries)
+    lines = [
+        line
+        for stretch in stretches
+        if stretch.rows is not None
+        for line in _lines(model, stretch.rows, lambda number: entries[bisect_left(ends, number)])
+    ]
+    return [line for line in lines if line.round > after]
 
 
 def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> Iterator[RoundLine]:
@@ -141,7 +121,6 @@ def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> 
 
 
 def _eligible(model: Model, rows: LogRows, i: int) -> list[str] | None:
-    """Return the labels that a round could choose from; None for all."""
     eligible = rows.parts.eligible
     if not eligible.shape[1] or eligible[i].all():
         return None

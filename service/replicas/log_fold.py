@@ -7,7 +7,8 @@ from itertools import accumulate, groupby
 from typing import Any, TypeVar
 
 from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
-from service.compute import FIRST_CALL, Compute, steps_in_slice
+from service import costs
+from service.compute import Compute, steps_in_slice
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.changes import replaces_state
 from service.models.model import Model
@@ -15,7 +16,6 @@ from service.replicas.guarded_fold import Folder, Recomputing, learn
 from service.replicas.quarantine import Quarantine
 from service.replicas.starts import model_after
 from service.replicas.tails import (
-    STRETCH_COST,
     Position,
     Run,
     entry_at,
@@ -259,7 +259,9 @@ class LogFold(ABC):
             growth = self.bytes if self.bytes < self._most_bytes else 0  # a fold may have to copy the state
             cost = ahead.n * each + learner.fold_overhead + growth
             unchecked = await self._check_model_exists(unchecked + cost)
-            state, n = await self._run(cost if kind in self._compiled else FIRST_CALL, learn, folder, state, ahead)
+            state, n = await self._run(
+                cost if kind in self._compiled else costs.FIRST_CALL, learn, folder, state, ahead
+            )
             self._note_folded(run, done, n)
             self._compiled.add(kind)
             done += n
@@ -280,17 +282,17 @@ class LogFold(ABC):
     async def _check_model_exists(self, cost: int) -> int:
         """Raise if the model is gone; return the cost since the last check of the store.
 
-        The store is checked when that cost exceeds `STRETCH_COST`.
+        The store is checked when that cost exceeds `costs.STRETCH`.
         """
         if self._given_up:
             raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
-        if cost <= STRETCH_COST:
+        if cost <= costs.STRETCH:
             return cost
         await self._store.read_tail(self.model.key, self.round_count, 1)
         return 0
 
     async def _run(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
-        return await self._compute.run_costly(cost, self.model.name, function, *args)
+        return await self._compute.run_in_thread_if_costly(cost, self.model.name, function, *args)
 
 
 def _digests_after(digest: bytes, changes: Sequence[ChangeEntry]) -> list[bytes]:

@@ -5,7 +5,8 @@ from typing import Any
 from learners.base import InvalidStateError
 from learners.growth import with_more_labels
 from learners.layouts import state_bytes
-from service.compute import FIRST_CALL, Compute
+from service import costs
+from service.compute import Compute
 from service.errors import StoreCorruptError
 from service.models.changes import FromSnapshot
 from service.models.learner_choice import hyperparameters
@@ -53,7 +54,7 @@ class OtherLearnerFold(LogFold):
         if before.learner.labels_grow:
             return await self._run(cost, with_more_labels, before.learner, after.learner, state)
         self._note_restart(change)
-        return await self._run(FIRST_CALL, after.learner.init)
+        return await self._run(costs.FIRST_CALL, after.learner.init)
 
     def _note_restart(self, change: ChangeEntry, /) -> None:
         """Note that the learner begins again at a change."""
@@ -115,7 +116,7 @@ class KeptFold(OtherLearnerFold):
         if snapshot is None or self._loads > 1:
             raise InvalidStateError("it is missing, or of another log")
         self._use(await self._model_after(snapshot.change_count, snapshot.digest))
-        state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
+        state = await self._run(costs.FIRST_CALL, read_state, self.model.learner, snapshot.state)
         await self._quarantine.refresh(0)
         self.round_count, self.change_count = snapshot.round_count, snapshot.change_count
         self._keep(state)

@@ -6,7 +6,8 @@ from typing import Any
 
 from learners.base import InvalidStateError
 from learners.codec import encode_state
-from service.compute import FIRST_CALL, Compute
+from service import costs
+from service.compute import Compute
 from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.log_fold import LogFold
@@ -124,7 +125,7 @@ class Replica(LogFold):
         self._last_at = None
         if snapshot is None or not await self._start_from(snapshot):
             self._use(await self._model_after(0))
-            self._keep(await self._run(FIRST_CALL, self.model.learner.init))
+            self._keep(await self._run(costs.FIRST_CALL, self.model.learner.init))
             self.round_count = self.change_count = self.snapshot_rounds = self.snapshot_changes = 0
             self.statistics.restart(b"", 0)
             self.statistics.use(self.model.choice.answers.choices, self.model.choice.active)
@@ -148,7 +149,7 @@ class Replica(LogFold):
             self._use(model)
             if self._loads > _MOST_LOADS or counted_rounds(statistics) > rounds:
                 raise InvalidStateError("its number of rounds is wrong")
-            state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
+            state = await self._run(costs.FIRST_CALL, read_state, self.model.learner, snapshot.state)
         except InvalidStateError as error:
             self.state = None
             await reject_snapshot(self._store, self.model, rounds, error)

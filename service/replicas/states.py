@@ -5,7 +5,8 @@ from typing import Any
 from learners.base import AnyLearner, InvalidStateError
 from learners.growth import with_more_labels
 from learners.layouts import state_bytes
-from service.compute import FIRST_CALL, Compute
+from service import costs
+from service.compute import Compute
 from service.errors import StoreCorruptError
 from service.models.changes import FromSnapshot
 from service.models.learner_choice import build_learner
@@ -37,8 +38,8 @@ async def state_after(store: Store, compute: Compute, before: Model, after: Mode
     """
     if isinstance(after.new_state, FromSnapshot):
         return await kept_state(store, compute, after, after.new_state.snapshot)
-    cost = state_bytes(after.learner) if after.new_state is None else FIRST_CALL
-    return await compute.run_costly(cost, after.name, continued, before, after, state)
+    cost = state_bytes(after.learner) if after.new_state is None else costs.FIRST_CALL
+    return await compute.run_in_thread_if_costly(cost, after.name, continued, before, after, state)
 
 
 def continued(before: Model, after: Model, state: Any) -> Any:
@@ -74,7 +75,9 @@ async def kept_state(store: Store, compute: Compute, model: Model, id_: str) -> 
             raise InvalidStateError("it is missing")
         then = await model_after(store, compute, model, snapshot.change_count, snapshot.digest)
         learner = build_learner(model.definition.model_copy(update={"labels": then.definition.labels}))
-        return await compute.run_costly(FIRST_CALL, model.name, _read, learner, model.learner, snapshot.state)
+        return await compute.run_in_thread_if_costly(
+            costs.FIRST_CALL, model.name, _read, learner, model.learner, snapshot.state
+        )
     except (InvalidStateError, DamagedSnapshotError) as error:
         detail = f"the kept snapshot {id_!r} of model {model.name!r} cannot be read: {error}"
         raise StoreCorruptError(detail) from error

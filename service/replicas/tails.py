@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from learners.base import BoolArray, IntArray, Rounds
+from service import costs
 from service.models.model import Model
 from service.store.log_entries import begin_of
 from service.store.records.layout import HOLDOUT
@@ -78,20 +79,14 @@ def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
 TAIL_LIMIT = 512
 """Maximum rounds per read. A request waits for the read, and the read blocks the store."""
 
-STRETCH_COST = 1_000_000_000
-"""Multiply-adds, about one second, after which a fold checks whether its model still exists."""
-
-TYPICAL_NONZEROS = 1000
-"""Assumed entries of a sparse context, to estimate costs before a context is read."""
-
 _STRETCH_BYTES = 2**22
 """Maximum bytes of rounds with dense contexts per read."""
 
 
 def most_rounds(model: Model) -> int:
     """Return the maximum number of rounds of a model per read, at least 1."""
-    each = max(1, model.learner.fold_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS)))
-    most = min(STRETCH_COST // each, _STRETCH_BYTES // model.choice.records.round_bytes)
+    each = max(1, model.learner.fold_cost(min(model.learner.problem.n_features, costs.TYPICAL_NONZEROS)))
+    most = min(costs.STRETCH // each, _STRETCH_BYTES // model.choice.records.round_bytes)
     return max(1, min(TAIL_LIMIT, most))
 
 

@@ -1,11 +1,12 @@
-"""Predictions in the form that clients receive."""
+"""Answers to prediction requests."""
 
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 
-from service.choice.requests import PredictionRequest
+from service import costs
+from service.choice.requests import PredictionRequest, Requests
 from service.error_messages.values import quoted
 from service.errors import HistoryLostError, PredictionConflictError, StoreError
 from service.models.model import Model
@@ -17,106 +18,87 @@ from service.store.values import Head
 
 _log = logging.getLogger(__name__)
 
-_NUMBER_COST, _REPEATED_COST = 30, 80_000
-"""Costs of listing one probability, and of reading one stored prediction, in multiply-adds."""
 
-
-def answering_cost(model: Model, requests: Sequence[PredictionRequest], existing: Sequence[Head]) -> int:
-    """Return the cost of `answer`, in multiply-adds: it lists distributions, and reads stored predictions."""
+def answering_cost(model: Model, requests: Requests, existing: Sequence[Head]) -> int:
+    """Return the cost of `answer`: it lists distributions, and reads stored predictions."""
     listed = sum([request.include_distribution for request in requests])
     listed = listed and listed * len(model.definition.labels)
-    return listed * _NUMBER_COST + (len(existing) - existing.count(None)) * _REPEATED_COST
+    return listed * costs.LISTED_PROBABILITY + (len(existing) - existing.count(None)) * costs.REPEATED_PREDICTION
 
 
-def answer(model: Model, parts: Sequence[Decided], existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
-    """Return the prediction for each request, or the error that replaces it, in order.
+def answer(model: Model, batches: Sequence[Decided], existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
+    """Return the prediction for each request in order, or the error that replaces it.
 
-    Args:
-        model: the model that predicted.
-        parts: what it decided.
-        existing: what became of each block.
+    `existing` says for each block what its name had in the store: nothing, the record of a prediction, or an error.
     """
-    answers, start = list[PredictAnswer | Exception](), 0
-    for part in parts:
-        stop = start + len(part.blocks)
-        answers += _answer_part(model, part, existing[start:stop])
-        start = stop
+    answers, heads = list[PredictAnswer | Exception](), iter(existing)
+    for decided in batches:
+        answers += _answers(model, decided, list(islice(heads, len(decided.blocks))))
     return answers
 
 
-def _answer_part(model: Model, decided: Decided, existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
-    answers: list[PredictAnswer | Exception] = []
-    slotted = decided.requests[0].options.top is not None
-    answers += (_slotted_answers if slotted else _single_answers)(model, decided)
+def _answers(model: Model, decided: Decided, existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
+    has_slots = decided.requests[0].options.top is not None
+    answers: list[PredictAnswer | Exception] = [*(_with_slots if has_slots else _without_slots)(model, decided)]
     for i, head in enumerate(existing):
         if isinstance(head, bytes):  # alone in its block, as its id is the client's
-            answers[i] = _stored_answer(model, decided.requests[i], decided.fingerprints[i], head)
+            answers[i] = stored_answer(model, decided.requests[i], head)
         elif head is not None:
-            first, last = (i, i + 1) if slotted else decided.bounds[i : i + 2]
+            first, last = (i, i + 1) if has_slots else decided.bounds[i : i + 2]
             answers[first:last] = [head] * (last - first)
     return answers
 
 
-def _single_answers(model: Model, decided: Decided) -> list[PredictAnswer]:
-    name, made, shown = (
-        model.name,
-        decided.predictions,
-        model.choice.show(decided.requests, decided.predictions.outputs),
-    )
+def _without_slots(model: Model, decided: Decided) -> list[PredictAnswer]:
+    name, predictions, requests = model.name, decided.predictions, decided.requests
     tokens, spans = decided.tokens, zip(decided.blocks, pairwise(decided.bounds), strict=True)
     ids = [id_ for block, (start, stop) in spans for id_ in wire_forms(name, block, tokens[start:stop])]
-    moment, seen, asked = datetime.fromtimestamp(made.expires_at, UTC), made.rounds_seen, enumerate(decided.requests)
-    listed = [_listed(model, decided, i) if each.include_distribution else None for i, each in asked]
-    held = [False] * len(ids) if made.holdout is None else made.holdout.tolist()
-    rows = zip(ids, shown, made.propensities.tolist(), listed, held, strict=True)
+    moment, seen = datetime.fromtimestamp(predictions.expires_at, UTC), predictions.rounds_seen
+    listed = [_listed(model, decided, i) if each.include_distribution else None for i, each in enumerate(requests)]
+    held = [False] * len(ids) if predictions.holdout is None else predictions.holdout.tolist()
+    shown = model.choice.show(requests, predictions.outputs)
+    rows = zip(ids, shown, predictions.propensities.tolist(), listed, held, strict=True)
     return [PredictAnswer(id_, name, *answer, p, seen, moment, row, held) for id_, answer, p, row, held in rows]
 
 
 def _listed(model: Model, decided: Decided, i: int) -> dict[str, float]:
-    """Return the probabilities of the candidates of request i."""
     starts, eligible, _ = decided.chosen.candidates
     own = slice(starts[i], starts[i + 1])
     return model.choice.distribution(decided.requests[i], decided.chosen.probabilities[own], eligible[own])
 
 
-def _slotted_answers(model: Model, decided: Decided) -> list[PredictAnswer]:
-    """Return the answers to requests with slots, a block for each."""
-    made, answers = decided.predictions, list[PredictAnswer]()
+def _with_slots(model: Model, decided: Decided) -> list[PredictAnswer]:
+    predictions, answers = decided.predictions, list[PredictAnswer]()
     for i, (start, stop) in enumerate(pairwise(decided.bounds)):
-        held = made.holdout is not None and bool(made.holdout[start])
-        rows = made.propensities[start:stop], made.outputs[start:stop]
-        stored = StoredPrediction(b"", made.expires_at, made.rounds_seen, *rows)
-        answers.append(_with_slots(model, decided.requests[i], decided.blocks[i], stored, held))
+        held = predictions.holdout is not None and bool(predictions.holdout[start])
+        rows = predictions.propensities[start:stop], predictions.outputs[start:stop]
+        stored = StoredPrediction(b"", predictions.expires_at, predictions.rounds_seen, *rows)
+        answers.append(_answer_of_block(model, decided.requests[i], decided.blocks[i], stored, held))
     return answers
 
 
-def _with_slots(
+def _answer_of_block(
     model: Model, request: PredictionRequest, block: str, stored: StoredPrediction, held: bool
 ) -> PredictAnswer:
+    id_, moment = wire_form(model.name, block, SINGLE), datetime.fromtimestamp(stored.expires_at, UTC)
     shown = model.choice.show([request] * len(stored.outputs), stored.outputs)
+    propensities, seen = stored.propensities.tolist(), stored.rounds_seen
+    if request.options.top is None:
+        return PredictAnswer(id_, model.name, *shown[0], propensities[0], seen, moment, None, held)
     slots = [
         Slot(wire_form(model.name, block, token), label or "", p)
-        for token, ((label, _), p) in enumerate(zip(shown, stored.propensities.tolist(), strict=True))
+        for token, ((label, _), p) in enumerate(zip(shown, propensities, strict=True))
     ]
-    id_, moment = wire_form(model.name, block, SINGLE), datetime.fromtimestamp(stored.expires_at, UTC)
-    return PredictAnswer(id_, model.name, None, None, None, stored.rounds_seen, moment, None, held, slots)
+    return PredictAnswer(id_, model.name, None, None, None, seen, moment, None, held, slots)
 
 
-def answer_repeated(model: Model, request: PredictionRequest, record: bytes) -> PredictAnswer | Exception:
-    """Return the stored answer to a read request with a client's id, or the error if the record is of another one."""
-    return _stored_answer(model, request, fingerprint(model, request), record)
-
-
-def _lost(block: str) -> HistoryLostError:
-    detail = f"the store has lost changes of the model that prediction {quoted(block)} has seen; use another id"
-    return HistoryLostError(detail, "prediction_id")
-
-
-def _stored_answer(model: Model, request: PredictionRequest, mark: bytes, record: bytes) -> PredictAnswer | Exception:
-    block = "" if request.id is None else request.id.block
+def stored_answer(model: Model, request: PredictionRequest, record: bytes) -> PredictAnswer | Exception:
+    """Return the stored answer to a request with a client's id, or the error if another request used the id."""
+    block, mark = "" if request.id is None else request.id.block, fingerprint(model, request)
     try:
         if not model.has_seen(*model.choice.records.history_of(record)):
-            return _lost(block)
+            detail = f"the store has lost changes of the model that prediction {quoted(block)} has seen; use another id"
+            return HistoryLostError(detail, "prediction_id")
         stored = model.choice.records.decode_stored(record)
     except StoreError as error:
         _log.error("prediction %s: %s", wire_form(model.name, block, SINGLE), error.detail)
@@ -124,9 +106,4 @@ def _stored_answer(model: Model, request: PredictionRequest, mark: bytes, record
     if stored.fingerprint not in (mark, held_out(mark)):
         detail = f"prediction {quoted(block)} already exists, with another context or other options"
         return PredictionConflictError(detail, "prediction_id")
-    held = stored.fingerprint != mark
-    if request.options.top is not None:
-        return _with_slots(model, request, block, stored, held)
-    id_, moment = wire_form(model.name, block, SINGLE), datetime.fromtimestamp(stored.expires_at, UTC)
-    (answer,), (p,) = model.choice.show([request], stored.outputs), stored.propensities.tolist()
-    return PredictAnswer(id_, model.name, *answer, p, stored.rounds_seen, moment, None, held)
+    return _answer_of_block(model, request, block, stored, held=stored.fingerprint != mark)

@@ -9,7 +9,7 @@ import numpy as np
 
 from learners.base import BoolArray, FloatArray
 from service.choice.choosing import Chosen, choose
-from service.choice.requests import NO_OPTIONS, PredictionRequest
+from service.choice.requests import NO_OPTIONS, PredictionRequest, Requests
 from service.errors import LearnerFailedError
 from service.models.model import Model
 from service.per_item import apply_to_valid
@@ -18,7 +18,6 @@ from service.store.records.new_predictions import NewPredictions, released_at
 from service.store.values import Seen
 
 _log = logging.getLogger(__name__)
-
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -26,8 +25,7 @@ _Result = TypeVar("_Result")
 class ImpossibleDecisionsError(Exception):
     """Some decisions of a batch are invalid, so none of the batch was stored.
 
-    Attributes:
-        sound: which decisions are valid, (n,); None if the learner raised and the failing contexts are unknown.
+    `sound`, (n,), says which are valid; None if the learner raised and the failing contexts are unknown.
     """
 
     def __init__(self, sound: BoolArray | None) -> None:
@@ -44,13 +42,7 @@ async def without_impossible(
     """Predict each item; return `LearnerFailedError` for items with an invalid decision.
 
     The other items are decided and drawn again. An item's own draw never causes its redraw, so its propensity
-    stays correct.
-
-    Args:
-        predict_each: predicts some of the items, and isolates invalid decisions in turn.
-        items: at least one.
-        error: the error of predicting all items together.
-        model: the model's name, for the log.
+    stays correct. `predict_each` isolates invalid decisions in turn.
     """
     if error.sound is None and len(items) > 1:
         half = len(items) // 2
@@ -77,56 +69,66 @@ class Chance(NamedTuple):
     uniforms: FloatArray  # (n, m, U), in [0, 1), for m slots
     held_out: BoolArray | None  # (n,), which requests the holdout answers; None without one
 
-    def rows(self, part: slice) -> "Chance":
-        """Return those of some of the requests."""
-        return Chance(self.uniforms[part], None if self.held_out is None else self.held_out[part])
+    def rows(self, some: slice) -> "Chance":
+        """Return the numbers of some of the requests."""
+        return Chance(self.uniforms[some], None if self.held_out is None else self.held_out[some])
 
 
 class Decided(NamedTuple):
     """The predictions of n requests with m slots each, decided but not stored."""
 
-    requests: Sequence[PredictionRequest]
+    requests: Requests
     chosen: Chosen
     predictions: NewPredictions  # n * m
     bounds: list[int]  # the first prediction of each block, then n * m
     blocks: list[str]  # their names
     tokens: Sequence[int]  # n * m
-    fingerprints: list[bytes]  # of the request that each block belongs to; zeros for generated ids
     records: list[bytes]  # of the blocks
 
 
-def chance_of(
-    model: Model, requests: Sequence[PredictionRequest], random: Callable[[int | tuple[int, ...]], FloatArray]
-) -> Chance:
+def chance_of(model: Model, requests: Requests, random: Callable[[int | tuple[int, ...]], FloatArray]) -> Chance:
     """Draw the random numbers of n requests with the same number of slots."""
     n, holdout = len(requests), model.definition.holdout
     uniforms = random((n, requests[0].options.top or 1, model.choice.uniforms))
     return Chance(uniforms, None if holdout is None else random(n) < holdout.fraction)
 
 
-def decide(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance, new_id: Callable[[], str]) -> Decided:
+def decide(basis: Basis, requests: Requests, chance: Chance, new_id: Callable[[], str]) -> Decided:
     """Decide, draw and encode n checked requests, all with the same number of slots.
 
-    Args:
-        basis: what the decisions take into account.
-        requests: at least one.
-        chance: their random numbers.
-        new_id: generates the names of blocks without a client's id, and the secret of tokens.
-
-    Raises:
-        ImpossibleDecisionsError: if the learner fails, or its decisions cannot be stored.
+    If the learner fails, or its decisions cannot be stored, it raises `ImpossibleDecisionsError`. `new_id` names the
+    blocks without a client's id, and makes the secret of tokens.
     """
-    chosen, slots = chosen_by(basis, requests, chance), requests[0].options.top or 1
+    choice, chosen, n, top = (
+        basis.model.choice,
+        chosen_by(basis, requests, chance),
+        len(requests),
+        requests[0].options.top,
+    )
     predictions, activated = predictions_of(basis, chosen), [request.options.activated for request in requests]
     if chance.held_out is not None:
-        predictions = predictions._replace(holdout=np.repeat(chance.held_out, slots))
+        predictions = predictions._replace(holdout=np.repeat(chance.held_out, top or 1))
     if False in activated:
-        predictions = predictions._replace(inactive=np.repeat(np.logical_not(activated), slots))
-    return _encoded(basis.model, requests, chosen, predictions, new_id)
+        predictions = predictions._replace(inactive=np.repeat(np.logical_not(activated), top or 1))
+    first = requests  # the request that each block belongs to
+    if top is not None:
+        bounds, tokens = list(range(0, n * top + 1, top)), [*range(top)] * n
+    elif n == 1 or not choice.shares_blocks or any([each.id is not None for each in requests]):  # noqa: C419  faster
+        bounds, tokens = list(range(n + 1)), [SINGLE] * n
+    else:
+        bounds = choice.records.bounds(predictions.contexts, predictions.parts)
+        tokens, first = tokens_of(bounds, new_id()), [requests[start] for start in bounds[:-1]]
+    blocks = [OWN + new_id() if each.id is None else each.id.block for each in first]
+    fingerprints = [fingerprint(basis.model, each) for each in first]
+    if predictions.holdout is not None:
+        held = predictions.holdout[bounds[:-1]].tolist()
+        fingerprints = [held_out(each) if is_held else each for each, is_held in zip(fingerprints, held, strict=True)]
+    records = choice.records.encode_blocks(predictions, bounds, tokens, fingerprints)
+    return Decided(requests, chosen, predictions, bounds, blocks, tokens, records)
 
 
-def chosen_by(basis: Basis, requests: Sequence[PredictionRequest], chance: Chance) -> Chosen:
-    """Decide and draw n requests; arguments and errors as for `decide`."""
+def chosen_by(basis: Basis, requests: Requests, chance: Chance) -> Chosen:
+    """Decide and draw n requests; errors as for `decide`."""
     try:
         return choose(basis.model.choice, basis.state, requests, chance.held_out, chance.uniforms)
     except Exception as error:
@@ -135,7 +137,7 @@ def chosen_by(basis: Basis, requests: Sequence[PredictionRequest], chance: Chanc
 
 
 def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
-    """Return answers as predictions to be stored; arguments and errors as for `decide`."""
+    """Return answers as predictions to be stored; errors as for `decide`."""
     model, _, seen, now, keep_seconds = basis
     if False in chosen.sound.tolist():
         raise ImpossibleDecisionsError(np.logical_and.reduce(chosen.sound.reshape(chosen.candidates.n, -1), axis=1))
@@ -155,33 +157,8 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
     )
 
 
-def _encoded(
-    model: Model,
-    requests: Sequence[PredictionRequest],
-    chosen: Chosen,
-    predictions: NewPredictions,
-    new_id: Callable[[], str],
-) -> Decided:
-    choice, n, top = model.choice, len(requests), requests[0].options.top
-    first = requests  # the request that each block belongs to
-    if top is not None:
-        bounds, tokens = list(range(0, n * top + 1, top)), [*range(top)] * n
-    elif n == 1 or not choice.shares_blocks or any([each.id is not None for each in requests]):  # noqa: C419  faster
-        bounds, tokens = list(range(n + 1)), [SINGLE] * n
-    else:
-        bounds = choice.records.bounds(predictions.contexts, predictions.parts)
-        tokens, first = tokens_of(bounds, new_id()), [requests[start] for start in bounds[:-1]]
-    blocks = [OWN + new_id() if each.id is None else each.id.block for each in first]
-    marks = [fingerprint(model, each) for each in first]
-    stored = marks
-    if predictions.holdout is not None:
-        stored = list(map(_marked, marks, predictions.holdout[bounds[:-1]].tolist()))
-    records = choice.records.encode_blocks(predictions, bounds, tokens, stored)
-    return Decided(requests, chosen, predictions, bounds, blocks, tokens, marks, records)
-
-
 def fingerprint(model: Model, request: PredictionRequest) -> bytes:
-    """Return a 16-byte hash of what a request asks, to detect id reuse; zeros for generated ids."""
+    """Return a 16-byte hash of a request, to detect reused ids; zeros for generated ids."""
     if request.id is None:
         return bytes(16)
     asked, kind = model.choice.fingerprinted(request)
@@ -195,7 +172,3 @@ def fingerprint(model: Model, request: PredictionRequest) -> bytes:
 def held_out(mark: bytes) -> bytes:
     """Return the fingerprint of a request that the holdout answers, so that a repeated request finds this out."""
     return mark[:-1] + bytes([mark[-1] ^ 1])
-
-
-def _marked(mark: bytes, held: bool) -> bytes:
-    return held_out(mark) if held else mark

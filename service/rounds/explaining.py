@@ -6,76 +6,51 @@ from typing import Any
 import numpy as np
 
 from learners.base import Contexts, FloatArray
+from service import costs
 from service.choice.actions import ActionChoice
 from service.choice.choice import Choice
 from service.choice.requests import PredictionRequest
-from service.compute import INLINE_COST
+from service.compute import Compute
 from service.contexts.kind import Part
-from service.environment import Environment
 from service.error_messages.values import counted
 from service.errors import BatchTooLargeError
 from service.models.model import Model
 from service.replicas.replica import Replica
 from service.schemas.reports import ActionFeature, ExplainAnswer, ExplainedAction, ExplainedFeature, ExplainRequest
 
-_NUMBER_COST = 100
-"""Cost of writing one number of the answer, in multiply-adds."""
-
-_MOST_FEATURES = 50_000
-"""Maximum features of all actions of an answer, about 8 MB."""
-
-_FEATURE_COST = 5_000
-"""Cost of writing one feature of an action, in multiply-adds."""
+_MOST_FEATURES = 50_000  # maximum features of all actions of an answer, about 8 MB
 
 
-class Explainer:
-    """Explains contexts with the state of one replica.
+async def explain(replica: Replica, compute: Compute, request: ExplainRequest, most_numbers: int) -> ExplainAnswer:
+    """Explain a context with the state after every round acknowledged before the call."""
+    asked, run = (
+        PredictionRequest(request.context, None, False, actions=request.actions),
+        compute.run_in_thread_if_costly,
+    )
+    async with replica.lock:
+        await replica.catch_up_locked()
+        model, state, seen = replica.model, replica.state, replica.round_count
+        choice = model.choice
+        parsed = await run(choice.reading_cost(asked, costs.INLINE), model.name, choice.parse, asked)
+        cost = choice.deciding_cost([parsed])
+        if isinstance(choice, ActionChoice):
+            cost += _check_entries(parsed) * costs.EXPLAINED_FEATURE
+            return await run(cost, model.name, _explained_actions, model, choice, state, parsed, seen)
+        size = choice.contexts.size(parsed.context) + 1
+        _check_size(size, len(model.definition.labels), most_numbers)
+        cost += size * (costs.EXPLAINED_FEATURE + len(model.definition.labels) * costs.EXPLAINED_NUMBER)
+        return await run(cost, model.name, _explained, model, state, parsed, seen)
 
-    Args:
-        replica: the replica whose state decides.
-        environment: provides worker threads.
-        most_numbers: maximum contributions in an answer.
-    """
 
-    def __init__(self, replica: Replica, environment: Environment, most_numbers: int) -> None:
-        self._replica = replica
-        self._compute = environment.compute
-        self._most_numbers = most_numbers
-
-    async def explain(self, request: ExplainRequest) -> ExplainAnswer:
-        """Return how the model sees a context, after every round whose feedback was acknowledged before the call.
-
-        Raises:
-            InvalidInputError: if the request does not fit the model.
-            BatchTooLargeError: if the answer would have too many numbers.
-            StoreError: if the store fails.
-        """
-        asked = PredictionRequest(request.context, None, False, actions=request.actions)
-        async with self._replica.lock:
-            await self._replica.catch_up_locked()
-            model, state, seen = self._replica.model, self._replica.state, self._replica.round_count
-            choice, run = model.choice, self._compute.run_costly
-            read = await run(choice.reading_cost(asked, INLINE_COST), model.name, choice.read, asked)
-            cost = choice.deciding_cost([read])
-            if isinstance(choice, ActionChoice):
-                cost += _check_entries(read) * _FEATURE_COST
-                return await run(cost, model.name, _explained_actions, model, choice, state, read, seen)
-            size = choice.contexts.size(read.context) + 1
-            self._check_size(size, model)
-            cost += size * (_FEATURE_COST + len(model.definition.labels) * _NUMBER_COST)
-            return await run(cost, model.name, _explained, model, state, read, seen)
-
-    def _check_size(self, size: int, model: Model) -> None:
-        labels = len(model.definition.labels)
-        if size * labels > self._most_numbers:
-            most = self._most_numbers // labels - 1
-            detail = f"got {counted(size - 1, 'features')}, for {labels} labels each; must be at most {most}"
-            raise BatchTooLargeError(f"{detail} to be explained", "context")
+def _check_size(size: int, labels: int, most_numbers: int) -> None:
+    if size * labels > most_numbers:
+        most = most_numbers // labels - 1
+        detail = f"got {counted(size - 1, 'features')}, for {labels} labels each; must be at most {most}"
+        raise BatchTooLargeError(f"{detail} to be explained", "context")
 
 
 def _check_entries(request: PredictionRequest) -> int:
-    """Return the number of features of all actions, if that is not too many to explain."""
-    entries, actions = (0, ()) if request.read is None else (request.read.entries, request.read.actions)
+    entries, actions = (0, ()) if request.parsed is None else (request.parsed.entries, request.parsed.actions)
     if entries + len(actions) > _MOST_FEATURES:
         detail = f"got {counted(entries, 'features')} of all actions, products with the context included"
         raise BatchTooLargeError(f"{detail}; must be at most {_MOST_FEATURES:,} to be explained", "actions")
@@ -88,11 +63,15 @@ def _explained_actions(
     candidates, ids = choice.candidates([request]), list(choice.positions(request))
     sent, prepared = candidates.contexts, choice.prepared(candidates.contexts)
     actions, scores = list[ExplainedAction](), list[float]()
-    for i, parts in enumerate(choice.candidate_parts(request)):
+    for i, sent_features in enumerate(choice.candidate_features(request)):
         vector = prepared.rows(i, i + 1)
         added = choice.contributions(state, vector)
-        shares = _shares(choice, parts, sent.rows(i, i + 1), vector, added[:, np.newaxis])
-        actions.append(ExplainedAction(id=ids[i], features=[_action_feature(*each) for each in shares]))
+        shares = _shares(choice, sent_features, sent.rows(i, i + 1), vector, added[:, np.newaxis])
+        features = [
+            ActionFeature(**_described(feature), contribution=0.0 if share is None else float(share[0]))
+            for feature, share in shares
+        ]
+        actions.append(ExplainedAction(id=ids[i], features=features))
         scores.append(float(added.sum()))
     return ExplainAnswer(
         model=model.name,
@@ -102,11 +81,6 @@ def _explained_actions(
         scores=dict(zip(ids, scores, strict=True)),
         distribution=_by_label(ids, choice.decide(state, candidates)[0]),
     )
-
-
-def _action_feature(part: Part, added: FloatArray | None) -> ActionFeature:
-    contribution = 0.0 if added is None else float(added[0])
-    return ActionFeature(name=part.name, index=part.at, sign=part.sign, value=part.value, contribution=contribution)
 
 
 def _explained(model: Model, state: Any, request: PredictionRequest, seen: int) -> ExplainAnswer:
@@ -123,33 +97,33 @@ def _explained(model: Model, state: Any, request: PredictionRequest, seen: int) 
     return ExplainAnswer(
         model=model.name,
         rounds_seen=seen,
-        features=[_explained_part(labels, *each) for each in shares],
+        features=[
+            ExplainedFeature(**_described(feature), contributions=None if share is None else _by_label(labels, share))
+            for feature, share in shares
+        ],
         scores=None if added is None else _by_label(labels, added.sum(axis=0)),
         distribution=distribution,
     )
 
 
 def _shares(
-    choice: Choice, parts: Sequence[Part], sent: Contexts, prepared: Contexts, added: FloatArray | None
+    choice: Choice, features: Sequence[Part], sent: Contexts, prepared: Contexts, added: FloatArray | None
 ) -> Iterator[tuple[Part, FloatArray | None]]:
     """Yield each feature as prepared, with its contributions (K,). Features with the same index share its entry."""
     positions = {index: position for position, index in enumerate(sent.indices.tolist())}
-    for part in parts:
-        position = positions[part.at]
-        whole = sent.values[position]
-        share = part.value / whole if whole else 0.0
+    for feature in features:
+        position = positions[feature.at]
+        total = sent.values[position]
+        share = feature.value / total if total else 0.0
         value = float(prepared.values[position] * share)
-        yield part._replace(value=value), None if added is None else added[position] * share
+        yield feature._replace(value=value), None if added is None else added[position] * share
     if choice.preparation.intercept:
         constant = Part("intercept", choice.preparation.n_features, choice.preparation.constant)
         yield constant, None if added is None else added[-1]
 
 
-def _explained_part(labels: Sequence[str], part: Part, added: FloatArray | None) -> ExplainedFeature:
-    contributions = None if added is None else _by_label(labels, added)
-    return ExplainedFeature(
-        name=part.name, index=part.at, sign=part.sign, value=part.value, contributions=contributions
-    )
+def _described(feature: Part) -> dict[str, Any]:
+    return {"name": feature.name, "index": feature.at, "sign": feature.sign, "value": feature.value}
 
 
 def _by_label(labels: Sequence[str], numbers: FloatArray) -> dict[str, float]:

@@ -2,28 +2,13 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
 
-from service.background.upkeep import Upkeep
+from service import errors
 from service.environment import Environment
 from service.error_messages.values import quoted, shown
-from service.errors import (
-    BrokenPredictionError,
-    FeedbackConflictError,
-    HistoryLostError,
-    InconsistentFeedbackError,
-    LabelNeededError,
-    NewerVersionError,
-    NotActivatedError,
-    OtherHistoryError,
-    PredictionExpiredError,
-    PredictionNotFoundError,
-    UnknownLabelError,
-    WagerError,
-)
 from service.models.model import Model
 from service.models.policies import reward_refused
-from service.per_item import apply_to_valid, attempt_each, indices_of
+from service.per_item import apply_to_valid, indices_of, map_results
 from service.prediction_id import wire_form
 from service.replicas.replica import Replica
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
@@ -34,11 +19,7 @@ from service.store.values import Feedback, FeedbackResult, FeedbackRules, Feedba
 
 
 async def activate(model: Model, environment: Environment, request: ActivateRequest) -> ActivateAnswer:
-    """Activate a prediction.
-
-    Raises:
-        WagerError: if it is unknown, expired or unreadable, or the store fails.
-    """
+    """Let a prediction take feedback; raise an error if it is unknown, expired or unreadable."""
     text = str(request.prediction_id)
     status = await environment.store.activate(request.prediction_id, model.key.incarnation, environment.now())
     if status is FeedbackStatus.RECORDED:
@@ -46,63 +27,39 @@ async def activate(model: Model, environment: Environment, request: ActivateRequ
     if status is FeedbackStatus.DUPLICATE:
         return ActivateAnswer(text, "duplicate")
     error, detail, field = REFUSALS[status]
-    refusal: WagerError = error(detail.format(id=quoted(text)), field)
+    refusal: errors.WagerError = error(detail.format(id=quoted(text)), field)
     raise refusal
 
 
-_AT_ONCE = 2
-"""Batches in flight. The store joins one while the worker answers the other."""
-
-_BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16
-"""Bytes of the rounds of a batch of single items, about half a millisecond of the store, and the fewest of them."""
-
-_ATTEMPTS = 3
-"""Attempts to join feedback while the store loses changes of the model."""
-
-_CONTEXT_BYTES = 1024
-"""Assumed bytes of a context if contexts differ in size."""
-
-REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
-    FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id}", "prediction_id"),
-    FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id} has closed", "prediction_id"),
+_AT_ONCE = 2  # batches in flight. The store joins one while the worker answers the other.
+_BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16  # rounds of a batch of single items: half a millisecond of the store
+_ATTEMPTS = 3  # attempts to join feedback while the store loses changes of the model
+_CONTEXT_BYTES = 1024  # assumed bytes of a context if contexts differ in size
+_ID = "prediction_id"
+_LOST = "the store has lost changes of the model that prediction {id} has seen, so its answer may mean another label"
+_INACTIVE = "prediction {id} is not activated; send it to POST /activate first"
+_NEEDED = "missing; the learner of this model needs {truth} if the prediction was wrong"
+REFUSALS: dict[FeedbackStatus, tuple[type[errors.WagerError], str, str]] = {
+    FeedbackStatus.UNKNOWN: (errors.PredictionNotFoundError, "there is no prediction {id}", _ID),
+    FeedbackStatus.EXPIRED: (errors.PredictionExpiredError, "the window of prediction {id} has closed", _ID),
     FeedbackStatus.INCONSISTENT: (
-        InconsistentFeedbackError,
+        errors.InconsistentFeedbackError,
         "contradicts {truth} of prediction {id}",
         "correct",
     ),
-    FeedbackStatus.ACTIVATION_NEEDED: (
-        NotActivatedError,
-        "prediction {id} is not activated; send it to POST /activate first",
-        "prediction_id",
-    ),
-    FeedbackStatus.HISTORY_LOST: (
-        HistoryLostError,
-        "the store has lost changes of the model that prediction {id} has seen, so its answer may mean another label",
-        "prediction_id",
-    ),
-    FeedbackStatus.LABEL_NEEDED: (
-        LabelNeededError,
-        "missing; the learner of this model needs {truth} if the prediction was wrong",
-        "{truth}",
-    ),
-    FeedbackStatus.BROKEN: (BrokenPredictionError, "the record of prediction {id} is damaged", "prediction_id"),
-    FeedbackStatus.NEWER: (NewerVersionError, "a newer version wrote prediction {id}", "prediction_id"),
+    FeedbackStatus.ACTIVATION_NEEDED: (errors.NotActivatedError, _INACTIVE, _ID),
+    FeedbackStatus.HISTORY_LOST: (errors.HistoryLostError, _LOST, _ID),
+    FeedbackStatus.LABEL_NEEDED: (errors.LabelNeededError, _NEEDED, "{truth}"),
+    FeedbackStatus.BROKEN: (errors.BrokenPredictionError, "the record of prediction {id} is damaged", _ID),
+    FeedbackStatus.NEWER: (errors.NewerVersionError, "a newer version wrote prediction {id}", _ID),
 }
 
 
 class FeedbackJoiner:
-    """Joins feedback with the predictions of one model.
-
-    Args:
-        replica: has the model that made the predictions.
-        environment: provides the store and the clock.
-        upkeep: receives the number of the newest recorded round.
-    """
+    """Joins feedback with the predictions of one model."""
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
-        self._replica = replica
-        self._environment = environment
-        self._upkeep = upkeep
+        self._replica, self._environment, self._upkeep = replica, environment, upkeep
         self._commits = GroupCommit[Feedback, FeedbackResult](_AT_ONCE)
 
     @property
@@ -111,28 +68,16 @@ class FeedbackJoiner:
         return self._commits.idle
 
     async def give(self, request: GivenFeedback) -> FeedbackAnswer:
-        """Record the feedback; return the recorded outcome of its prediction.
-
-        Raises:
-            WagerError: if the feedback is refused.
-        """
+        """Record the feedback; return the recorded outcome of its prediction."""
+        answer: FeedbackAnswer | Exception
         try:
-            feedback = _read(self._replica.model, request)
-        except UnknownLabelError:
-            (given,) = await self._read_all([request])
-            if isinstance(given, Exception):
-                raise given from None
-            feedback = given
-        try:
-            result = await self._commits.submit(feedback, self._join, self._room)
-        except OtherHistoryError:
-            (again,) = await self.give_all([request])
-            if isinstance(again, Exception):
-                raise again from None
-            return again
-        answer = _to_answer(request, result, self._replica.model.choice.answers.truth_field)
-        if isinstance(answer, WagerError):
-            raise answer
+            result = await self._commits.submit(_parsed(self._replica.model, request), self._join, self._room)
+        except (errors.UnknownLabelError, errors.OtherHistoryError):  # another worker may have changed the model
+            (answer,) = await self.give_all([request])
+        else:
+            answer = _to_answer(request, result, self._replica.model.choice.answers.truth_field)
+        if isinstance(answer, Exception):
+            raise answer from None
         return answer
 
     async def give_all(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
@@ -147,9 +92,10 @@ class FeedbackJoiner:
     async def _results(
         self, requests: Sequence[GivenFeedback], attempts: int = _ATTEMPTS
     ) -> list[FeedbackResult | Exception]:
-        """Read and join feedback; again with the model that the store has, if it has lost changes of this one."""
-        results = await apply_to_valid(self._join_all, await self._read_all(requests))
-        lost = indices_of(results, OtherHistoryError)
+        """Parse and join feedback; again with the model that the store has, if it has lost changes of this one."""
+        submit = partial(self._commits.submit_all, handle=self._join, room=self._room, most=ITEMS_AT_ONCE)
+        results = await apply_to_valid(submit, await self._parse_all(requests))
+        lost = indices_of(results, errors.OtherHistoryError)
         if lost and attempts > 1:
             await self._replica.catch_up()
             again = await self._results([requests[i] for i in lost], attempts - 1)
@@ -157,39 +103,32 @@ class FeedbackJoiner:
                 results[i] = result
         return results
 
-    async def _join_all(self, feedback: Sequence[Feedback]) -> list[FeedbackResult | Exception]:
-        return await self._commits.submit_all(feedback, self._join, self._room, ITEMS_AT_ONCE)
-
-    async def _read_all(self, requests: Sequence[GivenFeedback]) -> list[Feedback | Exception]:
-        """Read feedback. A label that is unknown here may be new: another worker may have added it."""
-        read = attempt_each(partial(_read, self._replica.model), requests)
-        if indices_of(read, UnknownLabelError):
-            before = self._replica.model
+    async def _parse_all(self, requests: Sequence[GivenFeedback]) -> list[Feedback | Exception]:
+        """Parse feedback. A label that is unknown here may be new: another worker may have added it."""
+        before = self._replica.model
+        parsed = map_results(partial(_parsed, before), requests)
+        if indices_of(parsed, errors.UnknownLabelError):
             await self._replica.catch_up()
             if self._replica.model is not before:
-                return attempt_each(partial(_read, self._replica.model), requests)
-        return read
-
-    async def _rules_change(self, model: Model) -> bool:
-        """Check whether another worker has changed the rules of feedback for a model."""
-        await self._replica.catch_up()
-        return feedback_rules(self._replica.model) != feedback_rules(model)
+                return map_results(partial(_parsed, self._replica.model), requests)
+        return parsed
 
     @property
     def _room(self) -> int:
         """Return the size of a batch of single items: smaller for models with larger rounds."""
-        form = self._replica.model.choice.records
-        size = form.round_bytes if form.fixed_size else form.round_bytes + _CONTEXT_BYTES
+        records = self._replica.model.choice.records
+        size = records.round_bytes if records.fixed_size else records.round_bytes + _CONTEXT_BYTES
         return min(ITEMS_AT_ONCE, max(_FEWEST_TOGETHER, _BYTES_TOGETHER // size))
 
     async def _join(self, feedback: Sequence[Feedback]) -> list[FeedbackResult]:
         model, environment = self._replica.model, self._environment
         if any([each.truth is not None and each.digest != model.digest for each in feedback]):  # noqa: C419  faster
-            raise OtherHistoryError(f"model {model.name!r} has changed; try again")
+            raise errors.OtherHistoryError(f"model {model.name!r} has changed; try again")
         results = await environment.store.add_feedback(model.key, feedback, feedback_rules(model), environment.now())
-        statuses = {status for status, _ in results}
-        if FeedbackStatus.EXPIRED in statuses and await self._rules_change(model):
-            return await self._join(feedback)
+        if FeedbackStatus.EXPIRED in {status for status, _ in results}:
+            await self._replica.catch_up()
+            if feedback_rules(self._replica.model) != feedback_rules(model):  # another worker has changed them
+                return await self._join(feedback)
         recorded = [outcome.round for status, outcome in results if status is FeedbackStatus.RECORDED and outcome]
         self._upkeep.note_rounds(max(recorded, default=0))
         return results
@@ -201,37 +140,31 @@ def feedback_rules(model: Model) -> FeedbackRules:
     return FeedbackRules(late, model.learner.needs_true_label, model.change_count, model.digest)
 
 
-def _read(model: Model, request: GivenFeedback) -> Feedback:
+def _parsed(model: Model, request: GivenFeedback) -> Feedback:
     if request.reward is not None and not model.learner.accepts_rewards:
         raise reward_refused(model.learner, request.reward, "reward")
     truth = model.choice.answers.read(request)
     return Feedback(request.prediction_id, request.correct, truth, request.reward, model.digest)
 
 
-def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
-    """Convert a result to the recorded outcome, or to the error that refuses the feedback."""
+def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | errors.WagerError:
     (status, outcome), text = result, wire_form(*request.prediction_id)
     if outcome is None:
         error, detail, field = REFUSALS[status]
         return error(detail.format(id=quoted(text), truth=truth_field), field.format(truth=truth_field))
     if status is FeedbackStatus.CONFLICT:
         return _conflict(request, outcome, truth_field)
-    found: Literal["recorded", "duplicate"] = "recorded" if status is FeedbackStatus.RECORDED else "duplicate"
-    return FeedbackAnswer(text, outcome.correct, outcome.reward, found, outcome.round or None)
+    number, is_new = outcome.round or None, status is FeedbackStatus.RECORDED
+    return FeedbackAnswer(text, outcome.correct, outcome.reward, "recorded" if is_new else "duplicate", number)
 
 
-def _conflict(request: GivenFeedback, first: Outcome, truth_field: str) -> FeedbackConflictError:
+def _conflict(request: GivenFeedback, first: Outcome, truth_field: str) -> errors.FeedbackConflictError:
     """Return the error of feedback that differs from the first one, in the reward or only in the truth."""
     prediction = f"the first feedback for prediction {quoted(str(request.prediction_id))}"
-    recorded = f"recorded {_said(first)}"
+    what = "correct" if first.correct is not None else "reward"
+    recorded = f"recorded {what}: {shown(getattr(first, what))}"
     if request.reward is not None:
-        return FeedbackConflictError(f"got {shown(request.reward)}; {prediction} {recorded}", "reward")
+        return errors.FeedbackConflictError(f"got {shown(request.reward)}; {prediction} {recorded}", "reward")
     if request.correct is not None and request.correct != first.correct:
-        return FeedbackConflictError(f"got {shown(request.correct)}; {prediction} {recorded}", "correct")
-    return FeedbackConflictError(f"differs from {prediction}, which {recorded}", truth_field)
-
-
-def _said(outcome: Outcome) -> str:
-    if outcome.correct is None:
-        return f"reward: {shown(outcome.reward)}"
-    return f"correct: {shown(outcome.correct)}"
+        return errors.FeedbackConflictError(f"got {shown(request.correct)}; {prediction} {recorded}", "correct")
+    return errors.FeedbackConflictError(f"differs from {prediction}, which {recorded}", truth_field)

@@ -8,16 +8,15 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
+# Handles a batch; returns one result per item, in order. An exception among them is raised to the submitter.
 Handle: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]
-"""Handles a batch; returns one result per item, in order. An exception among them is raised to the submitter."""
 
+# Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds.
 ITEMS_AT_ONCE = 512
-"""Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds."""
 
+# Turns of the event loop after a batch of several items: its answers are written, then requests that have arrived are
+# read, then these are submitted. The next batch is larger than without the turns, and an item costs less.
 _TURNS_BETWEEN = 3
-"""Turns of the event loop after a batch of several items: its answers are written, then requests that have arrived are
-read, then these are submitted. The next batch is larger than without the turns, and an item costs less."""
 
 
 class _Waiting(NamedTuple):
@@ -35,10 +34,7 @@ class GroupCommit(Generic[Item, Result]):
 
     What is alone is handled at once, in the task that submits it. What arrives until it is done waits, and becomes the
     next batch, in a separate task: a submitter that is cancelled takes no other with it. If a batch raises, all its
-    items fail with that error.
-
-    Args:
-        at_once: maximum batches in flight, in the order of their items. Further batches start only if they are full.
+    items fail with that error. At most `at_once` batches are in flight; further ones start only if they are full.
     """
 
     def __init__(self, at_once: int = 1) -> None:
@@ -54,14 +50,8 @@ class GroupCommit(Generic[Item, Result]):
         return not self._waiting and not self._in_flight
 
     async def submit(self, item: Item, handle: Handle[Item, Result], room: int) -> Result:
-        """Handle an item; return its result.
-
-        Args:
-            item: the item.
-            handle: handles a batch that begins with this item.
-            room: the maximum size of such a batch, at least 1.
-        """
-        (result,) = await self._together([item], handle, room)
+        """Handle an item; return its result. A batch that begins with it has at most `room` items."""
+        (result,) = await self._submit([item], handle, room)
         if isinstance(result, Exception):
             raise result
         return result
@@ -69,22 +59,25 @@ class GroupCommit(Generic[Item, Result]):
     async def submit_all(
         self, items: Sequence[Item], handle: Handle[Item, Result], room: int, most: int
     ) -> list[Result | Exception]:
-        """Handle many items, at most `most` of them in one batch; return their results, in order.
+        """Handle many items, at most `most` in one batch; return results and exceptions in order."""
+        results = list[Result | Exception]()
+        for start in range(0, len(items), most):
+            results += await self._submit(items[start : start + most], handle, room)
+        return results
 
-        Exceptions are returned, not raised. Other arguments are as for `submit`.
-        """
-        parts = [self._together(items[start : start + most], handle, room) for start in range(0, len(items), most)]
-        return [result for part in parts for result in await part]
-
-    async def _together(
+    def _submit(
         self, items: Sequence[Item], handle: Handle[Item, Result], room: int
-    ) -> Sequence[Result | Exception]:
+    ) -> Awaitable[Sequence[Result | Exception]]:
         if self._in_flight or self._waiting or self._paused:
-            return await self._queue(items, handle, room)
+            return self._queue(items, handle, room)
         self._in_flight = 1
+        return self._handle(items, handle)
+
+    async def _handle(self, items: Sequence[Any], handle: Handle[Any, Any]) -> Sequence[Any]:
+        """Handle a batch that counts as in flight, until its results; if it raises, they are its error."""
         try:
             return await handle(items)
-        except Exception as error:  # noqa: BLE001  the submitter must get it for each item
+        except Exception as error:  # noqa: BLE001  every submitter must get it
             return [error] * len(items)
         finally:
             self._end(len(items))
@@ -130,22 +123,10 @@ class GroupCommit(Generic[Item, Result]):
         return batch
 
     async def _run(self, batch: Sequence[_Waiting]) -> None:
-        items = [item for part in batch for item in part.items]
-        try:
-            results = await _handled(items, batch[0].handle)
-        finally:
-            self._end(len(items))
+        results = await self._handle([item for waiting in batch for item in waiting.items], batch[0].handle)
         start = 0
-        for part in batch:
-            stop = start + len(part.items)
-            if not part.future.done():  # done if the submitter was cancelled
-                part.future.set_result(results[start:stop])
+        for waiting in batch:
+            stop = start + len(waiting.items)
+            if not waiting.future.done():  # done if the submitter was cancelled
+                waiting.future.set_result(results[start:stop])
             start = stop
-
-
-async def _handled(items: Sequence[Any], handle: Handle[Any, Any]) -> Sequence[Any]:
-    """Return the results of a batch; the error for each item if it raises."""
-    try:
-        return await handle(items)
-    except Exception as error:  # noqa: BLE001  every submitter must get it
-        return [error] * len(items)

@@ -9,18 +9,10 @@ import numpy as np
 
 from learners.answers import is_structured
 from learners.base import NO_LABEL, Draws, FloatArray
+from service import errors
 from service.choice.requests import Options, PredictionRequest
 from service.error_messages.patterns import CLOCK_SECONDS
 from service.error_messages.values import quoted, shown
-from service.errors import (
-    InconsistentFeedbackError,
-    InvalidInputError,
-    LabelNeededError,
-    MissingFieldError,
-    RewardNotAloneError,
-    UnknownActionError,
-    UnknownLabelError,
-)
 from service.models.model import Model
 from service.models.policies import reward_refused
 from service.prediction_id import OWN, tokens_of
@@ -30,7 +22,7 @@ from service.store.records.new_predictions import NewPredictions
 from service.store.values import ImportBlock
 
 
-class ReadRound(NamedTuple):
+class ParsedRound(NamedTuple):
     """A checked round."""
 
     request: PredictionRequest
@@ -42,87 +34,77 @@ class ReadRound(NamedTuple):
     holdout: bool
 
 
-def read_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list[ReadRound]:
-    """Return checked rounds.
-
-    Args:
-        model: the model that imports them.
-        given: the rounds.
-        now: seconds since the epoch.
-
-    Raises:
-        InvalidInputError: if one does not fit the model. The field begins with `rounds.<index>`.
-    """
-    found = list[ReadRound]()
+def parse_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list[ParsedRound]:
+    """Check rounds; raise `InvalidInputError` with a field in `rounds.<index>` if one does not fit the model."""
+    found = list[ParsedRound]()
     for i, each in enumerate(given):
         try:
             found.append(_read(model, each, now))
-        except InvalidInputError as error:
+        except errors.InvalidInputError as error:
             field = "label" if error.field == "baseline" else error.field
             raise type(error)(error.detail, f"rounds.{i}.{field}") from None
     return found
 
 
-def _read(model: Model, given: ImportRound, now: float) -> ReadRound:
+def _read(model: Model, given: ImportRound, now: float) -> ParsedRound:
     if is_structured(model.learner):
-        raise InvalidInputError("the model answers several labels; only rounds of one label can be imported", "label")
+        detail = "the model answers several labels; only rounds of one label can be imported"
+        raise errors.InvalidInputError(detail, "label")
     _check_fields(model, given)
     eligible = None if given.eligible is None else tuple(given.eligible)
     options = Options(eligible, given.label)
-    request = model.choice.read(PredictionRequest(given.context, None, False, options, given.actions))
+    request = model.choice.parse(PredictionRequest(given.context, None, False, options, given.actions))
     model.choice.check_options(request)
     answer = None if given.label is None else _number(model, request, given.label, "label")
     truth = None if given.true_label is None else _number(model, request, given.true_label, "true_label")
     at = None if given.at is None else given.at.timestamp()
     if at is not None and not 0.0 <= at <= now + CLOCK_SECONDS:
-        raise InvalidInputError(f"got {given.at}; must be from 1970 to now", "at")
+        raise errors.InvalidInputError(f"got {given.at}; must be from 1970 to now", "at")
     reward = _reward(model, given, answer, truth)
     if reward == 1.0 and truth is None:
         truth = answer
-    return ReadRound(request, answer, given.propensity or 1.0, reward, truth, at, given.holdout)
+    return ParsedRound(request, answer, given.propensity or 1.0, reward, truth, at, given.holdout)
 
 
 def _check_fields(model: Model, given: ImportRound) -> None:
-    """Check which of the fields are given."""
     if given.label is None:
         _check_labelled(given)
         return
     if given.propensity is None:
-        raise MissingFieldError("missing; send the probability with which the label was chosen", "propensity")
+        raise errors.MissingFieldError("missing; send the probability with which the label was chosen", "propensity")
     said = [name for name in ("correct", "true_label") if getattr(given, name) is not None]
     if given.reward is None:
         if not said:
-            raise MissingFieldError("missing; send correct, or true_label, or both, or reward", "correct")
+            raise errors.MissingFieldError("missing; send correct, or true_label, or both, or reward", "correct")
         return
     if said:
-        raise RewardNotAloneError(f"got {shown(given.reward)} together with {said[0]}; send one of them", "reward")
+        detail = f"got {shown(given.reward)} together with {said[0]}; send one of them"
+        raise errors.RewardNotAloneError(detail, "reward")
     if not model.learner.accepts_rewards:
         raise reward_refused(model.learner, given.reward, "reward")
 
 
 def _check_labelled(given: ImportRound) -> None:
-    """Check the fields of a round that the model decides."""
     if given.true_label is None:
-        raise MissingFieldError("missing; send label with propensity, or true_label, or all of them", "true_label")
+        detail = "missing; send label with propensity, or true_label, or all of them"
+        raise errors.MissingFieldError(detail, "true_label")
     for name in ("propensity", "correct", "reward"):
         if (value := getattr(given, name)) is not None:
-            raise InvalidInputError(f"got {shown(value)} without label; the model draws the label", name)
+            raise errors.InvalidInputError(f"got {shown(value)} without label; the model draws the label", name)
     if given.holdout:
-        raise InvalidInputError("got true without label; the model decides who answers", "holdout")
+        raise errors.InvalidInputError("got true without label; the model decides who answers", "holdout")
 
 
 def _number(model: Model, request: PredictionRequest, label: str, field: str) -> int:
-    """Return the number of a label, or the position of an action."""
     known = model.choice.positions(request)
     if label in known:
         return known[label]
-    if request.read is not None:
-        raise UnknownActionError(f"got {quoted(label)}; the round has no eligible action with this id", field)
-    raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+    if request.parsed is not None:
+        raise errors.UnknownActionError(f"got {quoted(label)}; the round has no eligible action with this id", field)
+    raise errors.UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
 
 
 def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | None) -> float | None:
-    """Return the reward of a logged round, and None of one whose answer is not drawn yet."""
     if answer is None:
         return None
     if given.reward is not None:
@@ -132,45 +114,28 @@ def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | N
     else:
         reward = float(truth == answer)
         if given.correct is not None and given.correct != (truth == answer):
-            raise InconsistentFeedbackError("contradicts true_label and label", "correct")
+            raise errors.InconsistentFeedbackError("contradicts true_label and label", "correct")
     if reward < 1.0 and truth is None and model.learner.needs_true_label:
-        raise LabelNeededError(
-            "missing; the learner of this model needs true_label if the label is wrong", "true_label"
-        )
+        detail = "missing; the learner of this model needs true_label if the label is wrong"
+        raise errors.LabelNeededError(detail, "true_label")
     return reward
 
 
 _REWARD = struct.Struct("<d")
 
 
-def drawn_predictions(basis: Basis, rounds: Sequence[ReadRound], chance: Chance) -> NewPredictions:
-    """Return the predictions of n rounds whose answers the model draws.
-
-    Args:
-        basis: what the decisions take into account.
-        rounds: n rounds.
-        chance: their random numbers.
-
-    Raises:
-        ImpossibleDecisionsError: if the learner fails, or its decisions cannot be stored.
-    """
+def drawn_predictions(basis: Basis, rounds: Sequence[ParsedRound], chance: Chance) -> NewPredictions:
+    """Return the predictions of n rounds whose answers the model draws."""
     chosen = chosen_by(basis, [each.request for each in rounds], chance)
     return predictions_of(basis, chosen)._replace(holdout=chance.held_out)
 
 
 def logged_predictions(
-    basis: Basis, rounds: Sequence[ReadRound], chance: Chance, residuals: FloatArray
+    basis: Basis, rounds: Sequence[ParsedRound], chance: Chance, residuals: FloatArray
 ) -> NewPredictions:
     """Return the predictions of n logged rounds: their answers and propensities, and the learner's evidence.
 
-    Args:
-        basis: what the evidence takes into account.
-        rounds: n logged rounds.
-        chance: random numbers of decisions.
-        residuals: (n,), random numbers in [0, 1).
-
-    Raises:
-        ImpossibleDecisionsError: as `drawn_predictions`.
+    `residuals`, (n,), are random numbers in [0, 1).
     """
     requests, positions = [each.request for each in rounds], np.array([each.answer for each in rounds], np.int64)
     chosen = chosen_by(basis, requests, chance)
@@ -181,16 +146,9 @@ def logged_predictions(
 
 
 def encoded(
-    model: Model, predictions: NewPredictions, rounds: Sequence[ReadRound], new_id: Callable[[], str]
+    model: Model, predictions: NewPredictions, rounds: Sequence[ParsedRound], new_id: Callable[[], str]
 ) -> list[ImportBlock]:
-    """Encode n predictions and their outcomes.
-
-    Args:
-        model: the model.
-        predictions: n predictions.
-        rounds: their rounds.
-        new_id: generates the names of blocks.
-    """
+    """Encode n predictions and their outcomes."""
     at = [predictions.predicted_at if each.at is None else each.at for each in rounds]
     predictions, records = predictions._replace(predicted_at=np.array(at)), model.choice.records
     bounds = records.bounds(predictions.contexts, predictions.parts)
@@ -202,13 +160,13 @@ def encoded(
     return list(map(ImportBlock, ids, blocks, parts))
 
 
-def _outcomes(model: Model, predictions: NewPredictions, rounds: Sequence[ReadRound]) -> list[bytes]:
+def _outcomes(model: Model, predictions: NewPredictions, rounds: Sequence[ParsedRound]) -> list[bytes]:
     """Return the reward and the truth of each round. Wrong actions have no truth: ids belong to one request."""
     rewards, truths = list[float](), list[int]()
     for each, answer in zip(rounds, predictions.outputs.tolist(), strict=True):
         reward = float(each.truth == answer) if each.reward is None else each.reward
-        unknown = each.truth is None or each.request.read is not None
+        unknown = each.truth is None or each.request.parsed is not None
         rewards.append(reward)
         truths.append(answer if reward == 1.0 else NO_LABEL if unknown else each.truth or 0)
-    stored = model.choice.answers.form.encode(np.array(truths, dtype=np.int64))
+    stored = model.choice.answers.codec.encode(np.array(truths, dtype=np.int64))
     return [_REWARD.pack(reward) + truth for reward, truth in zip(rewards, stored, strict=True)]

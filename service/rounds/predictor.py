@@ -1,41 +1,31 @@
 """Predicting: concurrent requests for a model are decided, stored and answered together."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from functools import partial
 
-from service.background.upkeep import Upkeep
-from service.choice.requests import PredictionRequest
-from service.compute import INLINE_COST
+from service import costs
+from service.choice.requests import PredictionRequest, Requests
 from service.environment import Environment
 from service.errors import InvalidInputError, PredictionConflictError, StoreUnavailableError, WagerError
 from service.models.model import Model
 from service.models.policies import keep_seconds
-from service.per_item import apply_to_valid, attempt_each, indices_of
+from service.per_item import apply_to_valid, indices_of, map_results
 from service.replicas.replica import Replica
-from service.replicas.tails import TYPICAL_NONZEROS
-from service.rounds.answering import answer, answer_repeated, answering_cost
+from service.replicas.upkeep import Upkeep
+from service.rounds.answering import answer, answering_cost, stored_answer
 from service.rounds.deciding import Basis, Decided, ImpossibleDecisionsError, chance_of, decide, without_impossible
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
 from service.schemas.rounds import PredictAnswer
 from service.store.values import Block, Head, Seen, Tail
 from service.tuples import named_tuples
 
+# Attempts to store predictions. The first may require that no newer round exists; retries only require an intact log.
 _ATTEMPTS = 3
-"""Attempts to store predictions. The first may require that no newer round exists; retries only require an intact
-log."""
 
-_CHECK_COST, _FINGERPRINT_COST = 10_000, 20_000
-"""Costs of checking the options of a request, and of the fingerprint of one with an id, in multiply-adds."""
-
-_BYTES_AT_ONCE = 2**23
-"""Maximum bytes of predictions stored together; the store needs about ten milliseconds for them."""
-
+_BYTES_AT_ONCE = 2**23  # maximum bytes of predictions stored together; the store needs about ten milliseconds for them
+# Maximum probabilities computed together. Bounds the memory of a batch with many labels: 32 MB per array.
 _NUMBERS_AT_ONCE = 4_000_000
-"""Maximum probabilities computed together. Bounds the memory of a batch with many labels: 32 MB per array."""
-
-_COST_AT_ONCE = 2_000_000_000
-"""Maximum multiply-adds per batch, about two seconds. Then other requests for the model get a turn."""
 
 
 class _ModelChangedError(Exception):
@@ -43,18 +33,10 @@ class _ModelChangedError(Exception):
 
 
 class Predictor:
-    """Makes the predictions of one model.
-
-    Args:
-        replica: the replica whose state decides.
-        environment: provides the store, random numbers and worker threads.
-        upkeep: is notified of each batch.
-    """
+    """Makes the predictions of one model."""
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
-        self._replica = replica
-        self._environment = environment
-        self._upkeep = upkeep
+        self._replica, self._environment, self._upkeep = replica, environment, upkeep
         self._first_model = replica.model
         self._most_of: Model | None = None
         self._most = 1  # requests of that model that are decided together
@@ -69,14 +51,9 @@ class Predictor:
         return self._commits.idle
 
     async def predict(self, request: PredictionRequest) -> PredictAnswer:
-        """Return the prediction after it is stored.
-
-        Raises:
-            InvalidInputError: if the request does not fit the model.
-            StoreError: if the store fails.
-        """
+        """Return the prediction after it is stored; raise `InvalidInputError` if the request does not fit the model."""
         model = self._replica.model
-        if request.id is not None or model.choice.reading_cost(request, INLINE_COST) >= INLINE_COST:
+        if request.id is not None or model.choice.reading_cost(request, costs.INLINE) >= costs.INLINE:
             (answer,) = await self.predict_all([request])  # it may be repeated, or take long to read
             if isinstance(answer, Exception):
                 raise answer
@@ -88,7 +65,7 @@ class Predictor:
             checked = self._replica.model.choice.check(request)
         return await self._commits.submit(checked, self._predict_each, self._most_together())
 
-    async def predict_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+    async def predict_all(self, requests: Requests) -> list[PredictAnswer | Exception]:
         """Handle each request as `predict` does; return errors instead of raising them."""
         checked = await self._check_each(requests)
         if indices_of(checked, InvalidInputError):
@@ -97,66 +74,54 @@ class Predictor:
             except WagerError as error:
                 return [error] * len(requests)
             checked = await self._check_each(requests)
-        return await self._with_repeated(requests, await apply_to_valid(self._submit_all, checked))
-
-    async def _submit_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         most = self._most_together()
-        return await self._commits.submit_all(requests, self._predict_each, most, most)
+        submit = partial(self._commits.submit_all, handle=self._predict_each, room=most, most=most)
+        answers = await apply_to_valid(submit, checked)
+        if refused := indices_of(answers, InvalidInputError):
+            repeated = await asyncio.gather(*(self._repeated(requests[i]) for i in refused))
+            for i, stored in zip(refused, repeated, strict=True):
+                answers[i] = stored or answers[i]
+        return answers
 
-    async def _with_repeated(
-        self, requests: Sequence[PredictionRequest], answers: Sequence[PredictAnswer | Exception]
-    ) -> list[PredictAnswer | Exception]:
-        """Return the answers, with the stored ones of requests that were answered before and are refused now."""
-        refused = {
-            i: refusal
-            for i in indices_of(answers, InvalidInputError)
-            if isinstance(refusal := answers[i], InvalidInputError)
-        }
-        if not refused:
-            return list(answers)
-        repeated = await asyncio.gather(*(self._repeated(requests[i], refusal) for i, refusal in refused.items()))
-        found = dict(zip(refused, repeated, strict=True))
-        return [found.get(i, answer) for i, answer in enumerate(answers)]
-
-    async def _repeated(self, request: PredictionRequest, refusal: InvalidInputError) -> PredictAnswer | Exception:
-        """Return the stored answer to a refused request if it was answered before a change; else the refusal."""
-        model, run = self._replica.model, self._environment.compute.run_costly
+    async def _repeated(self, request: PredictionRequest) -> PredictAnswer | Exception | None:
+        """Return the stored answer to a request that is refused now if it was answered before a change."""
+        model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
         if request.id is None:
-            return refusal
+            return None
         cost = checking_cost(model, [request])
-        (asked,) = await run(cost, model.name, attempt_each, model.choice.read, [request])
-        if isinstance(asked, Exception):  # no change made it so
-            return refusal
+        (parsed,) = await run(cost, model.name, map_results, model.choice.parse, [request])
+        if isinstance(parsed, Exception):  # no change made it so
+            return None
         record = await self._environment.store.read_block(model.key, request.id.block)
         if record is None:
-            return refusal
-        answer = await run(cost, model.name, answer_repeated, model, asked, record)
-        return refusal if isinstance(answer, PredictionConflictError) else answer
+            return None
+        answer = await run(cost, model.name, stored_answer, model, parsed, record)
+        return None if isinstance(answer, PredictionConflictError) else answer
 
-    async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
-        model, run = self._replica.model, self._environment.compute.run_costly
+    async def _check_each(self, requests: Requests) -> list[PredictionRequest | Exception]:
+        model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
         if model.choice.fit_together(requests):
             return list(requests)
-        return await run(checking_cost(model, requests), model.name, attempt_each, model.choice.check, requests)
+        return await run(checking_cost(model, requests), model.name, map_results, model.choice.check, requests)
 
-    def _predict_each(self, requests: Sequence[PredictionRequest]) -> Awaitable[list[PredictAnswer | Exception]]:
-        """Predict checked requests; those with the same number of slots together."""
+    def _predict_each(self, requests: Requests) -> Awaitable[list[PredictAnswer | Exception]]:
         if len(requests) == 1 or not any([request.options.top for request in requests]):  # noqa: C419  a list is faster
             return self._predict_alike(requests)
         return self._predict_by_slots(requests)
 
-    async def _predict_by_slots(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+    async def _predict_by_slots(self, requests: Requests) -> list[PredictAnswer | Exception]:
         answers = dict[int, PredictAnswer | Exception]()
         for top in dict.fromkeys(request.options.top for request in requests):
             alike, most = [i for i, each in enumerate(requests) if each.options.top == top], self._most_together(top)
-            for part in (alike[start : start + most] for start in range(0, len(alike), most)):
-                answers.update(zip(part, await self._predict_alike([requests[i] for i in part]), strict=True))
+            for start in range(0, len(alike), most):
+                some = alike[start : start + most]
+                answers.update(zip(some, await self._predict_alike([requests[i] for i in some]), strict=True))
         return [answers[i] for i in range(len(requests))]
 
-    async def _predict_alike(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+    async def _predict_alike(self, requests: Requests) -> list[PredictAnswer | Exception]:
         model = self._replica.model
         if model is not self._first_model:  # it may have changed after the requests were checked
-            checked = attempt_each(partial(_check_again, model), requests)
+            checked = map_results(partial(_revalidated, model), requests)
             if any(isinstance(each, Exception) for each in checked):
                 return await apply_to_valid(self._predict_alike, checked)
         try:
@@ -167,20 +132,15 @@ class Predictor:
             return await self._predict_alike(requests)
         self._upkeep.note_predictions()
         cost = answering_cost(model, requests, existing)
-        if cost < INLINE_COST:
+        if cost < costs.INLINE:
             return answer(model, decided, existing)
         return await self._environment.compute.run(model.name, answer, model, decided, existing)
 
-    async def _decide_and_store(
-        self, model: Model, requests: Sequence[PredictionRequest]
-    ) -> tuple[list[Decided], list[Head]]:
+    async def _decide_and_store(self, model: Model, requests: Requests) -> tuple[list[Decided], list[Head]]:
         """Decide with a state that is new enough for the requests, and store the predictions.
 
-        Returns:
-            The predictions, in parts, and what became of each block.
-
-        Raises:
-            _ModelChangedError: if the requests were checked for the model before or after a change.
+        Return the predictions, in slices, and what became of each block. Raise `_ModelChangedError` if the requests
+        were checked for the model before or after a change.
         """
         replica = self._replica
         async with replica.lock:
@@ -189,9 +149,8 @@ class Predictor:
                 if replica.model is not model:  # not by the number of changes: the store may have lost one
                     raise _ModelChangedError
                 decided = await self._decide(model, seen, requests)
-                blocks = named_tuples(
-                    Block, [pair for each in decided for pair in zip(each.blocks, each.records, strict=True)]
-                )
+                pairs = [pair for each in decided for pair in zip(each.blocks, each.records, strict=True)]
+                blocks = named_tuples(Block, pairs)
                 stored = await self._environment.store.add_predictions(model.key, blocks, self._keep_seconds, seen)
                 if not isinstance(stored, Tail):
                     return decided, stored
@@ -214,51 +173,44 @@ class Predictor:
             self._expects_rounds, includes_all = replica.round_count > before, True
         return replica.seen(newer=includes_all)
 
-    async def _decide(self, model: Model, seen: Seen, requests: Sequence[PredictionRequest]) -> list[Decided]:
-        """Decide in the event loop, or in a thread in parts, so that other models get a turn between long ones."""
+    async def _decide(self, model: Model, seen: Seen, requests: Requests) -> list[Decided]:
+        """Decide in the event loop, or in a thread in slices, so that other models get a turn between long ones."""
         environment, first = self._environment, requests[0]
         chance = chance_of(model, requests, environment.rng.random)
         basis = Basis(model, self._replica.state, seen, environment.now(), self._keep_seconds)
         cost = model.choice.deciding_cost(requests) * (first.options.top or 1)
-        if self._is_compiled and cost + _FINGERPRINT_COST * (first.id is not None) * len(requests) < INLINE_COST:
+        if self._is_compiled and cost + costs.FINGERPRINT * (first.id is not None) * len(requests) < costs.INLINE:
             return [decide(basis, requests, chance, environment.new_id)]
         decided = list[Decided]()
-        for part in model.choice.parts(requests):
-            args = basis, requests[part], chance.rows(part), environment.new_id
+        for some in model.choice.slices(requests):
+            args = basis, requests[some], chance.rows(some), environment.new_id
             decided.append(await environment.compute.run(model.name, decide, *args))
             self._is_compiled = True
         return decided
 
     def _most_together(self, slots: int | None = None) -> int:
-        """Return the maximum batch size."""
         model = self._replica.model
         if self._most_of is not model:
-            self._most_of, self._most = model, self._most_of_model(model)
-            self._keep_seconds = keep_seconds(model.definition)
+            self._most_of, self._keep_seconds = model, keep_seconds(model.definition)
+            self._most = min(
+                ITEMS_AT_ONCE,
+                _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
+                costs.PREDICTED_TOGETHER // costs.typical_decision(model.learner),
+                _BYTES_AT_ONCE // model.choice.records.round_bytes,
+            )
         return max(1, self._most // (slots or 1))
 
-    @staticmethod
-    def _most_of_model(model: Model) -> int:
-        cost = model.learner.decide_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS))
-        bounds = (
-            ITEMS_AT_ONCE,
-            _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
-            _COST_AT_ONCE // cost,
-            _BYTES_AT_ONCE // model.choice.records.round_bytes,
-        )
-        return max(1, min(bounds))
 
-
-def checking_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
-    """Return the cost of checking requests, in multiply-adds; some cost that needs a thread if it does."""
+def checking_cost(model: Model, requests: Requests) -> int:
+    """Return the cost of checking requests; some cost that needs a thread if it does."""
     cost = 0
     for request in requests:
-        cost += _CHECK_COST + model.choice.reading_cost(request, INLINE_COST)
-        if cost >= INLINE_COST:
+        cost += costs.OPTIONS + model.choice.reading_cost(request, costs.INLINE)
+        if cost >= costs.INLINE:
             break
     return cost
 
 
-def _check_again(model: Model, request: PredictionRequest) -> PredictionRequest:
+def _revalidated(model: Model, request: PredictionRequest) -> PredictionRequest:
     model.choice.check_options(request)
     return request

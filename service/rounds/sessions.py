@@ -3,36 +3,36 @@
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Awaitable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from service.background.upkeep import Upkeep
-from service.choice.requests import PredictionRequest
+from service import request_context
 from service.environment import Environment
 from service.error_messages.values import quoted
 from service.errors import ModelNotFoundError, WagerError
 from service.models.model import Model
 from service.models.policies import closes
 from service.replicas.replica import Replica
-from service.rounds.explaining import Explainer
-from service.rounds.feedback import FeedbackJoiner, activate
+from service.replicas.upkeep import Upkeep
+from service.rounds.feedback import FeedbackJoiner
 from service.rounds.predictor import Predictor
-from service.schemas.fast_decoders import GivenFeedback
-from service.schemas.reports import ExplainAnswer, ExplainRequest
-from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
+from service.store.base import Snapshot
 from service.store.stored_models import ModelKey
 from service.store.values import Due
+
+_log = logging.getLogger(__name__)
+_SESSION_BYTES = 28_672  # approximate bytes of a session without its learner's state and its labels
+_T = TypeVar("_T")
 
 
 class ModelSession:
     """Serves one model in this worker."""
 
     def __init__(self, model: Model, environment: Environment) -> None:
-        self._environment = environment
         self.replica = Replica(model, environment.store, environment.compute, environment.monotonic)
-        self._upkeep = Upkeep(self.replica, environment.store, environment.now)
-        self._predictor = Predictor(self.replica, environment, self._upkeep)
-        self._feedback = FeedbackJoiner(self.replica, environment, self._upkeep)
+        self.upkeep = Upkeep(self.replica, environment.store, environment.now)
+        self.predictor = Predictor(self.replica, environment, self.upkeep)
+        self.feedback = FeedbackJoiner(self.replica, environment, self.upkeep)
 
     @property
     def model(self) -> Model:
@@ -42,81 +42,50 @@ class ModelSession:
     @property
     def idle(self) -> bool:
         """Whether the session has no work queued or in progress."""
-        return self._predictor.idle and self._feedback.idle and self._upkeep.idle
-
-    def predict(self, request: PredictionRequest) -> Coroutine[Any, Any, PredictAnswer]:
-        """See `Predictor.predict`."""
-        return self._predictor.predict(request)
-
-    def predict_all(self, requests: Sequence[PredictionRequest]) -> Awaitable[list[PredictAnswer | Exception]]:
-        """See `Predictor.predict_all`."""
-        return self._predictor.predict_all(requests)
-
-    def explain(self, request: ExplainRequest, most_numbers: int) -> Awaitable[ExplainAnswer]:
-        """See `Explainer.explain`."""
-        return Explainer(self.replica, self._environment, most_numbers).explain(request)
-
-    def give_feedback(self, request: GivenFeedback) -> Awaitable[FeedbackAnswer]:
-        """See `FeedbackJoiner.give`."""
-        return self._feedback.give(request)
-
-    def give_all(self, requests: Sequence[GivenFeedback]) -> Awaitable[list[FeedbackAnswer | Exception]]:
-        """See `FeedbackJoiner.give_all`."""
-        return self._feedback.give_all(requests)
-
-    def activate(self, request: ActivateRequest) -> Awaitable[ActivateAnswer]:
-        """See `service.rounds.feedback.activate`."""
-        return activate(self.model, self._environment, request)
-
-    def note_rounds(self, newest: int) -> None:
-        """See `Upkeep.note_rounds`."""
-        self._upkeep.note_rounds(newest)
-
-    def maintain(self) -> Awaitable[None]:
-        """See `Upkeep.run`."""
-        return self._upkeep.run()
-
-
-_log = logging.getLogger(__name__)
-
-_SESSION_BYTES = 28_672
-"""Approximate bytes of a session without its learner's state and its labels."""
+        return self.predictor.idle and self.feedback.idle and self.upkeep.idle
 
 
 class SessionCache:
     """Opens sessions on demand, and drops the least recently used ones to stay within a memory limit.
 
-    Args:
-        environment: passed to each session.
-        max_bytes: approximate memory limit for sessions and their states. Busy sessions are kept even above it.
+    Sizes are approximate, and busy sessions are kept even above the limit.
     """
 
     def __init__(self, environment: Environment, max_bytes: int) -> None:
-        self._environment = environment
+        self.environment = environment
         self._max_bytes = max_bytes
         self._sessions: OrderedDict[str, ModelSession] = OrderedDict()
         self._costs: dict[ModelSession, int] = {}
         self._bytes = 0
 
     async def find(self, name: str, field: str) -> ModelSession:
-        """Return the session of the model with this name; open one if needed.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist. The error names `field` of the request.
-            StoreCorruptError: if the model's definition cannot be read.
-        """
+        """Return the session of the model with this name; open one if needed. An error names `field` of the request."""
         session = self._sessions.get(name)
         if session is not None:
             self._sessions.move_to_end(name)
             return session
-        stored = await self._environment.store.get_model(name)
+        stored = await self.environment.store.get_model(name)
         if stored is None:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
-        model = await self._environment.models.read(stored)
-        await self._environment.store.watch(Due.CLOSING, [model.key] if closes(model.definition) else [])
+        model = await self.environment.models.read(stored)
+        await self.environment.store.watch_closing([model.key] if closes(model.definition) else [])
         retained = model.definition.retain_seconds is not None
-        await self._environment.store.watch(Due.RETENTION, [model.key] if retained else [])
-        return self._open(ModelSession(model, self._environment))
+        await self.environment.store.watch_retention([model.key] if retained else [])
+        return self._open(ModelSession(model, self.environment))
+
+    async def use(self, name: str, field: str, work: Callable[[ModelSession], Awaitable[_T]]) -> _T:
+        """Do some work in the session of a model; again in a new one if the model was deleted and created again."""
+        request_context.note_model(name)
+        session = await self.find(name, field)
+        try:
+            return await work(session)
+        except ModelNotFoundError:
+            self.drop(session)
+            return await work(await self.find(name, field))
+
+    async def current(self, name: str) -> tuple[Model, Snapshot]:
+        """Return a model and its state after every round that was acknowledged before the call."""
+        return await self.use(name, "name", lambda session: session.replica.current())
 
     def drop(self, session: ModelSession) -> None:
         """Drop a session whose model is gone, and stop its fold."""
@@ -124,7 +93,6 @@ class SessionCache:
             session.replica.give_up()
 
     def _close(self, session: ModelSession) -> bool:
-        """Remove a session; return whether it was there."""
         if self._sessions.get(session.model.name) is not session:
             return False
         del self._sessions[session.model.name]
@@ -145,7 +113,7 @@ class SessionCache:
             if session not in self._costs:  # dropped to make room for another
                 continue
             try:
-                await session.maintain()
+                await session.upkeep.run()
                 self._weigh(session)
             except ModelNotFoundError:
                 self.drop(session)
@@ -164,12 +132,7 @@ class SessionCache:
         return [each.model.key for each in sessions if each.model.definition.retain_seconds is not None]
 
     async def write_snapshot(self, name: str) -> None:
-        """Load a model, fold its log, and write a snapshot.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            StoreError: if it cannot be read.
-        """
+        """Load a model, fold its log, and write a snapshot."""
         replica = (await self.find(name, "name")).replica
         await replica.catch_up()
         await replica.snapshot()
@@ -178,33 +141,29 @@ class SessionCache:
         """Note the number of the newest round in the log of a model, loaded or not."""
         session = self._sessions.get(key.name)
         if session is not None and session.model.key == key:
-            session.note_rounds(newest)
+            session.upkeep.note_rounds(newest)
 
     def _open(self, session: ModelSession) -> ModelSession:
-        there = self._sessions.setdefault(session.model.name, session)
-        if there is session:  # otherwise, a concurrent request opened one first
+        opened = self._sessions.setdefault(session.model.name, session)
+        if opened is session:  # otherwise, a concurrent request opened one first
             self._costs[session] = 0
             self._weigh(session)
-        return there
+        return opened
 
     def _weigh(self, session: ModelSession) -> None:
         if session not in self._costs:  # dropped
             return
         before, self._costs[session] = self._costs[session], _cost(session)
         self._bytes += self._costs[session] - before
-        self._make_room(session)
-
-    def _make_room(self, newest: ModelSession) -> None:
-        for session in list(self._sessions.values()):
+        for other in list(self._sessions.values()):
             if self._bytes <= self._max_bytes:
                 return
-            if session.idle and session is not newest:
-                self._close(session)
-                session.replica.release()
+            if other.idle and other is not session:
+                self._close(other)
+                other.replica.release()
 
 
 def _cost(session: ModelSession) -> int:
-    """Estimate the bytes of a session: its learner's state, labels, label tables, and the rest."""
     labels = session.model.definition.labels
     strings = sys.getsizeof(labels) + sum(map(sys.getsizeof, labels))
     return session.replica.bytes + strings + session.model.choice.table_bytes + _SESSION_BYTES

@@ -10,7 +10,9 @@ from service import request_context
 from service.choice.requests import PredictionRequest
 from service.error_messages.values import counted, shown
 from service.errors import BatchTooLargeError, InvalidInputError, ModelNotFoundError, RewardNotAloneError, WagerError
-from service.per_item import apply_to_valid, attempt_each, indices_of
+from service.per_item import apply_to_valid, indices_of, map_results
+from service.rounds.explaining import explain
+from service.rounds.feedback import activate
 from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.fast_decoders import GivenFeedback
 from service.schemas.reports import ExplainAnswer, ExplainRequest
@@ -18,28 +20,19 @@ from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnsw
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item")
-_PlayAll: TypeAlias = Callable[[ModelSession, Sequence[_Item]], Awaitable[list[_T | Exception]]]
+_WorkOnAll: TypeAlias = Callable[[ModelSession, Sequence[_Item]], Awaitable[list[_T | Exception]]]
 
 
 class RoundService:
-    """Predictions and feedback for every model. Any worker can answer any request.
-
-    Args:
-        sessions: the worker's model sessions.
-        max_distribution_numbers: maximum probabilities in the response to one batch request.
-    """
+    """Predictions and feedback for every model. Any worker can answer any request."""
 
     def __init__(self, sessions: SessionCache, max_distribution_numbers: int) -> None:
-        self._sessions = sessions
-        self._max_distribution_numbers = max_distribution_numbers
+        self._sessions, self._max_distribution_numbers = sessions, max_distribution_numbers
 
     async def check_answer_size(self, name: str, items: int, include_distribution: bool) -> None:
-        """Refuse a batch if its response would list too many probabilities, or labels of sets and rankings.
+        """Raise `BatchTooLargeError` if the response to a batch would list too many probabilities or labels.
 
         Missing models are reported later.
-
-        Raises:
-            BatchTooLargeError: if the response would be too large.
         """
         try:
             model = (await self._sessions.find(name, "model")).model
@@ -49,116 +42,70 @@ class RoundService:
         numbers = lists * len(model.definition.labels)
         if items * numbers > self._max_distribution_numbers:
             most = self._max_distribution_numbers // numbers
-            given = f"got {counted(items, 'predictions')} that list {numbers} labels each"
-            detail = f"{given}; a request may have at most {most} of them"
+            asked = f"got {counted(items, 'predictions')} that list {numbers} labels each"
+            detail = f"{asked}; a request may have at most {most} of them"
             raise BatchTooLargeError(detail, "include_distribution" if include_distribution else "contexts")
 
-    async def predict(self, model: str, request: PredictionRequest) -> PredictAnswer:
+    def predict(self, model: str, request: PredictionRequest) -> Awaitable[PredictAnswer]:
         """Draw an answer for the context, and store the prediction.
 
         The state includes every round whose feedback was acknowledged before the call. Repeating a request with
         the same id and context returns the stored prediction.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            ContextLengthError: if the context has the wrong kind or length.
-            ContextIndexError: if an index is out of range or repeated.
-            NormExceededError: if the context exceeds the norm bound and the model rejects such contexts.
-            NoDistributionError: if the request includes a distribution over too many answers to list.
-            PredictionConflictError: if the id was used with another context.
-            LearnerFailedError: if the learner cannot decide.
-            StoreError: if the store fails.
         """
-        return await self._in_session(model, "model", ModelSession.predict, request)
+        return self._sessions.use(model, "model", lambda session: session.predictor.predict(request))
 
     async def predict_all(
         self, model: str, requests: Sequence[PredictionRequest | Exception]
     ) -> list[PredictAnswer | Exception]:
         """Predict each request as `predict` does. Pass earlier errors through; return errors instead of raising."""
-        return await apply_to_valid(partial(self._all_in_session, model, "model", ModelSession.predict_all), requests)
+        predict = partial(self._all, model, "model", lambda session, items: session.predictor.predict_all(items))
+        return await apply_to_valid(predict, requests)
 
     async def give_feedback(self, request: GivenFeedback) -> FeedbackAnswer:
-        """Join the feedback with its prediction. Repeated calls record it once.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            PredictionNotFoundError: if the prediction was never made, or is no longer stored.
-            PredictionExpiredError: if its window has closed and the model refuses late feedback.
-            FeedbackConflictError: if different feedback came first.
-            BrokenPredictionError: if its record is damaged.
-            InvalidInputError: if the feedback is empty, contradicts itself, or lacks what the learner needs.
-            StoreError: if the store fails.
-        """
+        """Join the feedback with its prediction. Repeated calls record it once."""
         name = _checked(request).prediction_id.model
-        return await self._in_session(name, "prediction_id", ModelSession.give_feedback, request)
+        return await self._sessions.use(name, "prediction_id", lambda session: session.feedback.give(request))
 
     async def give_all(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give_feedback` does; return errors instead of raising them."""
-        return await apply_to_valid(self._give_by_model, attempt_each(_checked, requests))
-
-    async def explain(self, name: str, request: ExplainRequest) -> ExplainAnswer:
-        """Explain a context with the state after every acknowledged round. Store nothing.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            InvalidInputError: if the request does not fit the model.
-            BatchTooLargeError: if the answer would have too many numbers.
-            StoreError: if the store fails.
-        """
-        explain = partial(ModelSession.explain, most_numbers=self._max_distribution_numbers)
-        return await self._in_session(name, "name", explain, request)
-
-    async def activate(self, request: ActivateRequest) -> ActivateAnswer:
-        """Let a prediction take feedback. Repeated calls change nothing.
-
-        Raises:
-            ModelNotFoundError: if the model does not exist.
-            PredictionNotFoundError: if the prediction was never made, or is no longer stored.
-            PredictionExpiredError: if its window has closed.
-            StoreError: if its record cannot be read, or the store fails.
-        """
-        name = request.prediction_id.model
-        return await self._in_session(name, "prediction_id", ModelSession.activate, request)
+        return await apply_to_valid(self._give_by_model, map_results(_checked, requests))
 
     async def _give_by_model(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
         by_model: defaultdict[str, list[GivenFeedback]] = defaultdict(list)
         names = [request.prediction_id.model for request in requests]
-        if len(set(names)) == 1:
-            return await self._all_in_session(names[0], "prediction_id", ModelSession.give_all, requests)
         for name, request in zip(names, requests, strict=True):
             by_model[name].append(request)
-        play = ModelSession.give_all
-        given = [self._all_in_session(name, "prediction_id", play, items) for name, items in by_model.items()]
-        answers = dict(zip(by_model, map(iter, await asyncio.gather(*given)), strict=True))
+        give: _WorkOnAll[GivenFeedback, FeedbackAnswer] = lambda session, items: session.feedback.give_all(items)  # noqa: E731
+        batches = [self._all(name, "prediction_id", give, items) for name, items in by_model.items()]
+        answers = dict(zip(by_model, map(iter, await asyncio.gather(*batches)), strict=True))
         return [next(answers[name]) for name in names]
 
-    async def _in_session(
-        self, name: str, field: str, play: Callable[[ModelSession, _Item], Awaitable[_T]], item: _Item
-    ) -> _T:
-        """Handle an item in the model's session; retry in a new session if the model was deleted and recreated."""
-        request_context.note_model(name)
-        session = await self._sessions.find(name, field)
-        try:
-            return await play(session, item)
-        except ModelNotFoundError:
-            self._sessions.drop(session)
-            return await play(await self._sessions.find(name, field), item)
+    def explain(self, name: str, request: ExplainRequest) -> Awaitable[ExplainAnswer]:
+        """Explain a context with the state after every acknowledged round. Store nothing."""
+        compute, most = self._sessions.environment.compute, self._max_distribution_numbers
+        return self._sessions.use(name, "name", lambda session: explain(session.replica, compute, request, most))
 
-    async def _all_in_session(
-        self, name: str, field: str, play: _PlayAll[_Item, _T], items: Sequence[_Item], again: bool = True
+    def activate(self, request: ActivateRequest) -> Awaitable[ActivateAnswer]:
+        """Let a prediction take feedback. Repeated calls change nothing."""
+        name, environment = request.prediction_id.model, self._sessions.environment
+        work = lambda session: activate(session.model, environment, request)  # noqa: E731
+        return self._sessions.use(name, "prediction_id", work)
+
+    async def _all(
+        self, name: str, field: str, work: _WorkOnAll[_Item, _T], items: Sequence[_Item], again: bool = True
     ) -> list[_T | Exception]:
-        """Handle many items as `_in_session` does; retry those that failed because the model was deleted."""
+        """Handle many items as `SessionCache.use` does; repeat those that failed because the model was deleted."""
         request_context.note_model(name)
         try:
             session = await self._sessions.find(name, field)
         except WagerError as error:
             return [error] * len(items)
-        results = await play(session, items)
+        results = await work(session, items)
         stopped = indices_of(results, ModelNotFoundError)
         if stopped and again:
             self._sessions.drop(session)
-            replayed = await self._all_in_session(name, field, play, [items[i] for i in stopped], again=False)
-            for i, result in zip(stopped, replayed, strict=True):
+            repeated = await self._all(name, field, work, [items[i] for i in stopped], again=False)
+            for i, result in zip(stopped, repeated, strict=True):
                 results[i] = result
         return results
 
@@ -166,11 +113,10 @@ class RoundService:
 def _checked(request: GivenFeedback) -> GivenFeedback:
     if request.correct is not None and request.reward is None:
         return request
-    said = [name for name in ("correct", "true_label", "true_labels") if getattr(request, name) is not None]
-    if not said and request.reward is None:
-        raise InvalidInputError(
-            "missing; send correct, or true_label (true_labels for a set or ranking), or both, or reward", "correct"
-        )
-    if said and request.reward is not None:
-        raise RewardNotAloneError(f"got {shown(request.reward)} together with {said[0]}; send one of them", "reward")
+    sent = [name for name in ("correct", "true_label", "true_labels") if getattr(request, name) is not None]
+    if not sent and request.reward is None:
+        detail = "missing; send correct, or true_label (true_labels for a set or ranking), or both, or reward"
+        raise InvalidInputError(detail, "correct")
+    if sent and request.reward is not None:
+        raise RewardNotAloneError(f"got {shown(request.reward)} together with {sent[0]}; send one of them", "reward")
     return request

@@ -14,20 +14,16 @@ from typing import Any, NamedTuple
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook
 
-from service.error_messages.json_text import HalfPairError, check_pairs, syntax_error, unreadable
+from service.error_messages.json_text import check_pairs, syntax_error, unreadable
 from service.error_messages.values import shown
 from service.errors import InvalidInputError, SignatureError
 from service.schemas.rounds import FeedbackRequest
 
-TOLERANCE_SECONDS = 300
-"""Maximum difference between a signature's timestamp and now. A replay within it is a duplicate and counts once."""
-
+TOLERANCE_SECONDS = 300  # of a signature's timestamp. A replay within it is a duplicate and counts once.
 _MOST_SIGNATURES = 16
 _MOST_MEMBERS = 1000
 _SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}")
-_CLOUDEVENT = "application/cloudevents+json"
-_UNSIGNED = "no signature in webhook-signature matches the body, webhook-id and webhook-timestamp"
 
 
 class Signed(NamedTuple):
@@ -39,27 +35,17 @@ class Signed(NamedTuple):
 
 
 class Verifier:
-    """Verifies webhook signatures against the configured secrets. Several are valid during a rotation.
-
-    Args:
-        secrets: each `whsec_` followed by base64.
-        now: returns seconds since the epoch.
-    """
+    """Verifies webhook signatures against the configured secrets: `whsec_` and base64; several during a rotation."""
 
     def __init__(self, secrets: Sequence[str], now: Callable[[], float]) -> None:
         self._signers = [Webhook(secret) for secret in secrets]
         self._now = now
 
     def check_headers(self, headers: Mapping[str, str]) -> Signed:
-        """Check the signature headers, so that unsigned webhooks are refused before their body is read.
+        """Parse the signature headers, so that unsigned webhooks are refused before their body is read.
 
-        Args:
-            headers: by lower-case name: `webhook-id`, `webhook-timestamp` and `webhook-signature`, or the same with
-                the prefix `svix-`.
-
-        Raises:
-            SignatureError: if a header is missing or malformed, the timestamp is out of tolerance, or no secret is
-                configured.
+        The headers, by lower-case name, are `webhook-id`, `webhook-timestamp` and `webhook-signature`, or the same with
+        the prefix `svix-`. Raises `SignatureError` if one is wrong, or if no secret is configured.
         """
         if not self._signers:
             raise SignatureError("webhooks are disabled: WAGER_WEBHOOK_SECRETS is not set")
@@ -73,27 +59,15 @@ class Verifier:
         return Signed(message_id, int(timestamp), given)
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Check that one of the secrets signed the webhook within the tolerance.
-
-        Args:
-            headers: as for `check_headers`.
-            body: the raw bytes.
-
-        Raises:
-            SignatureError: if `check_headers` refuses the headers, no signature matches, or the body is not UTF-8.
-        """
+        """Raise `SignatureError` unless one of the secrets signed the body within the tolerance."""
         signed = self.check_headers(headers)
-        expected = [self._sign(signer, signed.message_id, signed.timestamp, body) for signer in self._signers]
-        if not any(hmac.compare_digest(one, other) for one in expected for other in signed.signatures):
-            raise SignatureError(_UNSIGNED)
-
-    @staticmethod
-    def _sign(signer: Webhook, message_id: str, timestamp: int, body: bytes) -> bytes:
         try:
-            text = body.decode()
+            text, moment = body.decode(), datetime.fromtimestamp(signed.timestamp, UTC)
         except UnicodeDecodeError:
             raise SignatureError("the body is not UTF-8") from None
-        return signer.sign(message_id, datetime.fromtimestamp(timestamp, UTC), text).encode()
+        expected = [signer.sign(signed.message_id, moment, text).encode() for signer in self._signers]
+        if not any(hmac.compare_digest(one, other) for one in expected for other in signed.signatures):
+            raise SignatureError("no signature in webhook-signature matches the body, webhook-id and webhook-timestamp")
 
 
 def _header(headers: Mapping[str, str], name: str) -> str:
@@ -108,36 +82,21 @@ def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
 
     An event is a CloudEvent (structured or binary), or an object with `type` and `data`, as Standard Webhooks
     recommends. If the data of a CloudEvent lacks `prediction_id`, its `subject` is the prediction id.
-
-    Raises:
-        InvalidInputError: if the webhook has none of these forms.
-        pydantic.ValidationError: if the feedback is invalid.
     """
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_event = media_type == "application/cloudevents+json" or any(name.startswith("ce-") for name in headers)
     try:
         check_pairs(body)
-    except HalfPairError as error:
-        raise InvalidInputError(f"the body is not JSON: {unreadable(error)}") from None
-    if any(name.startswith("ce-") for name in headers) or _media_type(headers) == _CLOUDEVENT:
-        return _as_feedback(_event_data(headers, body))
-    try:
-        payload = json.loads(body)
+        payload = _event_data(headers, body) if is_event else json.loads(body)
     except json.JSONDecodeError as error:
         raise InvalidInputError(f"the body is not JSON: {syntax_error(error.msg, error.pos)}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the body is not JSON: {unreadable(error)}") from None
-    if isinstance(payload, dict) and "type" in payload and "data" in payload:
+    if not is_event and isinstance(payload, dict) and "type" in payload and "data" in payload:
         payload = payload["data"]
-    return _as_feedback(payload)
-
-
-def _as_feedback(payload: Any) -> FeedbackRequest:
     if isinstance(payload, dict) and len(payload) > _MOST_MEMBERS:  # reporting an error for each would take long
         raise InvalidInputError(f"got feedback with {len(payload)} members; it may have at most {_MOST_MEMBERS}")
     return FeedbackRequest.model_validate(payload)
-
-
-def _media_type(headers: Mapping[str, str]) -> str:
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _event_data(headers: Mapping[str, str], body: bytes) -> Any:

@@ -5,7 +5,8 @@ from typing import Any, TypeVar
 
 from learners.base import InvalidStateError
 from learners.codec import encode_state
-from service.compute import FIRST_CALL, Compute
+from service import costs
+from service.compute import Compute
 from service.error_messages.values import quoted
 from service.errors import ShadowNotFoundError, StoreCorruptError
 from service.models.model import Model
@@ -119,7 +120,7 @@ class ShadowReplica(OtherLearnerFold):
             return True
         try:
             self._use(await self._model_after(snapshot.change_count, snapshot.digest))
-            state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
+            state = await self._run(costs.FIRST_CALL, read_state, self.model.learner, snapshot.state)
             self.sums = decode_sums(snapshot.statistics)
         except (InvalidStateError, ValueError):
             return False
@@ -128,7 +129,7 @@ class ShadowReplica(OtherLearnerFold):
 
     async def _start_anew(self) -> None:
         self._use(await self._model_after(self.shadow.since_changes))
-        state = await self._run(FIRST_CALL, self.model.learner.init)
+        state = await self._run(costs.FIRST_CALL, self.model.learner.init)
         self.sums = Sums(since_round=self.shadow.since_rounds + 1)
         await self._place(state, self.shadow.since_rounds, self.shadow.since_changes)
 

@@ -42,7 +42,7 @@ class Shadows:
             InvalidInputError: if the learner is unknown, does not fit the model, or is too large or too slow.
         """
         stored, model = await self._model(name)
-        learner = await self._compute.run_costly(
+        learner = await self._compute.run_in_thread_if_costly(
             reading_cost(stored), name, complete_choice, model, choice, self._limits
         )
         there = await self._store.read_shadows(stored.key)

@@ -9,12 +9,12 @@ import pydantic
 from service.api.responses.problems import InvalidBodyError, problem_of, problem_of_validation
 from service.error_messages.json_schemas import root_of
 from service.errors import BatchTooLargeError, WagerError
-from service.per_item import attempt_each
+from service.per_item import map_results
 from service.schemas.problems import Problem
 from service.strict_body import Body
 
-_MOST_FIELDS = 5  # maximum invalid fields to list for each item
-READING_COST = 100_000  # cost of `read_each` for one item, in multiply-adds
+_MOST_FIELDS = 5
+"""Maximum invalid fields to list for each item."""
 
 _Answer = TypeVar("_Answer")
 _Body = TypeVar("_Body", bound=Body)
@@ -36,7 +36,7 @@ def read_together(bodies: type[_Body], items: Sequence[Any]) -> list[_Body] | No
 
 def read_each(bodies: type[_Body], items: Sequence[Any]) -> list[_Body | Exception]:
     """Return the body of each item, or an `InvalidBodyError`."""
-    return attempt_each(partial(_read, bodies), items)
+    return map_results(partial(_read, bodies), items)
 
 
 def _read(bodies: type[_Body], item: Any) -> _Body:

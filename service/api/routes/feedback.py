@@ -6,15 +6,15 @@ from typing import Any
 import pydantic
 from fastapi import APIRouter, Request
 
-from service import errors
+from service import costs, errors
 from service.api.middleware.access import check_model, own_names
-from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
+from service.api.responses.batches import answers_or_problems, check_size, read_each, read_together
 from service.api.responses.problems import problem_of, responses
 from service.api.responses.routes import JsonRoute, StrictRoute
 from service.compute import Compute
 from service.error_messages.json_schemas import root_of
 from service.error_messages.validation import explain
-from service.per_item import apply_to_valid, attempt_each
+from service.per_item import apply_to_valid, map_results
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier, read_feedback
 from service.schemas import rounds as schemas
@@ -41,8 +41,10 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         """Record many feedback items together. The response has a result or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
         requests = await _read(request.feedback)
-        allowed = requests if own_names().all else attempt_each(_allowed, requests)
-        return schemas.FeedbackBatchAnswer(results=answers_or_problems(await apply_to_valid(rounds.give_all, allowed)))
+        answers = await apply_to_valid(
+            rounds.give_all, requests if own_names().all else map_results(_allowed, requests)
+        )
+        return FeedbackBatchAnswer(results=answers_or_problems(answers))
 
     @routes.post("/activate", responses=responses(*_ACTIVATION_ERRORS))
     async def activate(request: schemas.ActivateRequest) -> schemas.ActivateAnswer:
@@ -51,9 +53,14 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         return await rounds.activate(request)
 
     async def _read(items: Sequence[Any]) -> Sequence[GivenFeedback | Exception]:
-        if (found := read_plain_feedback(items) or read_together(schemas.FeedbackRequest, items)) is not None:
-            return found
-        return await compute.run_costly(READING_COST * len(items), "", read_each, schemas.FeedbackRequest, items)
+        if (plain := read_plain_feedback(items)) is not None:
+            return plain
+        together = read_together(FeedbackRequest, items)
+        if together is not None:
+            return together
+        return await compute.run_in_thread_if_costly(
+            costs.SINGLE_ITEM * len(items), "", read_each, FeedbackRequest, items
+        )
 
     return routes
 
@@ -69,8 +76,7 @@ _IGNORED = (
     *(errors.BrokenPredictionError, errors.HistoryLostError),
 )
 
-_COST_PER_BYTE = 50  # cost of verifying and reading a byte, in multiply-adds
-
+_FEEDBACK_SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
 _HEADERS = {
     "webhook-id": "The id of the message, the same for every attempt.",
     "webhook-timestamp": "When the message was sent, in seconds since the epoch; at most five minutes ago.",
@@ -109,8 +115,8 @@ def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -
         """
         verifier.check_headers(request.headers)  # before the body: a sender without a secret may never finish it
         body = await request.body()
-        cost = len(body) * _COST_PER_BYTE
-        feedback = await compute.run_costly(cost, "", _verified, verifier, request.headers, body)
+        cost = len(body) * costs.WEBHOOK_BYTE
+        feedback = await compute.run_in_thread_if_costly(cost, "", _verified, verifier, request.headers, body)
         try:
             answer = await rounds.give_feedback(feedback)
         except _IGNORED as error:

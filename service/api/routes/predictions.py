@@ -7,24 +7,23 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from service import errors
+from service import costs, errors
+from service import errors as actions
+from service import errors as slots
 from service.api.middleware.access import check_model, own_names
-from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
+from service.api.responses.batches import answers_or_problems, check_size, read_each, read_together
 from service.api.responses.problems import responses
 from service.api.responses.routes import JsonRoute
 from service.api.routes.models import Name
-from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, prediction_item, prediction_request
+from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, prediction_item
 from service.compute import Compute
 from service.contexts.registry import read_contexts
 from service.error_messages.values import counted
-from service.per_item import attempt_each
+from service.per_item import map_results
 from service.rounds.use_cases import RoundService
 from service.schemas.reports import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictItem, PredictRequest
 from service.tuples import named_tuples
-
-_NUMBER_COST = 50
-_ITEM_COST = 2_000
 
 _ERRORS = responses(
     *(*errors.WRITING_ERRORS, *errors.REQUEST_ERRORS, errors.ModeError, errors.NoDistributionError),
@@ -41,7 +40,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     async def predict(request: PredictRequest) -> PredictAnswer:
         """Draw an answer from the model's distribution for a context, and store the prediction."""
         check_model(request.model, "model")
-        return await rounds.predict(request.model, prediction_request(request))
+        return await rounds.predict(request.model, prediction_item(request, request.model))
 
     @routes.post(
         "/predict/batch",
@@ -93,9 +92,16 @@ def _check_slots(batch: PredictBatchRequest, most: int) -> None:
 
 def _lists_distributions(batch: PredictBatchRequest) -> bool:
     items: list[Any] = batch.items or []
-    return batch.include_distribution or any(
-        isinstance(item, dict) and item.get("include_distribution") is True for item in items
-    )
+    asked = [isinstance(item, dict) and item.get("include_distribution") is True for item in items]
+    return batch.include_distribution or any(asked)
+
+
+def _reading_cost(batch: PredictBatchRequest) -> int:
+    """Return the cost of `_read_together`."""
+    given = _given(batch)
+    numbers = [each.get("context") if isinstance(each, dict) and batch.items is not None else each for each in given]
+    counts = [10 + len(each) for each in numbers if isinstance(each, list)]
+    return costs.BATCH_NUMBER * sum(counts) + costs.BATCH_ITEM * len(given)
 
 
 def _reading_cost(given: Sequence[Any], are_items: bool) -> int:
@@ -106,12 +112,11 @@ def _reading_cost(given: Sequence[Any], are_items: bool) -> int:
 
 async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
     """Return the prediction requests of a batch. This is much faster if all of them are valid."""
-    given = _given(batch)
-    cost = _reading_cost(given, batch.items is not None)
-    together = await compute.run_costly(cost, "", _read_together, batch)
+    cost = _reading_cost(batch)
+    together = await compute.run_in_thread_if_costly(cost, "", _read_together, batch)
     if together is not None:
         return together
-    return await compute.run_costly(cost + READING_COST * len(given), "", _read_each, batch)
+    return await compute.run_in_thread_if_costly(cost + costs.SINGLE_ITEM * len(_given(batch)), "", _read_each, batch)
 
 
 def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception] | None:
@@ -124,11 +129,11 @@ def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | E
         rows = [(context, None, batch.include_distribution, options, None, None) for context in contexts]
         return named_tuples(PredictionRequest, rows)
     requests = read_together(PredictItem, _items(batch))
-    return None if requests is None else attempt_each(partial(prediction_item, model=batch.model), requests)
+    return None if requests is None else map_results(partial(prediction_item, model=batch.model), requests)
 
 
 def _read_each(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
-    return attempt_each(partial(prediction_item, model=batch.model), read_each(PredictItem, _items(batch)))
+    return map_results(partial(prediction_item, model=batch.model), read_each(PredictItem, _items(batch)))
 
 
 def _items(batch: PredictBatchRequest) -> list[Any]:

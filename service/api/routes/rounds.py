@@ -6,7 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 
-from service import errors
+from service import costs, errors
+from service import errors as actions
 from service.api.responses.batches import check_size
 from service.api.responses.problems import responses
 from service.api.responses.routes import JsonRoute, StrictRoute
@@ -17,7 +18,6 @@ from service.registry.registry import Catalogue
 from service.rounds.importer import RoundImporter
 from service.schemas.rounds import ImportAnswer, ImportList, ImportRequest, PredictionLine, RoundLine
 
-_COST_PER_LINE = 20_000  # cost of writing a line, in multiply-adds
 _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
 _DEFINED = _SCHEMA.pop("$defs")  # openapi.json lists them among its components, except the following one
@@ -69,7 +69,7 @@ def import_router(imports: RoundImporter, max_items: int) -> APIRouter:
 
 async def _written(parts: AsyncIterator[Sequence[RoundLine]], compute: Compute) -> AsyncIterator[bytes]:
     async for lines in parts:
-        yield await compute.run_costly(_COST_PER_LINE * len(lines), "", _dumped, lines)
+        yield await compute.run_in_thread_if_costly(costs.PRINTED_ROUND * len(lines), "", _dumped, lines)
 
 
 def _dumped(lines: Sequence[RoundLine] | Sequence[PredictionLine]) -> bytes:

@@ -32,14 +32,14 @@ def session_cache(store: RedisStore, clock: Clock | None = None, max_bytes: int 
 async def predict(session: ModelSession, n: int) -> list[str]:
     """Request n predictions concurrently in a session; return their ids."""
     requests = [PredictionRequest(context, None, include_distribution=False) for context in some_contexts(1, n)]
-    answers = await asyncio.gather(*(session.predict(request) for request in requests))
+    answers = await asyncio.gather(*(session.predictor.predict(request) for request in requests))
     return [answer.prediction_id for answer in answers]
 
 
 async def judge(session: ModelSession, ids: list[str]) -> None:
     """Give feedback in a session: every other prediction was right."""
     bodies = [{"prediction_id": id_, "correct": i % 2 == 0} for i, id_ in enumerate(ids)]
-    await asyncio.gather(*(session.give_feedback(FeedbackRequest.model_validate(body)) for body in bodies))
+    await asyncio.gather(*(session.feedback.give(FeedbackRequest.model_validate(body)) for body in bodies))
 
 
 async def settled(session: ModelSession) -> None:
