@@ -110,7 +110,7 @@ async def _running(
         await sessions.maintain()
 
     spare_lasting_objects()
-    background = Closer(environment, sessions), Retention(environment, sessions), Shadowing(environment)
+    background = expiry(environment, sessions), retention(environment, sessions), shadow_folds(environment)
     tasks = [asyncio.create_task(_each_second(run)) for run in (keep_up, *(each.run for each in background))]
     if warms_up:
         tasks.append(asyncio.create_task(_warm_up(environment)))

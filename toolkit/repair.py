@@ -13,10 +13,10 @@ from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptEr
 from service.models.model import Model
 from service.models.reading import stored_model
 from service.replicas.starts import read_state
-from service.store.base import LogEntry, Store
+from service.store.capabilities import Store
 from service.store.log_entries import begin_of, read_entries, read_page
 from service.store.redis.open_store import OpenStore
-from service.store.values import Damage, DamagedSnapshotError
+from service.store.values import Damage, DamagedSnapshotError, LogEntry
 
 EXIT_DAMAGED = 1
 EXIT_NAME = 2

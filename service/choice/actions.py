@@ -73,7 +73,7 @@ class ActionChoice(Choice):
         actions = request.actions
         if actions is None:
             detail = "missing; send the actions to choose from, each with id and features"
-            raise errors.ActionsMissingError(detail, "actions")
+            raise errors.MissingFieldError(detail, "actions")
         _check_ids(actions)
         positions = _eligible(actions, request.options.eligible)
         context, reader = self._vectors.contexts.read(request.context, "context"), self._vectors.actions

@@ -21,7 +21,6 @@ from service.registry.descriptions import Described, described
 from service.registry.registry import stored_under
 from service.replicas.statistics import RoundStatistics, decode_statistics
 from service.rounds.sessions import SessionCache
-from service.store.base import Counts, ImportedSource, ModelCopy, Snapshot
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 from service.store.values import Counts, ImportedSource, ModelCopy, Snapshot
 

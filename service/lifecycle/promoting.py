@@ -15,9 +15,8 @@ from service.registry.descriptions import Described
 from service.registry.registry import Catalogue, make_change
 from service.shadows.definition import read_definition
 from service.shadows.replica import ShadowReplica
-from service.store.base import MOST_KEPT, Keeping, KeptNote, StoredShadow
 from service.store.stored_models import StoredModel
-from service.store.values import MOST_KEPT, Keeping, KeptNote, Snapshot, StoredShadow
+from service.store.values import MOST_KEPT, Keeping, KeptNote, StoredShadow
 
 _ATTEMPTS = 20
 MOST_LAG = 10_000  # rounds that a promotion folds: the request waits for them, and so does each worker at the change

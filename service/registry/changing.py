@@ -12,7 +12,7 @@ from service.models.policies import policy_warnings, stored_policies
 from service.models.reading import reading_cost
 from service.models.summaries import encoded_summary
 from service.registry.descriptions import version_of
-from service.store.base import Store
+from service.store.capabilities import Store
 from service.store.stored_models import StoredModel
 
 _log = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.registry.round_log import moment
 from service.schemas.rounds import PredictionLine
-from service.store.base import Block, BlockPage
 from service.store.records.layout import HOLDOUT, INACTIVE, OPEN, PENDING
+from service.store.values import Block, BlockPage
 
 _MOST_SCANS = 20  # of the store per page, so that a page takes little time in a store with few predictions of the model
 

@@ -28,7 +28,7 @@ from service.registry.round_log import LogReader, moment
 from service.schemas import models as schemas
 from service.schemas.models import ModelDefinition, ModelPatch
 from service.schemas.rounds import RoundLine
-from service.store.capabilities import ModelTable
+from service.store.capabilities import Store
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
 from service.store.values import Damage
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from service import errors
+from service.background.upkeep import Upkeep
 from service.environment import Environment
 from service.error_messages.values import quoted, shown
 from service.models.model import Model

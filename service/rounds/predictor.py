@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from functools import partial
 
 from service import costs
+from service.background.upkeep import Upkeep
 from service.choice.requests import PredictionRequest, Requests
 from service.environment import Environment
 from service.errors import InvalidInputError, PredictionConflictError, StoreUnavailableError, WagerError
@@ -12,7 +13,6 @@ from service.models.model import Model
 from service.models.policies import keep_seconds
 from service.per_item import apply_to_valid, indices_of, map_results
 from service.replicas.replica import Replica
-from service.replicas.upkeep import Upkeep
 from service.rounds.answering import answer, answering_cost, stored_answer
 from service.rounds.deciding import Basis, Decided, ImpossibleDecisionsError, chance_of, decide, without_impossible
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit

@@ -7,18 +7,17 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from service import request_context
+from service.background.upkeep import Upkeep
 from service.environment import Environment
 from service.error_messages.values import quoted
 from service.errors import ModelNotFoundError, WagerError
 from service.models.model import Model
 from service.models.policies import closes
 from service.replicas.replica import Replica
-from service.replicas.upkeep import Upkeep
 from service.rounds.feedback import FeedbackJoiner
 from service.rounds.predictor import Predictor
-from service.store.base import Snapshot
 from service.store.stored_models import ModelKey
-from service.store.values import Due
+from service.store.values import Due, Snapshot
 
 _log = logging.getLogger(__name__)
 _SESSION_BYTES = 28_672  # approximate bytes of a session without its learner's state and its labels
@@ -68,9 +67,9 @@ class SessionCache:
         if stored is None:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
         model = await self.environment.models.read(stored)
-        await self.environment.store.watch_closing([model.key] if closes(model.definition) else [])
+        await self.environment.store.watch(Due.CLOSING, [model.key] if closes(model.definition) else [])
         retained = model.definition.retain_seconds is not None
-        await self.environment.store.watch_retention([model.key] if retained else [])
+        await self.environment.store.watch(Due.RETENTION, [model.key] if retained else [])
         return self._open(ModelSession(model, self.environment))
 
     async def use(self, name: str, field: str, work: Callable[[ModelSession], Awaitable[_T]]) -> _T:

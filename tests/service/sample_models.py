@@ -67,7 +67,7 @@ async def play(
     decisions = model.learner.decide(model.learner.init(), contexts)
     uniforms = rng.random((n, uniforms_per_answer(model.learner)))
     labels, propensities, residual_uniforms = draw_answers(model.learner, decisions, uniforms)
-    outputs = model.choice.answers.form.rows(labels)
+    outputs = model.choice.answers.codec.rows(labels)
     made = NewPredictions(outputs, propensities, residual_uniforms, decisions.evidence, contexts, now, now + 60.0, 0)
     made = made._replace(changes_seen=model.change_count, digest=model.digest)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
@@ -78,7 +78,7 @@ async def play(
     spans = zip(names, pairwise(bounds), strict=True)
     own = [(block, token) for block, (start, stop) in spans for token in tokens[start:stop]]
     ids = [PredictionId(model.name, *each) for each in own]
-    truths = model.choice.answers.form.encode(
+    truths = model.choice.answers.codec.encode(
         rng.permutation(labels)
     )  # answers of other rounds, which are valid answers
     feedback = [

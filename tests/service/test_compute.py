@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from service import request_context
-from service.compute import INLINE_COST, SLICE_COST, Compute, slices
+from service import costs, request_context
+from service.compute import Compute, slices
 from service.errors import StoppingError
 
 
@@ -99,8 +99,8 @@ async def test_owners_take_turns(gate: Gate) -> None:
 async def test_cheap_work_runs_in_the_event_loop() -> None:
     compute, here = Compute(2), threading.current_thread().name
     name = lambda: threading.current_thread().name  # noqa: E731
-    assert await compute.run_costly(INLINE_COST - 1, "m", name) == here
-    assert await compute.run_costly(INLINE_COST, "m", name) != here
+    assert await compute.run_in_thread_if_costly(costs.INLINE - 1, "m", name) == here
+    assert await compute.run_in_thread_if_costly(costs.INLINE, "m", name) != here
 
 
 async def test_an_error_reaches_its_caller() -> None:
@@ -145,9 +145,9 @@ async def test_a_closed_pool_refuses(gate: Gate) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 512])
-@pytest.mark.parametrize("cost", [1, 1000, SLICE_COST // 3, SLICE_COST, 10 * SLICE_COST])
-@pytest.mark.parametrize("overhead", [0, 100 * SLICE_COST])
+@pytest.mark.parametrize("cost", [1, 1000, costs.SLICE // 3, costs.SLICE, 10 * costs.SLICE])
+@pytest.mark.parametrize("overhead", [0, 100 * costs.SLICE])
 def test_slices_cover_all_and_are_short(n: int, cost: int, overhead: int) -> None:
     cut = slices(n, cost, overhead)
     assert [i for start, stop in cut for i in range(start, stop)] == list(range(n))
-    assert all(stop - start == 1 or (stop - start) * cost <= max(SLICE_COST, overhead) for start, stop in cut)
+    assert all(stop - start == 1 or (stop - start) * cost <= max(costs.SLICE, overhead) for start, stop in cut)

@@ -119,7 +119,7 @@ class Truth:
             return
         for record in split(entry.payload):
             self._take_round(
-                entry.block, np.frombuffer(record, ROUND.dtype(self.model.choice.answers.form.dtype), 1)[0]
+                entry.block, np.frombuffer(record, ROUND.dtype(self.model.choice.answers.codec.dtype), 1)[0]
             )
         self._require(entry.last_round == len(self.rounds), f"entry {entry.last_round} ends with {len(self.rounds)}")
 

@@ -41,10 +41,8 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         """Record many feedback items together. The response has a result or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
         requests = await _read(request.feedback)
-        answers = await apply_to_valid(
-            rounds.give_all, requests if own_names().all else map_results(_allowed, requests)
-        )
-        return FeedbackBatchAnswer(results=answers_or_problems(answers))
+        allowed = requests if own_names().all else map_results(_allowed, requests)
+        return schemas.FeedbackBatchAnswer(results=answers_or_problems(await apply_to_valid(rounds.give_all, allowed)))
 
     @routes.post("/activate", responses=responses(*_ACTIVATION_ERRORS))
     async def activate(request: schemas.ActivateRequest) -> schemas.ActivateAnswer:
@@ -53,14 +51,10 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         return await rounds.activate(request)
 
     async def _read(items: Sequence[Any]) -> Sequence[GivenFeedback | Exception]:
-        if (plain := read_plain_feedback(items)) is not None:
-            return plain
-        together = read_together(FeedbackRequest, items)
-        if together is not None:
-            return together
-        return await compute.run_in_thread_if_costly(
-            costs.SINGLE_ITEM * len(items), "", read_each, FeedbackRequest, items
-        )
+        if (found := read_plain_feedback(items) or read_together(schemas.FeedbackRequest, items)) is not None:
+            return found
+        cost = costs.SINGLE_ITEM * len(items)
+        return await compute.run_in_thread_if_costly(cost, "", read_each, schemas.FeedbackRequest, items)
 
     return routes
 

@@ -8,8 +8,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from service import costs, errors
-from service import errors as actions
-from service import errors as slots
 from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import answers_or_problems, check_size, read_each, read_together
 from service.api.responses.problems import responses
@@ -102,12 +100,6 @@ def _reading_cost(batch: PredictBatchRequest) -> int:
     numbers = [each.get("context") if isinstance(each, dict) and batch.items is not None else each for each in given]
     counts = [10 + len(each) for each in numbers if isinstance(each, list)]
     return costs.BATCH_NUMBER * sum(counts) + costs.BATCH_ITEM * len(given)
-
-
-def _reading_cost(given: Sequence[Any], are_items: bool) -> int:
-    contexts = [each.get("context") if are_items and isinstance(each, dict) else each for each in given]
-    numbers = sum([10 + len(each) for each in contexts if isinstance(each, list)])
-    return _NUMBER_COST * numbers + _ITEM_COST * len(given)
 
 
 async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response, StreamingResponse
 
 from service import costs, errors
-from service import errors as actions
 from service.api.responses.batches import check_size
 from service.api.responses.problems import responses
 from service.api.responses.routes import JsonRoute, StrictRoute

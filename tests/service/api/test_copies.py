@@ -11,11 +11,12 @@ import httpx2
 import numpy as np
 import pytest
 from safetensors.numpy import load
+from service.lifecycle.sessions import Sessions
 
 from learners.registry import ALL_LEARNERS
 from service.lifecycle import copying
-from service.lifecycle.sessions import Sessions, current
 from service.models.model import Model
+from service.request_context import current
 from service.store.redis.redis_store import RedisStore
 from service.store.values import MOST_KEPT, Snapshot
 from tests.service.api.http_api import Api, X, body_of, problem_of

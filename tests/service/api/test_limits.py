@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from service.access.key_admin import IssuedKey, KeyAdmin
 from service.api.middleware.body_limit import Pace
-from service.api.responses.headers import SECURITY_HEADERS
+from service.api.middleware.observer import SECURITY_HEADERS
 from service.api.routes.copies import ArrivingFiles
 from service.errors import OverloadedError
 from service.store import keys

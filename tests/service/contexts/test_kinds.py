@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 import service
 from learners.mathematics.preparation import Preparation
-from service.choice.choice import ContextCheck
+from service.choice.choice import check_norm
 from service.contexts.kind import ContextKind
 from service.contexts.registry import NAMES, Features, GivenContext, ShownContext, context_kind
 from service.errors import ContextLengthError, NormExceededError
@@ -99,5 +99,5 @@ def test_a_number_beyond_the_bound_is_named(name: str) -> None:
     with pytest.raises(
         NormExceededError, match=f"^got {number} for feature {feature}; must be between -{bound:g} and {bound:g}$"
     ) as found:
-        ContextCheck(kind, Preparation("reject", bound, False, 0), "maximum").check(context)
+        check_norm(kind, Preparation("reject", bound, False, 0), "maximum", context)
     assert found.value.field == field

@@ -32,7 +32,7 @@ class CountingCompute(Compute):
         super().__init__(2)
         self.runs = 0
 
-    async def run_costly(self, _: int, __: str, function: Callable[..., T], *args: Any) -> T:
+    async def run_in_thread_if_costly(self, _: int, __: str, function: Callable[..., T], *args: Any) -> T:
         self.runs += 1
         return function(*args)
 

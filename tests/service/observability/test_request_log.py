@@ -17,10 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.types import Message, Receive, Scope, Send
 
-from service.api.responses.headers import SECURITY_HEADERS
+from service.api.middleware.observer import SECURITY_HEADERS
 from service.observability.log_format import console_formatter, json_formatter
-from service.observability.telemetry import RequestLog
-from service.observability.tracing import accepted_request_id, is_on, request_ids, trace_id
+from service.observability.telemetry import RequestLog, accepted_request_id, is_on, request_ids, trace_id
 from service.request_context import RequestContext
 from tests.service.pipelines import in_pipeline, scope_of
 from tests.service.sample_models import definition

@@ -94,9 +94,9 @@ async def test_a_log_folds_to_the_same_bits_however_it_is_read(
 class Yielding(Compute):
     """Runs every other ready task before each computation."""
 
-    async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+    async def run_in_thread_if_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
         await asyncio.sleep(0)
-        return await super().run_costly(cost, owner, function, *args)
+        return await super().run_in_thread_if_costly(cost, owner, function, *args)
 
 
 async def test_concurrent_catch_ups_fold_each_round_once(store: RedisStore, name: str) -> None:

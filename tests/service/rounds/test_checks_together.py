@@ -7,7 +7,7 @@ import pytest
 
 from service.choice.requests import NO_OPTIONS, Options, PredictionRequest
 from service.models.model import Limits, Model, new_model
-from service.per_item import attempt_each
+from service.per_item import map_results
 from service.prediction_id import PredictionId
 from service.schemas.models import ModelDefinition
 from service.tuples import named_tuples
@@ -44,6 +44,6 @@ def test_requests_that_fit_together_pass_every_check(name: str) -> None:
         both = [first, request]
         if model.choice.fit_together(both):
             fit += 1
-            checked = attempt_each(model.choice.check, both)
+            checked = map_results(model.choice.check, both)
             assert all(found is given for found, given in zip(checked, both, strict=True))
     assert (fit > 0) == (name in {"plain", "no norm", "set"})
