@@ -19,8 +19,6 @@ _T = TypeVar("_T")
 
 
 class _Job(NamedTuple):
-    """A function to run in a thread, and the future of its result."""
-
     owner: str
     function: Callable[..., Any]
     args: tuple[Any, ...]
