@@ -10,7 +10,6 @@ from service.registry.registry import describe_learners
 from service.settings import Settings
 from service.store.connections import readiness
 from service.store.embedded.server import EmbeddedServer
-from toolkit.openapi_page import page
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "OPERATIONS.md").read_text()
@@ -23,7 +22,6 @@ DURABILITY = {
     "the embedded store": str(EmbeddedServer.__doc__),
     "the setting": str(Settings.model_fields["appendfsync"].description),
     "readyz": readiness._PERSISTENCE["yes", "everysec"],
-    "the example of readyz": page(),
 }
 """Every text that states what `appendfsync everysec` may lose."""
 

@@ -26,6 +26,7 @@ learners.registry learners.evaluation
 learners.estimators
 learners.warming
 learners.__main__
+service.costs
 service.error_messages service.errors service.processes service.request_context service.strict_body service.tuples
 service.compute service.per_item service.prediction_id service.store.embedded
 service.store.records
@@ -72,7 +73,7 @@ LIBRARIES = {
     "cloudevents": "service.rounds.webhooks",
     "prometheus_client": "service.observability",
     "structlog": "service.observability.log_format",
-    "opentelemetry": "service.observability.tracing service.store.redis",
+    "opentelemetry": "service.observability.telemetry service.store.redis",
     "pydantic_settings": "service.settings",
     "uvicorn": "service.commands",
     "httptools": "toolkit.load",

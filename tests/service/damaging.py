@@ -82,7 +82,9 @@ async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
     context: Any = some_contexts(3, 1)[0]
     if isinstance(session.model.definition.features, SparseFeatures):
         context = SparseContext(indices=[1, 7], values=[0.6, 0.8])
-    return [await session.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(n)]
+    return [
+        await session.predictor.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(n)
+    ]
 
 
 def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list[bytes]:

@@ -5,7 +5,7 @@ import itertools
 from typing import Any
 
 from service.access.key_admin import KeyAdmin
-from service.api.routes import dashboard, docs
+from service.api.routes import pages
 from service.store.access_tables import ApiKeyTable
 from tests.recordings.chapters.teaching import DENSE, LABELS, contexts, teach
 from tests.recordings.playing import Chapter, Play
@@ -46,8 +46,8 @@ _OPEN = ["/livez", "/readyz", "/learners", "/metrics", "/openapi.json", "/", "/d
 
 
 async def _pages(play: Play) -> None:
-    files = [f"/docs/{each}" for each in (*docs.FILES, "none.js")]
-    files += [f"/dashboard/{each}" for each in (*dashboard.FILES, "none.js")]
+    files = [f"/docs/{each}" for each in (*pages.DOCS_FILES, "none.js")]
+    files += [f"/dashboard/{each}" for each in (*pages.DASHBOARD_FILES, "none.js")]
     for path in (*_OPEN, *files, *(f"/v1{each}" for each in _OPEN)):
         await play.send("GET", path)
     for path in ("/", "/models", "/predict", "/livez", "/models/nobody", "/learners"):

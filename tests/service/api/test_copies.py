@@ -11,12 +11,10 @@ import httpx2
 import numpy as np
 import pytest
 from safetensors.numpy import load
-from service.lifecycle.sessions import Sessions
 
 from learners.registry import ALL_LEARNERS
-from service.lifecycle import copying
 from service.models.model import Model
-from service.request_context import current
+from service.rounds.sessions import SessionCache
 from service.store.redis.redis_store import RedisStore
 from service.store.values import MOST_KEPT, Snapshot
 from tests.service.api.http_api import Api, X, body_of, problem_of
@@ -119,15 +117,16 @@ async def test_positions_of_imports_belong_to_the_state(
     client: httpx2.AsyncClient, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api, moments = Api(client, "", name), iter(range(3))
+    current = SessionCache.current
     body_of(await api.create(), 201)
 
-    async def while_importing(sessions: Sessions, model: str) -> tuple[Model, Snapshot]:
+    async def while_importing(sessions: SessionCache, model: str) -> tuple[Model, Snapshot]:
         found = await current(sessions, model)
         for place in itertools.islice(moments, 1):
             await add(api, place, 1)
         return found
 
-    monkeypatch.setattr(copying, "current", while_importing)
+    monkeypatch.setattr(SessionCache, "current", while_importing)
     content = await api.exported()
     model = model_in(content)
     assert (model["rounds"], [each["position"] for each in model["imports"]]) == (3, [3])

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from learners.registry import ALL_LEARNERS
 from service import errors
 from service.api.responses import problem_types, problems
-from service.api.routes import docs
+from service.api.routes import pages
 from service.app import create_app
 from service.schemas.problems import Problem
 from service.settings import Settings
@@ -272,7 +272,7 @@ async def test_added_middleware_surrounds_every_route(tracing: bool, monkeypatch
 
 
 APP = create_app(Settings(store_url="unix:///nowhere/valkey.sock"))
-_VENDORED = docs.STATIC / "swagger-ui"
+_VENDORED = pages.STATIC / "swagger-ui"
 _LOADED = re.compile(r'(?:src|href)="([^"]*)"')
 
 
@@ -297,7 +297,7 @@ def test_the_page_names_no_foreign_host() -> None:
 
 def test_everything_the_page_loads_is_served() -> None:
     loaded = _LOADED.findall(get(APP, "/docs").text)
-    assert {address.removeprefix("docs/") for address in loaded} == {*docs.FILES, "openapi.json"}
+    assert {address.removeprefix("docs/") for address in loaded} == {*pages.DOCS_FILES, "openapi.json"}
     types = {address: get(APP, f"/{address}").headers["content-type"].partition(";")[0] for address in loaded}
     assert types == {
         "docs/swagger-ui.css": "text/css",

@@ -126,15 +126,15 @@ async def test_a_snapshot_is_due_after_changes(store: RedisStore, name: str) -> 
     await alter(store, model, 0, policies={"mode": "frozen"})
     await session.replica.catch_up()
     clock.now += SNAPSHOT_AGE + 1.0
-    await session.maintain()
+    await session.upkeep.run()
     await settled(session)
     assert (session.replica.snapshot_rounds, session.replica.snapshot_changes) == (1, 1)
     await alter(store, model, 1, policies={"mode": "online"})
     await session.replica.catch_up()
-    await session.maintain()
+    await session.upkeep.run()
     assert session.replica.snapshot_changes == 1
     clock.now += SNAPSHOT_AGE + 1.0
-    await session.maintain()
+    await session.upkeep.run()
     await settled(session)
     assert session.replica.snapshot_changes == 2
     snapshot = await store.load_snapshot(model.key)

@@ -55,7 +55,7 @@ async def serve(store: RedisStore, name: str, lag: float, workers: int = 2, **fi
 
 async def ask(served: Served, context: list[float] | None = None) -> PredictAnswer:
     request = PredictionRequest(context or some_contexts(1, 1)[0], None, include_distribution=True)
-    answer = await served.session.predict(request)
+    answer = await served.session.predictor.predict(request)
     await settled(served.session)
     return answer
 
@@ -133,7 +133,7 @@ async def test_upkeep_of_a_model_without_requests_reads_nothing(store: RedisStor
     await ask(second)
     await judge(first.session, await predict(first.session, 3))
     advance([second], HOUR)
-    await second.session.maintain()
+    await second.session.upkeep.run()
     assert second.session.replica.round_count == 0
 
 

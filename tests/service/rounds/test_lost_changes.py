@@ -27,7 +27,7 @@ async def a_session_that_saw(store: RedisStore, name: str, *labels: str) -> Mode
     model = await make_model(store, name, learner=UNIFORM)
     session = ModelSession(model, environment(store))
     await alter(store, model, 0, labels=StoredLabels(add=labels))
-    answers = await session.predict_all(asked(N))
+    answers = await session.predictor.predict_all(asked(N))
     assert labels_of(answers) == {*LABELS, *labels}
     return session
 
@@ -54,26 +54,26 @@ async def test_an_answer_has_a_label_of_the_change_that_is_there(
 ) -> None:
     session = await a_session_that_saw(store, name, "lost")
     await add_others(store, session.model, *others)
-    assert labels_of(await session.predict_all(asked(N))) == {*LABELS, *others}
+    assert labels_of(await session.predictor.predict_all(asked(N))) == {*LABELS, *others}
 
 
 @pytest.mark.parametrize("others", [(), ("kept",), ("kept", "more")])
 async def test_a_lost_label_is_not_eligible(store: RedisStore, name: str, others: tuple[str, ...]) -> None:
     session = await a_session_that_saw(store, name, "lost")
     await (add_others(store, session.model, *others) if others else lose_change(store, session.model))
-    answers = await session.predict_all(asked(2, eligible=("lost", LABELS[0])))
+    answers = await session.predictor.predict_all(asked(2, eligible=("lost", LABELS[0])))
     assert [type(each) for each in answers] == [UnknownLabelError] * 2
-    assert labels_of(await session.predict_all(asked(N))) == {*LABELS, *others}
+    assert labels_of(await session.predictor.predict_all(asked(N))) == {*LABELS, *others}
 
 
 async def test_a_label_in_the_place_of_a_lost_one_is_a_truth(store: RedisStore, name: str) -> None:
     session = await a_session_that_saw(store, name, "lost")
     await add_others(store, session.model, "kept")
     other = ModelSession(session.model, replace(environment(store), new_id=numbered("other")))
-    (answer,) = await other.predict_all(asked(1, eligible=("kept",)))
+    (answer,) = await other.predictor.predict_all(asked(1, eligible=("kept",)))
     assert isinstance(answer, PredictAnswer)
     body = {"prediction_id": answer.prediction_id, "true_label": "kept"}
-    given = await session.give_feedback(FeedbackRequest.model_validate(body))
+    given = await session.feedback.give(FeedbackRequest.model_validate(body))
     assert given.correct
 
 

@@ -155,12 +155,12 @@ async def test_an_impossible_decision_fails_alone(
     model = await make_model(store, name, learner=LABEL_SET if how == "evidence" else SOBA_DIAGONAL)
     session = session_of(store, taught_by(model, Failing(model.learner, how)))
     requests = requests_with({2, 5, 6})
-    answers = await session.predict_all(requests)
+    answers = await session.predictor.predict_all(requests)
     assert [i for i, each in enumerate(answers) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
     assert sum(isinstance(each, PredictAnswer) for each in answers) == 6
     assert (await stored(store, name)).predictions == 6
     assert "failed for" in caplog.text
-    done = await asyncio.gather(*(session.predict(ask) for ask in requests), return_exceptions=True)
+    done = await asyncio.gather(*(session.predictor.predict(ask) for ask in requests), return_exceptions=True)
     assert [i for i, each in enumerate(done) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
 
 
@@ -174,7 +174,7 @@ async def test_a_store_error_fails_the_whole_batch(
 
     monkeypatch.setattr(store, "add_predictions", fail)
     session = session_of(store, await make_model(store, name))
-    first, second = await session.predict_all(requests_with(set())[:2])
+    first, second = await session.predictor.predict_all(requests_with(set())[:2])
     assert first is second
     assert isinstance(first, StoreUnavailableError)
 

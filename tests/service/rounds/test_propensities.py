@@ -141,7 +141,7 @@ async def test_a_prediction_has_seen_only_rounds_of_the_log(
     ask = PredictionRequest(some_contexts(1, 1)[0], None, include_distribution=False)
     if times == 3:
         with pytest.raises(StoreUnavailableError, match="repeatedly lost rounds"):
-            await session.predict(ask)
+            await session.predictor.predict(ask)
     else:
-        assert (await session.predict(ask)).rounds_seen == 6 - times
+        assert (await session.predictor.predict(ask)).rounds_seen == 6 - times
     await settled(session)

@@ -69,7 +69,7 @@ async def test_a_state_that_grows_is_counted_again(store: RedisStore, name: str)
     session, small = await sessions.find(name, "model"), await sessions.find(named(0), "model")
     assert await sessions.find(named(0), "model") is small
     request = PredictionRequest([1.0] * 1000, None, include_distribution=False)
-    await judge(session, [(await session.predict(request)).prediction_id])
+    await judge(session, [(await session.predictor.predict(request)).prediction_id])
     await settled(session)
     await sessions.maintain()
     assert session.replica.bytes > 1000 * 8 * 4 * 4
@@ -112,7 +112,9 @@ async def test_a_busy_session_is_kept(store: RedisStore, name: str) -> None:
     named = await make_models(store, name, 3)
     sessions = session_cache(store, max_bytes=_SESSION_BYTES)
     busy = await sessions.find(named(0), "model")
-    prediction = asyncio.create_task(busy.predict(PredictionRequest([1.0, 2.0, 3.0], None, include_distribution=False)))
+    prediction = asyncio.create_task(
+        busy.predictor.predict(PredictionRequest([1.0, 2.0, 3.0], None, include_distribution=False))
+    )
     await asyncio.sleep(0)
     await sessions.find(named(1), "model")
     assert await sessions.find(named(0), "model") is busy
@@ -163,7 +165,9 @@ async def test_a_dropped_session_answers_its_requests_and_frees_its_bytes_once(s
     sessions = session_cache(store)
     session = await sessions.find(name, "model")
     (context,) = some_contexts(1, 1)
-    waiting = [session.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(3)]
+    waiting = [
+        session.predictor.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(3)
+    ]
     sessions.drop(session)
     sessions.drop(session)
     async with asyncio.timeout(60.0):
