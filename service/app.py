@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from learners.warming import load
 from service.access.key_admin import access_control
-from service.analytics.statistics import Insights
+from service.analytics.statistics import StatisticsReports
 from service.api.application import UseCases, build_application
 from service.api.middleware.body_limit import Pace
 from service.api.middleware.pipeline import RequestLimits, RequestPolicy
@@ -28,7 +28,7 @@ from service.models.model import Limits
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry
 from service.processes import Draining, die_with_parent, spare_lasting_objects
-from service.registry.registry import Catalogue
+from service.registry.registry import ModelRegistry
 from service.rounds.importer import RoundImporter
 from service.rounds.sessions import SessionCache
 from service.rounds.use_cases import RoundService
@@ -69,22 +69,22 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
 
 def _use_cases(settings: Settings, environment: Environment, sessions: SessionCache, draining: Draining) -> UseCases:
     limits = Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes)
-    catalogue = Catalogue(environment, limits, sessions.forget)
+    registry = ModelRegistry(environment, limits, sessions.forget)
     names, most = settings.metrics_model_names, settings.metrics_max_models
     return UseCases(
         rounds=RoundService(sessions, settings.max_distribution_numbers),
         imports=RoundImporter(sessions, environment),
-        catalogue=catalogue,
+        registry=registry,
         lifecycle=Lifecycle(
             snapshots=Snapshots(environment, sessions),
-            replacing=Replacing(environment, limits, catalogue),
+            replacing=Replacing(environment, limits, registry),
             copying=Copying(environment, limits, sessions),
-            promoting=Promoting(environment, limits, catalogue),
+            promoting=Promoting(environment, limits, registry),
         ),
         shadows=Shadows(environment, limits),
-        insights=Insights(environment, catalogue),
+        reports=StatisticsReports(environment, registry),
         verifier=Verifier(settings.all_webhook_secrets(), environment.now),
-        model_metrics=ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
+        model_metrics=ModelMetrics(environment.store, environment.now, names, most, registry.check),
         is_stopping=lambda: draining.has_begun,
     )
 

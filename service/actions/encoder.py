@@ -12,7 +12,7 @@ from learners.base import Contexts, FloatArray, IntArray
 from service.actions.definition import MOST_INDEX, ActionsDefinition
 from service.actions.factors import FactorReader, Factors
 from service.contexts.hashing import Hashes, combined, indices_of, signs_of
-from service.contexts.kind import BaseFeatures, Part
+from service.contexts.kind import BaseFeatures, FeatureEntry
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.errors import FeaturesError
@@ -70,7 +70,7 @@ class ActionVectors:
         given = contexts if self.crosses else [_NOTHING] * len(contexts)
         return joined_vectors(_sets(given), _sets(actions), starts, self._crossed, self.size, self._plain)
 
-    def parts(self, context: NamedFactors, action: NamedFactors) -> list[Part]:
+    def parts(self, context: NamedFactors, action: NamedFactors) -> list[FeatureEntry]:
         """Return the features of one candidate's vector, without zeros. Those with the same index add up."""
         names, hashes, values = list[str](), list[Hashes](), list[FloatArray]()
         for name, hashed, value, group in zip(action.names, *action.factors, strict=True):
@@ -82,7 +82,7 @@ class ActionVectors:
         indices = joined.astype(np.int64) if self._plain else indices_of(joined, self.size)
         signs = np.ones(len(joined)) if self._plain else signs_of(joined)
         signed = (signs * np.concatenate(values)).tolist()
-        found = map(Part, names, indices.tolist(), signed, signs.astype(int).tolist())
+        found = map(FeatureEntry, names, indices.tolist(), signed, signs.astype(int).tolist())
         return [part for part in found if part.value]
 
     def _product_hashes(self, context: Hashes, action: np.uint64) -> Hashes:

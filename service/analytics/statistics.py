@@ -1,4 +1,4 @@
-"""The statistics of one model, and of all models at a glance."""
+"""The statistics of one model, and of all models in short."""
 
 import asyncio
 import itertools
@@ -12,7 +12,7 @@ from service.analytics.estimates import UNKNOWN, CountedModel, Estimate, Subject
 from service.analytics.verdicts import bound_of, verdict_of
 from service.environment import Environment
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
-from service.registry.registry import Catalogue, missing, stored_under
+from service.registry.registry import ModelRegistry, missing, stored_under
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, RoundStatistics
 from service.replicas.sums import MOST_LABELS, joined
 from service.schemas import statistics as schemas
@@ -196,8 +196,8 @@ def _at(column: tuple[int, ...], k: int) -> int:
     return column[k] if k < len(column) else 0
 
 
-def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.ModelGlance:
-    glance = schemas.ModelGlance(
+def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.ModelOverview:
+    overview = schemas.ModelOverview(
         name=summary.name,
         algorithm=summary.learner["algorithm"],
         label_count=summary.label_count,
@@ -214,14 +214,14 @@ def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.Mod
     try:
         model = counted_model(stats)
     except (StoreCorruptError, NewerVersionError):
-        return glance
+        return overview
     statistics = model.statistics
-    glance.open_predictions = estimates.open_predictions(model, now)
-    glance.metric = _metric_of(statistics)
-    glance.reward, glance.latest = _mean(_served_reward(statistics)), _mean(_latest_reward(statistics))
-    glance.verdict = verdict_of(estimates.subject_of_summary(summary), statistics).verdict
-    glance.spark = _sparkline(statistics)
-    return glance
+    overview.open_predictions = estimates.open_predictions(model, now)
+    overview.metric = _metric_of(statistics)
+    overview.reward, overview.latest = _mean(_served_reward(statistics)), _mean(_latest_reward(statistics))
+    overview.verdict = verdict_of(estimates.subject_of_summary(summary), statistics).verdict
+    overview.spark = _sparkline(statistics)
+    return overview
 
 
 def _sparkline(statistics: RoundStatistics) -> list[float | None]:
@@ -231,18 +231,18 @@ def _sparkline(statistics: RoundStatistics) -> list[float | None]:
     return [_share(sum(curve.rewards[i : i + size]), sum(curve.rounds[i : i + size])) for i in starts]
 
 
-class GlancePage(NamedTuple):
+class OverviewPage(NamedTuple):
     """Models in name order, as JSON, and the name to continue after; None if there are no more."""
 
-    models: list[schemas.ModelGlance | UnreadModel]
+    models: list[schemas.ModelOverview | UnreadModel]
     next_cursor: str | None
 
 
-class Insights:
+class StatisticsReports:
     """Reads the published statistics of models."""
 
-    def __init__(self, environment: Environment, catalogue: Catalogue) -> None:
-        self._environment, self._store, self._catalogue = environment, environment.store, catalogue
+    def __init__(self, environment: Environment, registry: ModelRegistry) -> None:
+        self._environment, self._store, self._registry = environment, environment.store, registry
         self._subjects: OrderedDict[tuple[str, bytes], Subject] = OrderedDict()
 
     async def read(self, name: str) -> bytes:
@@ -253,13 +253,13 @@ class Insights:
         run, now = self._environment.compute.run_in_thread_if_costly, self._environment.now()
         return await run(_cost(stats), name, _encoded, stats, subject, now)
 
-    async def page(self, cursor: str, limit: int, own: Names) -> GlancePage:
+    async def page(self, cursor: str, limit: int, own: Names) -> OverviewPage:
         """Return up to `limit` models in `own` after the cursor. An unreadable one does not affect the others."""
-        page = await self._catalogue.page(cursor, limit, own)
+        page = await self._registry.page(cursor, limit, own)
         found = await asyncio.gather(*[self._stats(item) for item in page.models])
         cost = sum(map(_cost, [stats for stats in found if isinstance(stats, ModelStats)]))
         pairs, run = list(zip(page.models, found, strict=True)), self._environment.compute.run_in_thread_if_costly
-        return GlancePage(await run(cost, "", _glances, pairs, self._environment.now()), page.next_cursor)
+        return OverviewPage(await run(cost, "", _overviews, pairs, self._environment.now()), page.next_cursor)
 
     async def _stats(self, item: ModelSummary | UnreadModel) -> ModelStats | UnreadModel | None:
         if isinstance(item, UnreadModel):
@@ -297,8 +297,8 @@ def _encoded(stats: ModelStats, subject: Subject, now: float) -> bytes:
 _Pair = tuple[ModelSummary | UnreadModel, ModelStats | UnreadModel | None]
 
 
-def _glances(pairs: list[_Pair], now: float) -> list[schemas.ModelGlance | UnreadModel]:
-    models: list[schemas.ModelGlance | UnreadModel] = []
+def _overviews(pairs: list[_Pair], now: float) -> list[schemas.ModelOverview | UnreadModel]:
+    models: list[schemas.ModelOverview | UnreadModel] = []
     for summary, stats in pairs:
         if isinstance(stats, UnreadModel):
             models.append(stats)

@@ -10,7 +10,7 @@ from starlette.types import Lifespan
 
 from service import __version__
 from service.analytics.evaluation import LatestRounds
-from service.analytics.statistics import Insights
+from service.analytics.statistics import StatisticsReports
 from service.api.middleware.pipeline import RequestPolicy, pipeline
 from service.api.openapi import complete_openapi, serve_openapi
 from service.api.responses import problems
@@ -18,7 +18,7 @@ from service.api.routes import copies, feedback, health, models, pages, predicti
 from service.environment import Environment
 from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
-from service.registry.registry import Catalogue
+from service.registry.registry import ModelRegistry
 from service.rounds.importer import RoundImporter
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier
@@ -48,10 +48,10 @@ class UseCases(NamedTuple):
 
     rounds: RoundService
     imports: RoundImporter
-    catalogue: Catalogue
+    registry: ModelRegistry
     lifecycle: Lifecycle
     shadows: Shadows
-    insights: Insights
+    reports: StatisticsReports
     verifier: Verifier
     model_metrics: ModelMetrics
     is_stopping: Callable[[], bool]
@@ -94,16 +94,16 @@ def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool, middleware: Se
 def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolicy) -> list[APIRouter]:
     compute, most = environment.compute, policy.limits.batch_items
     return [
-        models.router(use_cases.catalogue),
+        models.router(use_cases.registry),
         states.router(use_cases.lifecycle),
-        statistics.router(use_cases.insights),
-        rounds.router(use_cases.catalogue, use_cases.imports, compute),
+        statistics.router(use_cases.reports),
+        rounds.router(use_cases.registry, use_cases.imports, compute),
         rounds.import_router(use_cases.imports, most),
         copies.router(use_cases.lifecycle.copying, policy.limits.import_bytes, environment.monotonic),
         predictions.explanation_router(use_cases.rounds),
         statistics.evaluation_router(LatestRounds(environment)),
         states.shadows_router(use_cases.shadows, use_cases.lifecycle.promoting),
-        rounds.open_predictions_router(use_cases.catalogue),
+        rounds.open_predictions_router(use_cases.registry),
         models.learners_router(),
         feedback.webhook_router(use_cases.rounds, use_cases.verifier, compute),
         health.router(environment.store, use_cases.is_stopping),

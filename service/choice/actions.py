@@ -24,13 +24,13 @@ from service.choice.choice import Choice, LoggedChoice
 from service.choice.overrides import Override
 from service.choice.requests import ParsedActions, PredictionRequest, Requests
 from service.contexts.canonical import canonical
-from service.contexts.kind import Part
+from service.contexts.kind import FeatureEntry
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
 from service.schemas.models import ModelDefinition
 from service.store.records.codecs import SparseCodec, label_codec
-from service.store.records.optional_fields import LogRows, Parts
+from service.store.records.optional_fields import LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
 _BYTES_PER_NUMBER = 16
@@ -165,7 +165,7 @@ class ActionChoice(Choice):
 
     def stored(
         self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
-    ) -> tuple[Contexts, Parts]:
+    ) -> tuple[Contexts, OptionalFields]:
         sets, eligible = list(map(_parsed, requests)), candidates.eligible
         kept = list[bytes]()
         for one, k, (start, stop) in zip(sets, chosen.tolist(), pairwise(candidates.starts.tolist()), strict=True):
@@ -174,7 +174,7 @@ class ActionChoice(Choice):
             distribution = [p[j] for j in left] if self._logs_all else None
             kept.append(encode([one.actions[j] for j in left], left.index(k), distribution))
         vectors = _rows(candidates.contexts, candidates.starts[:-1] + chosen)
-        return vectors, Parts(np.ones((len(sets), 0), np.bool_), list(map(_sent, sets)), kept)
+        return vectors, OptionalFields(np.ones((len(sets), 0), np.bool_), list(map(_sent, sets)), kept)
 
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
         actions = decode(rows.parts.actions[i])
@@ -188,7 +188,7 @@ class ActionChoice(Choice):
         chosen = ActionRounds(rounds.contexts, rounds.rewards, rounds.propensities, counts)
         return self._learner.fold_unchecked(state, chosen)
 
-    def candidate_features(self, request: PredictionRequest) -> Iterator[list[Part]]:
+    def candidate_features(self, request: PredictionRequest) -> Iterator[list[FeatureEntry]]:
         """Yield the features of each candidate's vector."""
         read = _parsed(request)
         context = NamedFactors(self._vectors.contexts.names(read.given), read.context)

@@ -16,7 +16,7 @@ from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
 from service.error_messages.values import counted, joined, shown
 from service.errors import UnknownLabelError, WrongTruthError
-from service.schemas.fast_decoders import GivenFeedback
+from service.schemas.fast_decoders import FeedbackInput
 from service.store.records.codecs import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
 from service.tuples import named_tuples
 
@@ -53,7 +53,7 @@ class Answers(ABC):
         """Convert n answers or truths, shape (n, ...) as the codec decodes them, to labels."""
 
     @abstractmethod
-    def read(self, feedback: GivenFeedback) -> bytes | None:
+    def read(self, feedback: FeedbackInput) -> bytes | None:
         """Return the encoded truth of some feedback, None without one; raise an error if the model cannot give it."""
 
 
@@ -66,7 +66,7 @@ class SingleLabels(Answers):
         labels = self._labels
         return named_tuples(Shown, [(labels[k], None) for k in outputs.tolist()])
 
-    def read(self, feedback: GivenFeedback) -> bytes | None:
+    def read(self, feedback: FeedbackInput) -> bytes | None:
         if feedback.true_labels is not None:
             raise WrongTruthError("this model answers one label; send true_label instead", "true_labels")
         if feedback.true_label is None:
@@ -86,7 +86,7 @@ class LabelSets(Answers):
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
 
-    def read(self, feedback: GivenFeedback) -> bytes | None:
+    def read(self, feedback: FeedbackInput) -> bytes | None:
         numbers = _different_numbers(feedback, self.numbers, "a set of labels")
         if numbers is None:
             return None
@@ -104,7 +104,7 @@ class Rankings(Answers):
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         return [Shown(None, [self._labels[k] for k in row]) for row in outputs.tolist()]
 
-    def read(self, feedback: GivenFeedback) -> bytes | None:
+    def read(self, feedback: FeedbackInput) -> bytes | None:
         numbers = _different_numbers(feedback, self.numbers, "a ranking of all labels")
         if numbers is None:
             return None
@@ -123,14 +123,14 @@ class ActionAnswers(Answers):
         """Refuse: only the request, or its record, has the ids."""
         raise TypeError(f"{len(outputs)} positions have no names without their requests")
 
-    def read(self, feedback: GivenFeedback) -> bytes | None:
+    def read(self, feedback: FeedbackInput) -> bytes | None:
         if feedback.true_label is None and feedback.true_labels is None:
             return None
         field = "true_labels" if feedback.true_label is None else "true_label"
         raise WrongTruthError("the model chooses among the actions of each request; send correct instead", field)
 
 
-def _different_numbers(feedback: GivenFeedback, numbers: Mapping[str, int], answer: str) -> IntArray | None:
+def _different_numbers(feedback: FeedbackInput, numbers: Mapping[str, int], answer: str) -> IntArray | None:
     if feedback.true_label is not None:
         raise WrongTruthError(f"this model answers {answer}; send true_labels instead", "true_label")
     if feedback.true_labels is None:

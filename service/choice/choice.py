@@ -17,7 +17,7 @@ from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, Requ
 from service.contexts.kind import ContextKind
 from service.error_messages.values import counted, shown
 from service.schemas.models import ModelDefinition
-from service.store.records.optional_fields import LogRows, Parts
+from service.store.records.optional_fields import LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
 
@@ -141,7 +141,7 @@ class Choice(ABC):
     @abstractmethod
     def stored(
         self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
-    ) -> tuple[Contexts, Parts]:
+    ) -> tuple[Contexts, OptionalFields]:
         """Return the contexts to store for n answers at some positions, (n,), and what is stored beside them.
 
         `probabilities` are those of all candidates, (m,); None if they are unknown.

@@ -11,7 +11,7 @@ from service.choice.candidates import Candidates, conditioned, without
 from service.choice.choice import Choice
 from service.choice.overrides import override_of
 from service.choice.requests import Requests
-from service.store.records.optional_fields import Parts
+from service.store.records.optional_fields import OptionalFields
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -23,7 +23,7 @@ class Chosen(NamedTuple):
     evidence: FloatArray  # (n * m, E)
     sound: BoolArray  # (n * m,), see `Choices`
     contexts: Contexts  # n * m, or n if the slots of a request share its context; to be stored
-    parts: Parts  # stored beside them
+    parts: OptionalFields  # stored beside them
     candidates: Candidates  # of the first slot
     probabilities: FloatArray  # of these candidates
 
@@ -61,7 +61,7 @@ def _together(slots: Sequence[Chosen]) -> Chosen:
         _rows(evidence),
         _rows(sound),
         _contexts(contexts),
-        Parts(_rows(masks), _interleaved(sent), _interleaved(actions)),
+        OptionalFields(_rows(masks), _interleaved(sent), _interleaved(actions)),
         slots[0].candidates,
         slots[0].probabilities,
     )

@@ -20,7 +20,7 @@ from service.compute import slices
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
 from service.schemas.models import ModelDefinition
-from service.store.records.optional_fields import NO_PARTS, LogRows, Parts
+from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
 _BYTES_PER_NUMBER = 16
@@ -173,11 +173,13 @@ class LabelChoice(Choice):
 
     def stored(
         self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
-    ) -> tuple[Contexts, Parts]:
+    ) -> tuple[Contexts, OptionalFields]:
         sent = [self.contexts.sent(each.context) for each in requests]
         if not candidates.eligible.size and not sent[0]:
-            return candidates.contexts, NO_PARTS
-        return candidates.contexts, Parts(self._rows(candidates.eligible, len(requests)), sent if sent[0] else ())
+            return candidates.contexts, NO_OPTIONAL_FIELDS
+        return candidates.contexts, OptionalFields(
+            self._rows(candidates.eligible, len(requests)), sent if sent[0] else ()
+        )
 
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
         table, show = rows.table, self.answers.show

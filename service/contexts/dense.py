@@ -14,8 +14,8 @@ from service.contexts.kind import (
     BaseFeatures,
     ContextKind,
     Entry,
+    FeatureEntry,
     Number,
-    Part,
     PlainNumbers,
     Precision,
     rounded,
@@ -97,8 +97,8 @@ class DenseKind(ContextKind[list[float]]):
     def show(self, contexts: Contexts, i: int, sent: bytes) -> list[float]:
         return list(contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist())
 
-    def parts(self, context: list[float]) -> list[Part]:
-        return [Part(str(i), i, value) for i, value in enumerate(context)]
+    def parts(self, context: list[float]) -> list[FeatureEntry]:
+        return [FeatureEntry(str(i), i, value) for i, value in enumerate(context)]
 
 
 def _example(size: int) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from learners.base import Contexts
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, FeatureEntry
 from service.error_messages.values import shown
 from service.errors import ContextLengthError
 from service.store.records.codecs import SparseCodec
@@ -66,5 +66,5 @@ class FeaturelessKind(ContextKind[dict[str, Any]]):
     def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
         return {}
 
-    def parts(self, _: dict[str, Any]) -> list[Part]:
+    def parts(self, _: dict[str, Any]) -> list[FeatureEntry]:
         return []

@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     field: str  # its path in the request
 
 
-class Part(NamedTuple):
+class FeatureEntry(NamedTuple):
     """One feature of a context."""
 
     name: str
@@ -186,7 +186,7 @@ class ContextKind(ABC, Generic[GivenT]):
         """Return the i-th context of the log as the client sent it, which the bytes of `sent` may say."""
 
     @abstractmethod
-    def parts(self, context: GivenT) -> list[Part]:
+    def parts(self, context: GivenT) -> list[FeatureEntry]:
         """Return the features of a checked context. Those with the same index add up."""
 
     def factors(self, context: object) -> tuple[dict[str, dict[str, float]], Products]:

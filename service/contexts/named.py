@@ -12,7 +12,7 @@ from learners.base import Contexts
 from service import costs
 from service.contexts.canonical import canonical
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products, gather_sparse
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, FeatureEntry, Products, gather_sparse
 from service.contexts.named_reader import Features, FieldSchema, NamedReader, NumberField
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME
 from service.error_messages.values import joined, quoted, shown
@@ -195,13 +195,15 @@ class NamedKind(ContextKind[NamedContext]):
     def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
         return dict(json.loads(sent))
 
-    def parts(self, context: NamedContext) -> list[Part]:
+    def parts(self, context: NamedContext) -> list[FeatureEntry]:
         spaces = self._reader.read(context.sent)
         found = [(name, value, hash_of(name)) for features in spaces.values() for name, value in features.items()]
         signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]
-        parts = [Part(name, hashed % HALF % self._size, sign * value, sign) for name, value, hashed, sign in signed]
+        parts = [
+            FeatureEntry(name, hashed % HALF % self._size, sign * value, sign) for name, value, hashed, sign in signed
+        ]
         for first, second in self._factors(spaces):
-            parts += map(Part, _product_names(first, second), *self._products(first, second))
+            parts += map(FeatureEntry, _product_names(first, second), *self._products(first, second))
         return parts
 
 

@@ -14,8 +14,8 @@ from service.contexts.kind import (
     BaseFeatures,
     ContextKind,
     Entry,
+    FeatureEntry,
     Number,
-    Part,
     PlainNumbers,
     Precision,
     gather_sparse,
@@ -114,5 +114,5 @@ class SparseKind(ContextKind[SparseContext]):
         row = slice(contexts.starts[i], contexts.starts[i + 1])
         return SparseContext(indices=contexts.indices[row].tolist(), values=contexts.values[row].tolist())
 
-    def parts(self, context: SparseContext) -> list[Part]:
-        return [Part(str(i), i, value) for i, value in zip(context.indices, context.values, strict=True)]
+    def parts(self, context: SparseContext) -> list[FeatureEntry]:
+        return [FeatureEntry(str(i), i, value) for i, value in zip(context.indices, context.values, strict=True)]

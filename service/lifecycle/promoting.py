@@ -12,7 +12,7 @@ from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model
 from service.registry.changing import changed_model, is_current, is_previous, is_repeated, stale, write_change
 from service.registry.descriptions import Described
-from service.registry.registry import Catalogue, make_change
+from service.registry.registry import ModelRegistry, make_change
 from service.shadows.definition import read_definition
 from service.shadows.replica import ShadowReplica
 from service.store.stored_models import StoredModel
@@ -25,9 +25,9 @@ MOST_LAG = 10_000  # rounds that a promotion folds: the request waits for them, 
 class Promoting:
     """Promotes shadows."""
 
-    def __init__(self, environment: Environment, limits: Limits, catalogue: Catalogue) -> None:
+    def __init__(self, environment: Environment, limits: Limits, registry: ModelRegistry) -> None:
         self._environment, self._store = environment, environment.store
-        self._limits, self._catalogue = limits, catalogue
+        self._limits, self._registry = limits, registry
 
     async def promote(self, name: str, shadow: str, versions: Collection[str], by: str | None) -> Described:
         """Let a model continue with the learner and the state of a shadow, which ends; return its description.
@@ -36,7 +36,7 @@ class Promoting:
         folded stays among the kept ones. `versions` are those that the caller allows to change.
         """
         await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
-        return await self._catalogue.get(name)
+        return await self._registry.get(name)
 
     async def _promote(self, stored: StoredModel, name: str, versions: Collection[str], by: str | None) -> bool:
         shadow = next((each for each in await self._store.read_shadows(stored.key) if each.name == name), None)

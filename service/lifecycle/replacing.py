@@ -11,7 +11,7 @@ from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model
 from service.registry.changing import changed_model, is_current, is_previous, is_repeated, stale, write_change
 from service.registry.descriptions import Described
-from service.registry.registry import Catalogue, make_change
+from service.registry.registry import ModelRegistry, make_change
 from service.replicas.states import kept_state
 from service.store.stored_models import StoredModel
 
@@ -19,8 +19,8 @@ from service.store.stored_models import StoredModel
 class Replacing:
     """Replaces the states of models."""
 
-    def __init__(self, environment: Environment, limits: Limits, catalogue: Catalogue) -> None:
-        self._environment, self._limits, self._catalogue = environment, limits, catalogue
+    def __init__(self, environment: Environment, limits: Limits, registry: ModelRegistry) -> None:
+        self._environment, self._limits, self._registry = environment, limits, registry
 
     async def reset(self, name: str, versions: Collection[str], by: str | None) -> Described:
         """Let a model continue from the initial state of its learner; see `roll_back`."""
@@ -36,7 +36,7 @@ class Replacing:
 
     async def _continue_from(self, state: NewState, name: str, versions: Collection[str], by: str | None) -> Described:
         await make_change(self._environment.store, name, lambda stored: self._replace(stored, state, versions, by))
-        return await self._catalogue.get(name)
+        return await self._registry.get(name)
 
     async def _replace(self, stored: StoredModel, state: NewState, versions: Collection[str], by: str | None) -> bool:
         environment = self._environment

@@ -65,7 +65,7 @@ class Page(NamedTuple):
     next_cursor: str | None
 
 
-class Catalogue:
+class ModelRegistry:
     """All models of a store; `forget` is called with the name of each deleted model."""
 
     def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:

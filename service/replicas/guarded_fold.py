@@ -59,11 +59,7 @@ def _is_finite(state: Any) -> bool:
 
 
 class Recomputing:
-    """A learner whose decisions on rounds of another one supply their evidence.
-
-    Args:
-        learner: answers with single labels.
-    """
+    """A learner whose decisions on rounds of another one supply their evidence."""
 
     def __init__(self, learner: AnyLearner) -> None:
         self._learner = learner

@@ -39,11 +39,6 @@ class LogFold(ABC):
 
     A fold changes `state` in place, so only the holder of `lock` may read it. A change replaces `model`, so callers
     must not keep it across an await unless they hold the lock.
-
-    Args:
-        model: the model whose log is folded.
-        store: holds the log.
-        compute: runs long computations.
     """
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
@@ -212,10 +207,6 @@ class LogFold(ABC):
         """Make a change, and those before it at its place.
 
         The history of the model says what they are, so that every worker and every reader agrees.
-
-        Args:
-            change: the change.
-            digest: of the history that the state has seen, with these changes of the log.
         """
         before, after = self.model, await self._model_after(change.change_count)
         if after.digest != digest:

@@ -23,14 +23,7 @@ from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, Ta
 
 
 class OtherLearnerFold(LogFold):
-    """A fold in which the evidence of every round is made anew. Changes of the model's own state do not concern it.
-
-    Args:
-        model: the model.
-        choice: the other learner.
-        store: holds the log.
-        compute: runs long computations.
-    """
+    """A fold in which the evidence of every round is made anew. Changes of the model's own state do not concern it."""
 
     def __init__(self, model: Model, choice: LearnerChoice, store: Store, compute: Compute) -> None:
         self._choice = choice

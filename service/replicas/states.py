@@ -58,12 +58,6 @@ def continued(before: Model, after: Model, state: Any) -> Any:
 async def kept_state(store: Store, compute: Compute, model: Model, id_: str) -> Any:
     """Return the state of a kept snapshot, grown by the labels that a model has gained since.
 
-    Args:
-        store: holds it.
-        compute: decodes it.
-        model: the model whose learner the state belongs to.
-        id_: the kept snapshot.
-
     Raises:
         ModelNotFoundError: if this incarnation of the model is gone.
         NewerVersionError: if a newer version wrote it.

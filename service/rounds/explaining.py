@@ -11,7 +11,7 @@ from service.choice.actions import ActionChoice
 from service.choice.choice import Choice
 from service.choice.requests import PredictionRequest
 from service.compute import Compute
-from service.contexts.kind import Part
+from service.contexts.kind import FeatureEntry
 from service.error_messages.values import counted
 from service.errors import BatchTooLargeError
 from service.models.model import Model
@@ -107,8 +107,8 @@ def _explained(model: Model, state: Any, request: PredictionRequest, seen: int) 
 
 
 def _shares(
-    choice: Choice, features: Sequence[Part], sent: Contexts, prepared: Contexts, added: FloatArray | None
-) -> Iterator[tuple[Part, FloatArray | None]]:
+    choice: Choice, features: Sequence[FeatureEntry], sent: Contexts, prepared: Contexts, added: FloatArray | None
+) -> Iterator[tuple[FeatureEntry, FloatArray | None]]:
     """Yield each feature as prepared, with its contributions (K,). Features with the same index share its entry."""
     positions = {index: position for position, index in enumerate(sent.indices.tolist())}
     for feature in features:
@@ -118,11 +118,11 @@ def _shares(
         value = float(prepared.values[position] * share)
         yield feature._replace(value=value), None if added is None else added[position] * share
     if choice.preparation.intercept:
-        constant = Part("intercept", choice.preparation.n_features, choice.preparation.constant)
+        constant = FeatureEntry("intercept", choice.preparation.n_features, choice.preparation.constant)
         yield constant, None if added is None else added[-1]
 
 
-def _described(feature: Part) -> dict[str, Any]:
+def _described(feature: FeatureEntry) -> dict[str, Any]:
     return {"name": feature.name, "index": feature.at, "sign": feature.sign, "value": feature.value}
 
 

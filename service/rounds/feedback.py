@@ -13,7 +13,7 @@ from service.per_item import apply_to_valid, indices_of, map_results
 from service.prediction_id import wire_form
 from service.replicas.replica import Replica
 from service.rounds.group_commit import ITEMS_AT_ONCE, GroupCommit
-from service.schemas.fast_decoders import GivenFeedback
+from service.schemas.fast_decoders import FeedbackInput
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer
 from service.store.records.outcomes import Outcome
 from service.store.values import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
@@ -68,7 +68,7 @@ class FeedbackJoiner:
         """Whether no feedback is waiting or in flight."""
         return self._commits.idle
 
-    async def give(self, request: GivenFeedback) -> FeedbackAnswer:
+    async def give(self, request: FeedbackInput) -> FeedbackAnswer:
         """Record the feedback; return the recorded outcome of its prediction."""
         answer: FeedbackAnswer | Exception
         try:
@@ -81,7 +81,7 @@ class FeedbackJoiner:
             raise answer from None
         return answer
 
-    async def give_all(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
+    async def give_all(self, requests: Sequence[FeedbackInput]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give` does; return errors instead of raising them."""
         results = await self._results(requests)
         truth_field = self._replica.model.choice.answers.truth_field
@@ -91,7 +91,7 @@ class FeedbackJoiner:
         ]
 
     async def _results(
-        self, requests: Sequence[GivenFeedback], attempts: int = _ATTEMPTS
+        self, requests: Sequence[FeedbackInput], attempts: int = _ATTEMPTS
     ) -> list[FeedbackResult | Exception]:
         """Parse and join feedback; again with the model that the store has, if it has lost changes of this one."""
         submit = partial(self._commits.submit_all, handle=self._join, room=self._room, most=ITEMS_AT_ONCE)
@@ -104,7 +104,7 @@ class FeedbackJoiner:
                 results[i] = result
         return results
 
-    async def _parse_all(self, requests: Sequence[GivenFeedback]) -> list[Feedback | Exception]:
+    async def _parse_all(self, requests: Sequence[FeedbackInput]) -> list[Feedback | Exception]:
         """Parse feedback. A label that is unknown here may be new: another worker may have added it."""
         before = self._replica.model
         parsed = map_results(partial(_parsed, before), requests)
@@ -141,14 +141,14 @@ def feedback_rules(model: Model) -> FeedbackRules:
     return FeedbackRules(late, model.learner.needs_true_label, model.change_count, model.digest)
 
 
-def _parsed(model: Model, request: GivenFeedback) -> Feedback:
+def _parsed(model: Model, request: FeedbackInput) -> Feedback:
     if request.reward is not None and not model.learner.accepts_rewards:
         raise reward_refused(model.learner, request.reward, "reward")
     truth = model.choice.answers.read(request)
     return Feedback(request.prediction_id, request.correct, truth, request.reward, model.digest)
 
 
-def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | errors.WagerError:
+def _to_answer(request: FeedbackInput, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | errors.WagerError:
     (status, outcome), text = result, wire_form(*request.prediction_id)
     if outcome is None:
         error, detail, field = REFUSALS[status]
@@ -159,7 +159,7 @@ def _to_answer(request: GivenFeedback, result: FeedbackResult, truth_field: str)
     return FeedbackAnswer(text, outcome.correct, outcome.reward, "recorded" if is_new else "duplicate", number)
 
 
-def _conflict(request: GivenFeedback, first: Outcome, truth_field: str) -> errors.FeedbackConflictError:
+def _conflict(request: FeedbackInput, first: Outcome, truth_field: str) -> errors.FeedbackConflictError:
     """Return the error of feedback that differs from the first one, in the reward or only in the truth."""
     prediction = f"the first feedback for prediction {quoted(str(request.prediction_id))}"
     what = "correct" if first.correct is not None else "reward"

@@ -17,7 +17,7 @@ from service.rounds.predictor import checking_cost
 from service.rounds.sessions import ModelSession, SessionCache
 from service.schemas.rounds import ImportAnswer, ImportedSource, ImportList, ImportRequest, ImportRound
 from service.store.records.new_predictions import NewPredictions
-from service.store.values import Imported, ImportPart
+from service.store.values import ImportBatch, Imported
 
 _ATTEMPTS = 20  # attempts to import rounds while others change the model
 _LOGGED_AT_ONCE, _DRAWN_AT_ONCE, _LEAST_DRAWN = 256, 200, 64
@@ -89,7 +89,7 @@ class RoundImporter:
             return None
         cost = predictions.contexts.values.size * costs.STORED_NUMBER + len(rounds) * costs.IMPORTED_ROUND
         blocks = await run(cost, model.name, encoded, model, predictions, rounds, environment.new_id)
-        batch = ImportPart(source, place, len(rounds), blocks, predictions.digest)
+        batch = ImportBatch(source, place, len(rounds), blocks, predictions.digest)
         return await environment.store.import_rounds(model.key, batch, environment.now())
 
     async def _predictions(

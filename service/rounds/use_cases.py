@@ -14,7 +14,7 @@ from service.per_item import apply_to_valid, indices_of, map_results
 from service.rounds.explaining import explain
 from service.rounds.feedback import activate
 from service.rounds.sessions import ModelSession, SessionCache
-from service.schemas.fast_decoders import GivenFeedback
+from service.schemas.fast_decoders import FeedbackInput
 from service.schemas.reports import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, PredictAnswer
 
@@ -61,21 +61,21 @@ class RoundService:
         predict = partial(self._all, model, "model", lambda session, items: session.predictor.predict_all(items))
         return await apply_to_valid(predict, requests)
 
-    async def give_feedback(self, request: GivenFeedback) -> FeedbackAnswer:
+    async def give_feedback(self, request: FeedbackInput) -> FeedbackAnswer:
         """Join the feedback with its prediction. Repeated calls record it once."""
         name = _checked(request).prediction_id.model
         return await self._sessions.use(name, "prediction_id", lambda session: session.feedback.give(request))
 
-    async def give_all(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
+    async def give_all(self, requests: Sequence[FeedbackInput]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give_feedback` does; return errors instead of raising them."""
         return await apply_to_valid(self._give_by_model, map_results(_checked, requests))
 
-    async def _give_by_model(self, requests: Sequence[GivenFeedback]) -> list[FeedbackAnswer | Exception]:
-        by_model: defaultdict[str, list[GivenFeedback]] = defaultdict(list)
+    async def _give_by_model(self, requests: Sequence[FeedbackInput]) -> list[FeedbackAnswer | Exception]:
+        by_model: defaultdict[str, list[FeedbackInput]] = defaultdict(list)
         names = [request.prediction_id.model for request in requests]
         for name, request in zip(names, requests, strict=True):
             by_model[name].append(request)
-        give: _WorkOnAll[GivenFeedback, FeedbackAnswer] = lambda session, items: session.feedback.give_all(items)  # noqa: E731
+        give: _WorkOnAll[FeedbackInput, FeedbackAnswer] = lambda session, items: session.feedback.give_all(items)  # noqa: E731
         batches = [self._all(name, "prediction_id", give, items) for name, items in by_model.items()]
         answers = dict(zip(by_model, map(iter, await asyncio.gather(*batches)), strict=True))
         return [next(answers[name]) for name in names]
@@ -110,7 +110,7 @@ class RoundService:
         return results
 
 
-def _checked(request: GivenFeedback) -> GivenFeedback:
+def _checked(request: FeedbackInput) -> FeedbackInput:
     if request.correct is not None and request.reward is None:
         return request
     sent = [name for name in ("correct", "true_label", "true_labels") if getattr(request, name) is not None]

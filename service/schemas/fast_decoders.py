@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 _ContextT = TypeVar("_ContextT")
 
 
-class PlainFeedback(NamedTuple):
+class DecodedFeedback(NamedTuple):
     """Feedback without a truth."""
 
     prediction_id: PredictionId
@@ -44,7 +44,7 @@ class PlainFeedback(NamedTuple):
     true_labels: None = None
 
 
-GivenFeedback: TypeAlias = FeedbackRequest  # a `FeedbackRequest`, or a `PlainFeedback` with the same attributes
+FeedbackInput: TypeAlias = FeedbackRequest | DecodedFeedback
 
 
 class _Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -102,12 +102,12 @@ _PREDICTION = [
 _IDS, _NAME = re.compile(f"^{QUALIFIED_PARTS}$", re.MULTILINE), re.compile(NAME)
 
 
-def read_plain_feedback(items: Sequence[Any]) -> Sequence[GivenFeedback] | None:
+def read_decoded_feedback(items: Sequence[Any]) -> Sequence[FeedbackInput] | None:
     """Return feedback from JSON values; None if any has a truth or is invalid."""
-    if set(map(type, items)) == {PlainFeedback}:  # by `read_plain_body`
+    if set(map(type, items)) == {DecodedFeedback}:  # by `read_plain_body`
         return items
     given = _attempt(msgspec.convert, items, list[_Item])
-    return None if given is None else cast(list[GivenFeedback] | None, _feedback(given))
+    return None if given is None else cast(list[FeedbackInput] | None, _feedback(given))
 
 
 def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
@@ -152,7 +152,7 @@ class _PredictionReader:
         return None if given.actions is None else cast(PredictRequest, given)
 
 
-def _read_one_feedback(body: bytes) -> PlainFeedback | None:
+def _read_one_feedback(body: bytes) -> DecodedFeedback | None:
     given = _decoded(_ITEM.decode, body)
     items = None if given is None else _feedback([given])
     return None if items is None else items[0]
@@ -190,12 +190,12 @@ def _decoded(read: Callable[[bytes], _T], body: bytes) -> _T | None:
     return None if len(body) > _MOST_UNSEEN and _LONG_EXPONENT.search(body) else _attempt(read, body)
 
 
-def _feedback(given: Sequence[_Item]) -> list[PlainFeedback] | None:
+def _feedback(given: Sequence[_Item]) -> list[DecodedFeedback] | None:
     ids = _parsed([each.prediction_id for each in given])
     if ids is None:
         return None
     rows = [(id_, each.correct, each.reward, None, None) for id_, each in zip(ids, given, strict=True)]
-    return named_tuples(PlainFeedback, rows)
+    return named_tuples(DecodedFeedback, rows)
 
 
 def _parsed(texts: Sequence[str]) -> list[PredictionId] | None:

@@ -164,7 +164,7 @@ class StatisticsAnswer(Answer):
     """The reward of the holdout's rounds; null without any."""
 
 
-class ModelGlance(Answer):
+class ModelOverview(Answer):
     """A model in a list, with the essence of its statistics."""
 
     name: str
@@ -190,6 +190,6 @@ class ModelGlance(Answer):
 class StatisticsList(Answer):
     """A page of models, ordered by name."""
 
-    models: list[ModelGlance | UnreadableModel]
+    models: list[ModelOverview | UnreadableModel]
     next_cursor: str | None
     """The `cursor` of the next page; null on the last page."""

@@ -26,14 +26,7 @@ _MOST_LOADS = 5
 
 
 class ShadowReplica(OtherLearnerFold):
-    """The state of a shadow after some round and some change of its model's log.
-
-    Args:
-        model: the model.
-        store: holds the log and the snapshot of the shadow.
-        compute: runs long computations.
-        shadow: the shadow, as stored.
-    """
+    """The state of a shadow after some round and some change of its model's log."""
 
     def __init__(self, model: Model, store: Store, compute: Compute, shadow: StoredShadow) -> None:
         self.shadow = shadow

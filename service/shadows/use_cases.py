@@ -17,12 +17,7 @@ from service.store.values import DamagedSnapshotError, Due, StoredShadow
 
 
 class Shadows:
-    """The shadows of all models.
-
-    Args:
-        environment: provides the store, worker threads, clock and ids.
-        limits: limits for their learners.
-    """
+    """The shadows of all models."""
 
     def __init__(self, environment: Environment, limits: Limits) -> None:
         self._store = environment.store

@@ -23,9 +23,9 @@ from service.store.values import (
     FeedbackRules,
     FeedbackStatus,
     Head,
+    ImportBatch,
     Imported,
     ImportedSource,
-    ImportPart,
     Keeping,
     KeptNote,
     ModelCopy,
@@ -191,7 +191,7 @@ class Log(Protocol):
             NewerVersionError: if an entry has a type, version or field that this version does not support.
         """
 
-    async def import_rounds(self, key: ModelKey, part: ImportPart, now: float) -> Imported:
+    async def import_rounds(self, key: ModelKey, part: ImportBatch, now: float) -> Imported:
         """Append rounds to the log if exactly the rounds before them have been imported from their source.
 
         Otherwise, or if the model has changed, nothing is appended. Repeating a call appends nothing further.

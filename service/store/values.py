@@ -188,7 +188,7 @@ class ImportBlock(NamedTuple):
     outcomes: bytes  # for each prediction: the reward as a float64, the encoded truth (every bit 1 if unknown)
 
 
-class ImportPart(NamedTuple):
+class ImportBatch(NamedTuple):
     """Consecutive rounds of a source, to append to the log together or not at all."""
 
     source: str

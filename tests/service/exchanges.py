@@ -227,7 +227,7 @@ CHAPTERS: dict[str, list[Exchange]] = {
     "Statistics": [
         Exchange("What the rounds say; docs/dashboard.md explains each number:", "/models/offers/statistics",
             method="GET", fields=["model", "rounds", "predictions", "expired", "labels_note"]),
-        Exchange("All models at a glance, in pages:", "/statistics?limit=3", method="GET", fields=["next_cursor"]),
+        Exchange("All models in short, in pages:", "/statistics?limit=3", method="GET", fields=["next_cursor"]),
     ],
 }  # fmt: skip
 

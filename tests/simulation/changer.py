@@ -49,7 +49,7 @@ class Changer:
         retired = [self._labels.pop(0)] if len(self._labels) > len(LABELS) + 2 else []
         self._labels.append(f"new-{self._number}")
         patch = ModelPatch.model_validate({"labels": {"add": [self._labels[-1]], "retire": retired}})
-        return lambda worker: worker.catalogue.change(CHANGED, patch, _ANY, None)
+        return lambda worker: worker.registry.change(CHANGED, patch, _ANY, None)
 
     def _keep(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         self._kept = [*self._kept[-3:], f"s{self._number}"]
@@ -75,8 +75,8 @@ class Changer:
         return lambda worker: worker.lifecycle.promoting.promote(CHANGED, name, _ANY, None)
 
     def _delete(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
-        return lambda worker: worker.catalogue.delete(GUEST)
+        return lambda worker: worker.registry.delete(GUEST)
 
     def _create(self) -> Callable[[SimulatedWorker], Awaitable[Any]]:
         made = ModelDefinition.model_validate(definition(GUEST, **MODELS[GUEST]))
-        return lambda worker: worker.catalogue.create(made)
+        return lambda worker: worker.registry.create(made)

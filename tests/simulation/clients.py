@@ -21,7 +21,7 @@ from service.errors import (
     WagerError,
 )
 from service.prediction_id import PredictionId
-from service.schemas.fast_decoders import PlainFeedback
+from service.schemas.fast_decoders import DecodedFeedback
 from service.schemas.rounds import ActivateRequest, FeedbackAnswer, PredictAnswer
 from tests.service.sample_models import SIZE
 from tests.simulation.log_rounds import Own, ViolationError
@@ -178,16 +178,16 @@ class Crowd:
             asks.append(self.ask(lambda worker: worker.rounds.give_feedback(feedback), heard))
         await asyncio.gather(*asks)
 
-    def _feedback(self, known: Known) -> PlainFeedback:
+    def _feedback(self, known: Known) -> DecodedFeedback:
         own = self._random.choice(known.recent)
         usual = sum(own.block.encode()) % 3 == 0
-        return PlainFeedback(own, usual != (self._random.random() < _CONTRADICTIONS), None)
+        return DecodedFeedback(own, usual != (self._random.random() < _CONTRADICTIONS), None)
 
-    def _hear_results(self, known: Known, given: list[PlainFeedback], losses: int, answers: Any) -> None:
+    def _hear_results(self, known: Known, given: list[DecodedFeedback], losses: int, answers: Any) -> None:
         for feedback, answer in zip(given, answers, strict=True) if isinstance(answers, list) else []:
             self._hear_feedback(known, feedback, losses, answer)
 
-    def _hear_feedback(self, known: Known, feedback: PlainFeedback, losses: int, answer: Any) -> None:
+    def _hear_feedback(self, known: Known, feedback: DecodedFeedback, losses: int, answer: Any) -> None:
         own = (feedback.prediction_id.block, feedback.prediction_id.token)
         if isinstance(answer, FeedbackAnswer):
             known.truth.acknowledge(own, answer.round, answer.reward, losses)

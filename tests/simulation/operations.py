@@ -7,7 +7,7 @@ from service.background.due_models import expiry
 from service.choice.requests import PredictionRequest
 from service.errors import FeedbackConflictError, PredictionExpiredError
 from service.prediction_id import PredictionId
-from service.schemas.fast_decoders import PlainFeedback
+from service.schemas.fast_decoders import DecodedFeedback
 from service.schemas.models import ModelPatch
 from tests.service.sample_models import GAPTRON, SIZE
 from tests.simulation.log_rounds import ViolationError
@@ -34,7 +34,7 @@ def _predict(own: str) -> Callable[[Truths, SimulatedWorker], Any]:
 
 def _give(own: str, *, correct: bool) -> Callable[[Truths, SimulatedWorker], Any]:
     async def give(truths: Truths, worker: SimulatedWorker) -> None:
-        feedback, truth = PlainFeedback(PredictionId(MODEL, own), correct, None), truths[MODEL]
+        feedback, truth = DecodedFeedback(PredictionId(MODEL, own), correct, None), truths[MODEL]
         try:
             answer = await worker.rounds.give_feedback(feedback)
         except (FeedbackConflictError, PredictionExpiredError) as error:
@@ -59,7 +59,7 @@ async def _snapshot(_: Truths, worker: SimulatedWorker) -> None:
 
 def _change(_: Truths, worker: SimulatedWorker) -> Any:
     patch = ModelPatch.model_validate({"labels": {"add": ["new"]}})
-    return worker.catalogue.change(MODEL, patch, ("*",), None)
+    return worker.registry.change(MODEL, patch, ("*",), None)
 
 
 OPERATIONS: Sequence[Operation] = (

@@ -39,7 +39,7 @@ class Base:
         self.server = RedisServer(lambda: self.clock.now)
         worker = SimulatedWorker("w", self.clock, network, [0], 0, visits=False)
         made = ModelDefinition.model_validate(definition(MODEL, **POLICIES))
-        task = worker.loop.spawn(worker.catalogue.create(made))
+        task = worker.loop.spawn(worker.registry.create(made))
         while not task.done():
             worker.loop.run_turn()
             for line in network.busy():

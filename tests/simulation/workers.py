@@ -17,7 +17,7 @@ from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
 from service.models.model import Limits
-from service.registry.registry import Catalogue
+from service.registry.registry import ModelRegistry
 from service.rounds.sessions import ModelSession, SessionCache
 from service.rounds.use_cases import RoundService
 from service.shadows.use_cases import Shadows
@@ -107,9 +107,9 @@ class SimulatedWorker:
             )
             self.sessions = SessionCache(self.environment, _SESSION_BYTES)
             self.rounds = RoundService(self.sessions, 100_000)
-            self.catalogue = Catalogue(self.environment, LIMITS, self.sessions.forget)
+            self.registry = ModelRegistry(self.environment, LIMITS, self.sessions.forget)
             self.shadows = Shadows(self.environment, LIMITS)
-            self.lifecycle = _lifecycle(self.environment, self.sessions, self.catalogue)
+            self.lifecycle = _lifecycle(self.environment, self.sessions, self.registry)
             if visits:
                 self._start_visits()
 
@@ -136,12 +136,12 @@ class SimulatedWorker:
         return base64.urlsafe_b64encode(self.rng.bytes(15)).decode()
 
 
-def _lifecycle(environment: Environment, sessions: SessionCache, catalogue: Catalogue) -> Lifecycle:
+def _lifecycle(environment: Environment, sessions: SessionCache, registry: ModelRegistry) -> Lifecycle:
     return Lifecycle(
         snapshots=Snapshots(environment, sessions),
-        replacing=Replacing(environment, LIMITS, catalogue),
+        replacing=Replacing(environment, LIMITS, registry),
         copying=Copying(environment, LIMITS, sessions),
-        promoting=Promoting(environment, LIMITS, catalogue),
+        promoting=Promoting(environment, LIMITS, registry),
     )
 
 

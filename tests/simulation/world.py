@@ -122,7 +122,7 @@ class World:
         """Create the models, without faults."""
         for name, fields in models.items():
             made = ModelDefinition.model_validate(definition(name, **fields))
-            self._run(self.fleet.workers[0], self.fleet.workers[0].catalogue.create(made))
+            self._run(self.fleet.workers[0], self.fleet.workers[0].registry.create(made))
             self.truths.note(name)
         self.server.keep()
 

@@ -18,7 +18,7 @@ from service.per_item import apply_to_valid, map_results
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier, read_feedback
 from service.schemas import rounds as schemas
-from service.schemas.fast_decoders import GivenFeedback, read_plain_feedback
+from service.schemas.fast_decoders import FeedbackInput, read_decoded_feedback
 
 _OUTCOME_ERRORS = (
     *(errors.FeedbackConflictError, errors.NotActivatedError, errors.UnknownLabelError, errors.WrongTruthError),
@@ -50,8 +50,8 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         check_model(request.prediction_id.model, "prediction_id")
         return await rounds.activate(request)
 
-    async def _read(items: Sequence[Any]) -> Sequence[GivenFeedback | Exception]:
-        if (found := read_plain_feedback(items) or read_together(schemas.FeedbackRequest, items)) is not None:
+    async def _read(items: Sequence[Any]) -> Sequence[FeedbackInput | Exception]:
+        if (found := read_decoded_feedback(items) or read_together(schemas.FeedbackRequest, items)) is not None:
             return found
         cost = costs.SINGLE_ITEM * len(items)
         return await compute.run_in_thread_if_costly(cost, "", read_each, schemas.FeedbackRequest, items)
@@ -59,7 +59,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     return routes
 
 
-def _allowed(request: GivenFeedback) -> GivenFeedback:
+def _allowed(request: FeedbackInput) -> FeedbackInput:
     check_model(request.prediction_id.model, "prediction_id")
     return request
 

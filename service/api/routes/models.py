@@ -13,7 +13,7 @@ from service.api.responses.routes import JsonRoute, StrictRoute
 from service.error_messages.patterns import CURSOR, NAME
 from service.error_messages.values import quoted
 from service.registry.descriptions import Described
-from service.registry.registry import Catalogue, describe_learners
+from service.registry.registry import ModelRegistry, describe_learners
 from service.schemas import models as schemas
 from service.store.stored_models import UnreadModel
 
@@ -45,18 +45,18 @@ async def answer_described(request: Request, described: Described) -> Response:
     return await answer_with(request, described.answer, headers={"ETag": f'"{described.version}"'})
 
 
-def router(catalogue: Catalogue) -> APIRouter:
+def router(registry: ModelRegistry) -> APIRouter:
     """Return the routes of models."""
     others = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
-    _add_reading(others, catalogue)
-    _add_changes(others, catalogue)
+    _add_reading(others, registry)
+    _add_changes(others, registry)
     routes = APIRouter()
-    routes.include_router(_creation(catalogue))
+    routes.include_router(_creation(registry))
     routes.include_router(others)
     return routes
 
 
-def _creation(catalogue: Catalogue) -> APIRouter:
+def _creation(registry: ModelRegistry) -> APIRouter:
     routes = APIRouter(prefix="/models", tags=["models"], route_class=CreatedRoute)
 
     @routes.post(
@@ -71,19 +71,19 @@ def _creation(catalogue: Catalogue) -> APIRouter:
     async def create_model(definition: schemas.ModelDefinition) -> Described:
         """Create a model. The ETag identifies its definition, for `PATCH`."""
         check_new_model(definition.name)
-        return await catalogue.create(definition)
+        return await registry.create(definition)
 
     return routes
 
 
-def _add_reading(routes: APIRouter, catalogue: Catalogue) -> None:
+def _add_reading(routes: APIRouter, registry: ModelRegistry) -> None:
     @routes.get("", responses=responses())
     async def list_models(
         cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page.")] = "",
         limit: Annotated[int, Query(ge=1, le=1000, description="Maximum models on a page.")] = 100,
     ) -> schemas.ModelList:
         """List the models that the API key allows, a page at a time, ordered by name."""
-        page = await catalogue.page(cursor, limit, own_names())
+        page = await registry.page(cursor, limit, own_names())
         return schemas.ModelList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
 
     @routes.get("/{name}", response_model=schemas.ModelAnswer, responses=responses(*errors.READING_ERRORS))
@@ -92,15 +92,15 @@ def _add_reading(routes: APIRouter, catalogue: Catalogue) -> None:
 
         The ETag identifies the definition. `PATCH` needs it; counts change without it.
         """
-        return await answer_described(request, await catalogue.get(name))
+        return await answer_described(request, await registry.get(name))
 
     @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
     async def delete_model(name: Name) -> None:
         """Delete a model and its log. Its open predictions no longer accept feedback."""
-        await catalogue.delete(name)
+        await registry.delete(name)
 
 
-def _add_changes(routes: APIRouter, catalogue: Catalogue) -> None:
+def _add_changes(routes: APIRouter, registry: ModelRegistry) -> None:
     @routes.get("/{name}/changes", response_model=schemas.ChangeList, responses=responses(*errors.READING_ERRORS))
     async def list_changes(
         name: Name,
@@ -109,7 +109,7 @@ def _add_changes(routes: APIRouter, catalogue: Catalogue) -> None:
         limit: Annotated[int, Query(ge=1, le=1000, description="Maximum changes on a page.")] = 100,
     ) -> Response:
         """Read the changes of a model, oldest first. Use `next_after` as `after` for the next page."""
-        return await answer_with(request, await catalogue.changes(name, after, limit))
+        return await answer_with(request, await registry.changes(name, after, limit))
 
     @routes.patch(
         "/{name}",
@@ -126,7 +126,7 @@ def _add_changes(routes: APIRouter, catalogue: Catalogue) -> None:
 
         Repeating the last change with the same `If-Match`, as after a lost answer, returns its result.
         """
-        return await answer_described(request, await catalogue.change(name, patch, versions_in(if_match), caller_id()))
+        return await answer_described(request, await registry.change(name, patch, versions_in(if_match), caller_id()))
 
 
 def versions_in(if_match: str | None) -> list[str]:

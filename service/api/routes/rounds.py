@@ -13,7 +13,7 @@ from service.api.responses.routes import JsonRoute, StrictRoute
 from service.api.routes.models import Name
 from service.compute import Compute
 from service.error_messages.patterns import SCAN_CURSOR
-from service.registry.registry import Catalogue
+from service.registry.registry import ModelRegistry
 from service.rounds.importer import RoundImporter
 from service.schemas.rounds import ImportAnswer, ImportList, ImportRequest, PredictionLine, RoundLine
 
@@ -31,7 +31,7 @@ _IMPORT_ERRORS = responses(
 )
 
 
-def router(catalogue: Catalogue, imports: RoundImporter, compute: Compute) -> APIRouter:
+def router(registry: ModelRegistry, imports: RoundImporter, compute: Compute) -> APIRouter:
     """Return the routes that read logs and the progress of imports."""
     routes = APIRouter(tags=["models"], route_class=StrictRoute)
 
@@ -42,7 +42,7 @@ def router(catalogue: Catalogue, imports: RoundImporter, compute: Compute) -> AP
         limit: Annotated[int, Query(ge=1, le=10_000, description="Maximum rounds on a page.")] = 1000,
     ) -> StreamingResponse:
         """Read the log, oldest round first. Use the last line's `round` as `after` for the next page."""
-        parts = await catalogue.rounds(name, after, limit)
+        parts = await registry.rounds(name, after, limit)
         return StreamingResponse(_written(parts, compute), media_type=_NDJSON)
 
     @routes.get("/models/{name}/imports", responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError))
@@ -87,7 +87,7 @@ _OPEN_RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError)
 }
 
 
-def open_predictions_router(catalogue: Catalogue) -> APIRouter:
+def open_predictions_router(registry: ModelRegistry) -> APIRouter:
     """Return the route of open predictions."""
     routes = APIRouter(tags=["models"], route_class=StrictRoute)
 
@@ -102,7 +102,7 @@ def open_predictions_router(catalogue: Catalogue) -> APIRouter:
         Follow the `Link` header until it is absent. The pages together have every prediction that is open throughout
         the listing; one that is made or closed during it may be missing, or occur twice. A page may be empty.
         """
-        page = await catalogue.predictions(name, cursor, limit)
+        page = await registry.predictions(name, cursor, limit)
         following = f"/models/{name}/predictions?cursor={page.next_cursor}&limit={limit}"
         link = {} if page.next_cursor is None else {"Link": f'<{following}>; rel="next"'}
         return Response(_dumped(page.lines), media_type=_NDJSON, headers=link)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 
 from service import errors
 from service.analytics.evaluation import MOST_ROUNDS, LatestRounds
-from service.analytics.statistics import Insights
+from service.analytics.statistics import StatisticsReports
 from service.api.middleware.access import own_names
 from service.api.responses.problems import responses
 from service.api.responses.routes import StrictRoute
@@ -25,7 +25,7 @@ _TAG = re.compile(r'"[\x21\x23-\x7e]*"')
 _UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The answer has not changed."}}
 
 
-def router(insights: Insights) -> APIRouter:
+def router(reports: StatisticsReports) -> APIRouter:
     """Return the routes of statistics."""
     routes = APIRouter(tags=["models"], route_class=StrictRoute)
 
@@ -40,7 +40,7 @@ def router(insights: Insights) -> APIRouter:
         The cost does not depend on the length of the log. Workers publish the sums every few seconds; `fold_lag` says
         how many rounds they lack.
         """
-        return _conditional(request, await insights.read(name))
+        return _conditional(request, await reports.read(name))
 
     @routes.get("/statistics", response_model=StatisticsList, responses=_UNCHANGED | responses())
     async def list_statistics(
@@ -50,7 +50,7 @@ def router(insights: Insights) -> APIRouter:
         if_none_match: IfNoneMatch = None,  # noqa: ARG001
     ) -> Response:
         """List the models that the API key allows, with the essence of their statistics, ordered by name."""
-        page = await insights.page(cursor, limit, own_names())
+        page = await reports.page(cursor, limit, own_names())
         answer = StatisticsList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
         return _conditional(request, answer.model_dump_json().encode())
 

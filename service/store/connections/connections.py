@@ -102,12 +102,7 @@ def _as_lost_connection() -> Iterator[None]:
 
 
 class _OneServer:
-    """A connection to the one server that accepts writes.
-
-    Args:
-        kind: the kind of deployment.
-        redis: the client of the server.
-    """
+    """A connection to the one server that accepts writes."""
 
     def __init__(self, kind: Kind, redis: Redis) -> None:
         self.kind = kind

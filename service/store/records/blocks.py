@@ -41,13 +41,6 @@ def stored_prediction(
 ) -> StoredPrediction:
     """Return the predictions of a block.
 
-    Args:
-        answers: the codec of the answers.
-        predictions: the rows of the block.
-        fingerprint: of its request.
-        expires_at: the end of its window.
-        rounds_seen: when it was made.
-
     Raises:
         StoreCorruptError: if a number is invalid.
     """

@@ -107,12 +107,7 @@ class ContextCodec(Protocol):
 
 
 class DenseCodec:
-    """Encodes a dense context as d numbers.
-
-    Args:
-        size: d.
-        number: the dtype of a number, which represents all numbers of contexts exactly.
-    """
+    """Encodes a dense context as d numbers."""
 
     def __init__(self, size: int, number: str = "<f8") -> None:
         self._size, self._number = size, np.dtype(number)

@@ -28,7 +28,7 @@ from service.store.records.layout import (
     VERSION,
     check_of,
 )
-from service.store.records.optional_fields import NO_PARTS, Parts, packed_masks
+from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, OptionalFields, packed_masks
 
 BLOCK_BYTES = 16_384
 """Maximum bytes of a block with several predictions. Each feedback reads a whole block."""
@@ -50,7 +50,7 @@ class NewPredictions(NamedTuple):
     rounds_seen: int
     changes_seen: int = 0
     digest: bytes = b""  # of the history up to these changes
-    parts: Parts = NO_PARTS
+    parts: OptionalFields = NO_OPTIONAL_FIELDS
     holdout: BoolArray | None = None  # (n,), which are for evaluation only; None for none
     inactive: BoolArray | None = None  # (n,), which must be activated before feedback; None for none
     released_at: int = 0  # see `released_at`; unused if they are never stored
@@ -72,13 +72,7 @@ def _step(keep_seconds: float) -> int:
 
 
 class BlockEncoder:
-    """Encodes one model's predictions as blocks, a struct at a time: most blocks have few predictions.
-
-    Args:
-        answers: the codec of its answers.
-        evidence_size: E.
-        contexts: the codec of its contexts.
-    """
+    """Encodes one model's predictions as blocks, a struct at a time: most blocks have few predictions."""
 
     def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
         self._answers, self._contexts = answers, contexts
@@ -87,7 +81,7 @@ class BlockEncoder:
         self._prediction, self._answered = PREDICTION.struct(self._answer_bytes), ANSWERED.struct(self._answer_bytes)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
 
-    def bounds(self, contexts: Contexts, parts: Parts) -> list[int]:
+    def bounds(self, contexts: Contexts, parts: OptionalFields) -> list[int]:
         """See `RecordFormat.bounds`."""
         n, fixed = contexts.n, self._contexts.fixed_bytes
         each = self._outcome_bytes + self._prediction.size + _BODY.size + self._evidence_bytes
@@ -97,7 +91,7 @@ class BlockEncoder:
         blocks = min(n, -(-total // BLOCK_BYTES))
         return [n * i // blocks for i in range(blocks + 1)]
 
-    def _is_whole(self, parts: Parts) -> bool:
+    def _is_whole(self, parts: OptionalFields) -> bool:
         """Return whether bodies have the same parts with the same sizes."""
         varies = parts.eligible.shape[1] or parts.sent or parts.actions
         return self._contexts.fixed_bytes is not None and not varies

@@ -10,7 +10,7 @@ from learners.base import BoolArray, Contexts, IntArray
 from service.store.records.round_table import Table
 
 
-class Parts(NamedTuple):
+class OptionalFields(NamedTuple):
     """The optional parts of n predictions or rounds. A part that none of them has is empty."""
 
     eligible: BoolArray = np.ones((0, 0), np.bool_)  # (n, K), or (n, 0) if every label was eligible
@@ -18,7 +18,7 @@ class Parts(NamedTuple):
     actions: Sequence[bytes] = ()  # (n,)
 
 
-NO_PARTS = Parts()
+NO_OPTIONAL_FIELDS = OptionalFields()
 
 
 class LogRows(NamedTuple):
@@ -26,7 +26,7 @@ class LogRows(NamedTuple):
 
     table: Table  # (n,)
     contexts: Contexts  # n; as sent
-    parts: Parts
+    parts: OptionalFields
 
 
 def mask_bytes(labels: npt.NDArray[np.integer]) -> IntArray:

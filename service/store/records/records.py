@@ -13,7 +13,7 @@ from service.errors import StoreCorruptError
 from service.store.records.blocks import StoredPrediction, block_of, stored_prediction
 from service.store.records.codecs import AnswerCodec, ContextCodec
 from service.store.records.new_predictions import BlockEncoder, NewPredictions
-from service.store.records.optional_fields import NO_PARTS, LogRows, Parts, unpacked_masks
+from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, LogRows, OptionalFields, unpacked_masks
 from service.store.records.round_table import Table, row_faults
 from service.store.records.rounds import StoredRounds
 
@@ -61,7 +61,7 @@ class RecordFormat:
         """Whether all contexts have the same size."""
         return self._contexts.fixed_bytes is not None
 
-    def bounds(self, contexts: Contexts, parts: Parts = NO_PARTS) -> list[int]:
+    def bounds(self, contexts: Contexts, parts: OptionalFields = NO_OPTIONAL_FIELDS) -> list[int]:
         """Divide n predictions into blocks of limited size; return the start of each block, and n."""
         return self._blocks.bounds(contexts, parts)
 
@@ -127,7 +127,7 @@ class RecordFormat:
             eligible = unpacked_masks(masks, labels, self.answers.n_labels)
         if wrong := row_faults(self.answers, table, contexts, eligible):
             raise StoreCorruptError(f"a round of the log has an impossible {wrong[0]}")
-        return LogRows(table, contexts, Parts(eligible, sent, actions))
+        return LogRows(table, contexts, OptionalFields(eligible, sent, actions))
 
     def table(self, entries: Sequence[bytes]) -> Table:
         """Return a row for each round in entries of the log; raise as `rows` does."""

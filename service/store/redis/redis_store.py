@@ -64,9 +64,9 @@ from service.store.values import (
     FeedbackRules,
     FeedbackStatus,
     Head,
+    ImportBatch,
     Imported,
     ImportedSource,
-    ImportPart,
     Keeping,
     KeptNote,
     ModelCopy,
@@ -303,7 +303,7 @@ class RedisStore(Store):
         reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after, limit])
         return decode_tail(*_unless_gone(key, reply))
 
-    async def import_rounds(self, key: ModelKey, part: ImportPart, now: float) -> Imported:
+    async def import_rounds(self, key: ModelKey, part: ImportBatch, now: float) -> Imported:
         named = [*keys.of_blocks(*key), keys.imports(*key)]
         args = [key.incarnation, repr(now), part.digest, part.source, part.place, part.size, MOST_SOURCES]
         reply = await self._run(

@@ -9,7 +9,7 @@ import pydantic
 import pytest
 
 from service.contexts.registry import read_contexts
-from service.schemas.fast_decoders import PlainFeedback, plain_reader, read_plain_feedback
+from service.schemas.fast_decoders import DecodedFeedback, plain_reader, read_decoded_feedback
 from service.schemas.rounds import (
     FeedbackBatchRequest,
     FeedbackRequest,
@@ -174,7 +174,7 @@ def values_of(given: Any) -> Any:
         items = pydantic.TypeAdapter(list[FeedbackRequest]).validate_python(given.feedback)
         return list(map(values_of, items))
     fields = (
-        PlainFeedback._fields if isinstance(given, FeedbackRequest | PlainFeedback) else PredictRequest.model_fields
+        DecodedFeedback._fields if isinstance(given, FeedbackRequest | DecodedFeedback) else PredictRequest.model_fields
     )
     values = {name: repr(getattr(given, name)) for name in fields}
     if isinstance(getattr(given, "actions", None), list):
@@ -198,7 +198,7 @@ def check(kind: type[Body], body: bytes) -> bool:
     values = values_of(kind.model_validate_json(body))
     if isinstance(plain, FeedbackBatchRequest):
         assert values == list(map(values_of, plain.feedback))
-        again: Any = read_plain_feedback(plain.feedback)
+        again: Any = read_decoded_feedback(plain.feedback)
         assert again == plain.feedback
     else:
         assert values == values_of(plain)
@@ -225,7 +225,7 @@ def test_values_read_together_are_those_of_pydantic() -> None:
         except pydantic.ValidationError:
             continue
         if isinstance(given, FeedbackBatchRequest):
-            plain = read_plain_feedback(given.feedback)
+            plain = read_decoded_feedback(given.feedback)
             assert plain is None or list(map(values_of, plain)) == values_of(given)
         elif isinstance(given, PredictBatchRequest) and given.contexts is not None:
             assert repr(read_contexts(given.contexts)) == repr(contexts_of(given.contexts))

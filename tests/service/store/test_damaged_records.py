@@ -23,7 +23,7 @@ from service.store.records.codecs import (
 )
 from service.store.records.layout import CHECK, HEAD, OUTCOME, PREDICTION, VERSION
 from service.store.records.new_predictions import NewPredictions
-from service.store.records.optional_fields import NO_PARTS, Parts
+from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, OptionalFields
 from service.store.records.records import RecordFormat
 from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
@@ -267,8 +267,8 @@ def sparse(*lengths: int) -> Contexts:
     return Contexts.sparse(lengths, indices, RNG.normal(size=len(indices)))
 
 
-def masks(n: int) -> Parts:
-    return Parts(np.arange(LABELS) != np.full((n, 1), 3))
+def masks(n: int) -> OptionalFields:
+    return OptionalFields(np.arange(LABELS) != np.full((n, 1), 3))
 
 
 class Case(NamedTuple):
@@ -279,7 +279,7 @@ class Case(NamedTuple):
     contexts: Contexts
     answer: Callable[[int], Any]
     evidence_size: int = 0
-    parts: Parts = NO_PARTS
+    parts: OptionalFields = NO_OPTIONAL_FIELDS
 
 
 CASES = {
@@ -298,7 +298,7 @@ CASES = {
         sparse(9, 0),
         lambda i: i,
         3,
-        Parts(np.ones((2, LABELS), np.bool_), [b"{}" * 40_000, b"{}"], [b"", b"\0" * 100_000]),
+        OptionalFields(np.ones((2, LABELS), np.bool_), [b"{}" * 40_000, b"{}"], [b"", b"\0" * 100_000]),
     ),
 }
 

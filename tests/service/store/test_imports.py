@@ -7,16 +7,16 @@ import pytest
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.store import keys
 from service.store.stored_models import ModelKey
-from service.store.values import MOST_SOURCES, ImportBlock, Imported, ImportPart
+from service.store.values import MOST_SOURCES, ImportBatch, ImportBlock, Imported
 from tests.servers import raw
 from tests.service.store.samples import FORMAT, NEW, NOW, as_bytes, digest_of, sample_block
 from tests.service.store.scenario import Scenario
 
 
-def part(place: int, n: int, source: str = "file", digest: bytes = NEW, label: int = 2) -> ImportPart:
+def part(place: int, n: int, source: str = "file", digest: bytes = NEW, label: int = 2) -> ImportBatch:
     outcome = struct.pack("<d", 1.0) + as_bytes(label)
     block = sample_block(f"~{source}-{place}", n, label, digest)
-    return ImportPart(source, place, n, [ImportBlock(block.id, block.record, outcome * n)], digest)
+    return ImportBatch(source, place, n, [ImportBlock(block.id, block.record, outcome * n)], digest)
 
 
 async def test_rounds_are_appended_once(scenario: Scenario) -> None:

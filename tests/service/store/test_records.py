@@ -24,7 +24,7 @@ from service.store.records.codecs import (
 )
 from service.store.records.layout import EVIDENCE, HOLDOUT, INACTIVE, OPEN, PENDING, ROUND, VERSION
 from service.store.records.new_predictions import BLOCK_BYTES, NewPredictions
-from service.store.records.optional_fields import NO_PARTS, Parts
+from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, OptionalFields
 from service.store.records.outcomes import decode_outcomes
 from service.store.records.records import RecordFormat
 from service.store.records.rounds import StoredRounds
@@ -97,14 +97,14 @@ def some_contexts(draw: st.DrawFn, n: int) -> tuple[ContextCodec, Contexts]:
 
 
 @st.composite
-def some_parts(draw: st.DrawFn, n: int, labels: list[int] | None) -> Parts:
+def some_parts(draw: st.DrawFn, n: int, labels: list[int] | None) -> OptionalFields:
     eligible = np.ones((n, 0), np.bool_)
     if labels is not None and draw(st.booleans()):
         eligible = np.array(draw(st.lists(st.booleans(), min_size=n * LABELS, max_size=n * LABELS))).reshape(n, LABELS)
         eligible[np.arange(n), labels] = True
         eligible[0, 0 if labels[0] else 1] = False  # otherwise it may have no mask
     sent, actions = (draw(st.just([]) | st.lists(st.binary(max_size=600), min_size=n, max_size=n)) for _ in range(2))
-    return Parts(eligible, sent, actions)
+    return OptionalFields(eligible, sent, actions)
 
 
 @st.composite
@@ -388,8 +388,8 @@ MASK = (np.arange(3 * 4).reshape(3, 4) % 3 != 1) | (np.arange(4) == 2)
 
 
 @CODECS
-@pytest.mark.parametrize("parts", [NO_PARTS, Parts(MASK)])
-def test_labels_added_later_were_not_eligible(codec: ContextCodec, parts: Parts) -> None:
+@pytest.mark.parametrize("parts", [NO_OPTIONAL_FIELDS, OptionalFields(MASK)])
+def test_labels_added_later_were_not_eligible(codec: ContextCodec, parts: OptionalFields) -> None:
     """A round of fewer labels gets evidence of zero for the others."""
     before, old = played(codec, [2] * 3, 4, parts=parts)
     after, new = played(codec, [2] * 3, 9, label_codec(9))
@@ -397,7 +397,9 @@ def test_labels_added_later_were_not_eligible(codec: ContextCodec, parts: Parts)
     assert rows.table["labels"].tolist() == [4] * 3 + [9] * 3
     assert not rows.parts.eligible[:3, 4:].any()
     assert rows.parts.eligible[3:].all()
-    assert rows.parts.eligible[:3, :4].tolist() == (MASK if parts is not NO_PARTS else np.ones((3, 4))).tolist()
+    assert (
+        rows.parts.eligible[:3, :4].tolist() == (MASK if parts is not NO_OPTIONAL_FIELDS else np.ones((3, 4))).tolist()
+    )
     assert rows.table["evidence"][:3, :4].tolist() == np.arange(12.0).reshape(3, 4).tolist()
     assert not rows.table["evidence"][:3, 4:].any()
     with pytest.raises(StoreCorruptError):
@@ -407,13 +409,13 @@ def test_labels_added_later_were_not_eligible(codec: ContextCodec, parts: Parts)
 def test_a_label_outside_its_mask_is_corrupt() -> None:
     mask = np.ones((3, 4), np.bool_)
     mask[2, 2] = False
-    shape, rounds = played(DenseCodec(2), [2] * 3, parts=Parts(mask))
+    shape, rounds = played(DenseCodec(2), [2] * 3, parts=OptionalFields(mask))
     with pytest.raises(StoreCorruptError, match="eligible"):
         shape.rows(rounds)
 
 
 def test_actions_need_a_model_with_actions() -> None:
-    parts = Parts(np.ones((3, 0), np.bool_), (), (b"\0", b"x", b""))
+    parts = OptionalFields(np.ones((3, 0), np.bool_), (), (b"\0", b"x", b""))
     shape, rounds = played(DenseCodec(2), [2] * 3, parts=parts)
     with pytest.raises(NewerVersionError):
         shape.rows(rounds)

@@ -1,4 +1,4 @@
-// All models at a glance.
+// All models in short.
 
 import * as api from "./api.js";
 import { sparkline } from "./charts.js";
