@@ -6,7 +6,7 @@ an error to report, is left to the models: the functions then return None, in a 
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 from pydantic import TypeAdapter, ValidationError
@@ -44,7 +44,19 @@ class DecodedFeedback(NamedTuple):
     true_labels: None = None
 
 
-FeedbackInput: TypeAlias = FeedbackRequest | DecodedFeedback
+class FeedbackInput(Protocol):
+    """A `FeedbackRequest`, or a `DecodedFeedback`."""
+
+    @property
+    def prediction_id(self) -> PredictionId: ...
+    @property
+    def correct(self) -> bool | None: ...
+    @property
+    def reward(self) -> float | None: ...
+    @property
+    def true_label(self) -> str | None: ...
+    @property
+    def true_labels(self) -> list[str] | None: ...
 
 
 class _Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -107,7 +119,7 @@ def read_decoded_feedback(items: Sequence[Any]) -> Sequence[FeedbackInput] | Non
     if set(map(type, items)) == {DecodedFeedback}:  # by `read_plain_body`
         return items
     given = _attempt(msgspec.convert, items, list[_Item])
-    return None if given is None else cast(list[FeedbackInput] | None, _feedback(given))
+    return None if given is None else _feedback(given)
 
 
 def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
