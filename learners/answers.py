@@ -11,7 +11,8 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
     """A learner that answers with a row of K numbers and draws the answer itself.
 
     A *label set* has 1 for each label in the set and 0 elsewhere. A *ranking* lists the labels from first to last.
-    `Rounds.labels` and `true_labels` hold such rows, those of unknown truths all NO_LABEL. `Decisions.distributions`
+    `Rounds.labels` and `true_labels` consist of such rows; a row is all NO_LABEL where the truth is unknown.
+    `Decisions.distributions`
     has the probability that each label is in the set, (n, K), or nothing for rankings, (n, 0).
     """
 

@@ -8,8 +8,10 @@ A learner is a frozen, validated set of hyperparameters bound to a `Problem`. It
 
 The learner does not draw labels, except for structured answers (`learners.answers`). The caller draws a label from the
 distribution (`exploration.draw`) and keeps its probability, the propensity. The caller also keeps the *evidence* of the
-decision: the numbers that the later update needs as they were at prediction time. Both return to the learner inside the
-round. The learner keeps nothing between the two calls, so feedback may arrive late, in any order, on any machine.
+decision: the numbers that the later update needs as they were at prediction time. The label, propensity and evidence
+return to the learner in the round. The learner keeps nothing between `decide` and `fold`, so feedback may arrive late,
+in
+any order, on any machine.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -23,10 +25,10 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 AnswerKind: TypeAlias = Literal["label", "level", "label-set", "ranking", "action"]
-"""The kinds of answers: one label; one label of an ordered scale; any subset of the labels; an order of all labels; one
-of the actions that a request brings."""
+"""The kinds of answers: one label; one label of an ordered scale; any subset of the labels; a ranking of all labels;
+one of the request's actions."""
 NormPolicy: TypeAlias = Literal["none", "reject", "scale", "unit"]
-"""What happens to a context whose norm exceeds the bound: see `learners.mathematics.preparation`."""
+"""How the norm of a context is limited: see `learners.mathematics.preparation`."""
 ContextNorm: TypeAlias = Literal["euclidean", "maximum"]
 """The norm that the bound applies to: the Euclidean norm, or the largest absolute entry."""
 
@@ -35,7 +37,7 @@ NO_LABEL = -1  # the value in `Rounds.true_labels` where the true label is unkno
 
 @pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(strict=True, allow_inf_nan=False))
 class Problem:
-    """K labels, d features of a context, and X, a bound on the norm of every context that every theorem assumes."""
+    """K labels, d features per context, and X, the bound on context norms that every theorem assumes."""
 
     n_labels: Annotated[int, pydantic.Field(ge=2)]
     n_features: Annotated[int, pydantic.Field(ge=1)]
@@ -51,7 +53,7 @@ class Contexts(NamedTuple):
     """n contexts as compressed sparse rows: row i holds `values[starts[i]:starts[i + 1]]`.
 
     All rows of a dense batch share the indices 0 … d-1. Indices are distinct within a row and lie in 0 … d-1; compiled
-    updates rely on it. Arrays are contiguous and writable; others cost a recompilation.
+    updates rely on it. Arrays are contiguous and writable; others trigger a recompilation.
     """
 
     starts: IntArray  # (n + 1,) int64
@@ -87,7 +89,7 @@ class Contexts(NamedTuple):
 
     @classmethod
     def sparse(cls, lengths: npt.ArrayLike, indices: npt.ArrayLike, values: npt.ArrayLike) -> "Contexts":
-        """Return contexts with these numbers of entries (n,); `InvalidArrayError` if they do not match the arrays."""
+        """Return contexts from row lengths (n,), indices and values. Raises `InvalidArrayError` if they do not fit."""
         numbers, whole = np.array(values, dtype=np.float64), [np.array(one) for one in (lengths, indices)]
         for name, one in zip(("lengths", "indices"), whole, strict=True):
             if one.ndim != 1 or (one.size > 0 and one.dtype.kind not in "iu"):
@@ -105,7 +107,7 @@ class Rounds(NamedTuple):
 
     contexts: Contexts
     labels: IntArray  # (n,) int64, the label that was served, 0 … K-1
-    propensities: FloatArray  # (n,) float64, in (0, 1], the probability of the label when it was drawn
+    propensities: FloatArray  # (n,) float64, in (0, 1], the probability with which the label was drawn
     correct: BoolArray  # (n,) bool, the feedback: whether the label was right
     true_labels: IntArray  # (n,) int64, NO_LABEL where unknown
     evidence: FloatArray  # (n, E) float64, from the decision
@@ -113,7 +115,7 @@ class Rounds(NamedTuple):
         FloatArray  # (n,) float64, in [0, 1), from `exploration.draw`: uniform given the label; randomizes updates
     )
     rewards: FloatArray  # (n,) float64, in [0, 1]; 1 where correct; learners without `accepts_rewards` only see 0 and 1
-    eligible: BoolArray  # (n, K) bool, the labels that the round could answer; (n, 0) if every label
+    eligible: BoolArray  # (n, K) bool, the labels eligible in each round; (n, 0) if all are
 
     @classmethod
     def of_bits(
@@ -126,7 +128,7 @@ class Rounds(NamedTuple):
         evidence: FloatArray,
         residual_uniforms: FloatArray,
     ) -> "Rounds":
-        """Return rounds with bits for rewards, in which every label was eligible."""
+        """Return rounds whose rewards are 0 or 1, with every label eligible."""
         columns = (labels, propensities, correct, true_labels, evidence, residual_uniforms)
         return cls(contexts, *columns, correct.astype(np.float64), every_label(len(labels)))
 
@@ -142,14 +144,14 @@ class Rounds(NamedTuple):
 
 
 def every_label(n: int) -> BoolArray:
-    """Return the `eligible` of n rounds in which every label is eligible: (n, 0)."""
+    """Return the `eligible` mask, (n, 0), of n rounds with every label eligible."""
     return np.empty((n, 0), np.bool_)
 
 
 class Decisions(NamedTuple):
     """The distributions for n contexts, before any label is drawn."""
 
-    distributions: FloatArray  # (n, K) float64, rows sum to 1; see `StructuredLearner` for its own
+    distributions: FloatArray  # (n, K) float64, rows sum to 1; `StructuredLearner` defines other shapes
     evidence: FloatArray  # (n, E) float64, stored by the caller and returned in `Rounds.evidence`
 
 
@@ -157,21 +159,21 @@ StateT = TypeVar("StateT", bound=tuple[Any, ...])
 
 
 class LearnerTraits(Protocol[StateT]):
-    """What learners of labels and of actions have in common, besides their verbs."""
+    """What label learners and action learners share, apart from their verbs."""
 
     algorithm: ClassVar[str]  # the public name, lower case with hyphens
-    smaller: ClassVar[str]  # the alternative to suggest where this one's state or steps are too large
+    smaller: ClassVar[str]  # the alternative to suggest when this learner is too large or too slow
     state_type: ClassVar[type[Any]]  # a NamedTuple, each field annotated with its Layout
     answer: ClassVar[AnswerKind]
     norm_policy: ClassVar[NormPolicy]  # the default of a new model
     context_norm: ClassVar[ContextNorm]  # the norm that the bound applies to
-    intercept: ClassVar[bool]  # whether a constant feature may be added to contexts; a new model then has one
+    intercept: ClassVar[bool]  # whether contexts may have a constant feature, which new models then have by default
     accepts_rewards: ClassVar[bool]  # whether updates use rewards between 0 and 1, not only right or wrong
     labels_grow: ClassVar[bool]  # whether labels can be added to a state: see `learners.growth`
 
     @property
     def guarantee(self) -> str:
-        """What is proved for these hyperparameters, where, and under which assumptions."""
+        """What is proved for these hyperparameters, in which paper, and under which assumptions."""
 
     @property
     def evidence_size(self) -> int:
@@ -182,27 +184,27 @@ class LearnerTraits(Protocol[StateT]):
         """Whether every round must carry its true label (full information)."""
 
     def decide_cost(self, nonzeros: int, /) -> int:
-        """Return about the most multiply-adds of a decision and its draw, for a context with this many non-zeros."""
+        """Return an approximate upper bound on the multiply-adds of a decision and its draw, given its non-zeros."""
 
     def fold_cost(self, nonzeros: int, /) -> int:
-        """Return about the most multiply-adds of one update, for a context with this many non-zeros."""
+        """Return an approximate upper bound on the multiply-adds of one update, given its non-zeros."""
 
     @property
     def fold_overhead(self) -> int:
         """Multiply-adds that each call of `fold` costs on top of its updates; 0 for most learners."""
 
     def check_new(self) -> None:
-        """Refuse hyperparameters with which a new model may lose precision in time: `pydantic.ValidationError`."""
+        """Raise `pydantic.ValidationError` for hyperparameters that may cost a new model precision over time."""
 
     def init(self) -> StateT:
         """Return the state before the first round."""
 
     def warnings(self, state: StateT, /) -> list[str]:
-        """Return one sentence for each limit that the state has reached, beginning with its hyperparameter."""
+        """Return one sentence per limit that the state has reached, starting with the hyperparameter's name."""
 
 
 class Learner(LearnerTraits[StateT], Protocol[StateT]):
-    """The contract of every learner; `tests/learners/contract` holds its laws."""
+    """The contract of every learner; `tests/learners/contract` tests its laws."""
 
     @property
     def problem(self) -> Problem:
@@ -211,15 +213,15 @@ class Learner(LearnerTraits[StateT], Protocol[StateT]):
     def decide(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """Return the distribution over the eligible labels for each of n contexts. Does not change the state.
 
-        `eligible` is as in `Rounds`, or None if every label is. Other labels have probability 0; the eligible ones have
-        that of the learner's own rule, applied to the scores of these K' labels alone. Schedules and constants keep K.
+        `eligible` is as in `Rounds`, or None if every label is eligible. Ineligible labels get probability 0. The
+        learner applies its rule to the scores of the K' eligible labels; its schedules and constants still use K.
         """
 
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
-        """Return the state after these rounds, to the bit for any batches. May change it: pass a private copy."""
+        """Return the state after these rounds, bit-identical for any batching. May modify `state`: pass a copy."""
 
     def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
-        """Return what each entry of one context adds to each label's score, (m, K); None without such scores."""
+        """Return what each entry of one context adds to each label's score, (m, K); None if scores are not sums."""
 
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """Decide like `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""

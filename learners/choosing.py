@@ -1,4 +1,4 @@
-"""Choosing: a learner decides for contexts, another policy may answer some of them, and labels are drawn.
+"""Choosing: a learner computes distributions, another policy may replace some of them, and labels are drawn.
 
 For a learner with compiled kernels, this is one compiled call, because passing arguments from Python to compiled code
 costs more than the arithmetic of a decision.
@@ -20,8 +20,8 @@ from learners.mathematics.preparation import Preparer, Rule, prepared_by_rule
 class Instead(NamedTuple):
     """The distributions of another policy, for some of n contexts."""
 
-    answered: BoolArray  # (n,), which contexts it answers; (0,) for none
-    distributions: FloatArray  # (n, K), or (0, 0) for none; those of other contexts are not used
+    answered: BoolArray  # (n,), the contexts that the other policy answers; (0,) for none
+    distributions: FloatArray  # (n, K), or (0, 0) for none; rows of the other contexts are ignored
 
 
 NOBODY = Instead(np.empty(0, np.bool_), np.empty((0, 0)))  # the learner answers all contexts
@@ -47,12 +47,13 @@ def choose_unchecked(
 ) -> Choices:
     """Choose answers for n contexts. Arrays are not checked: invalid ones may crash the interpreter.
 
-    The preparer prepares the contexts. `eligible` is (n, K), with a label in each row, or (n, 0) for every label.
-    `instead` answers some of the contexts. Uniforms are (n, U), in [0, 1), for U numbers per answer.
+    `preparer` applies the norm policy and intercept. `eligible` is (n, K), with at least one label per row, or (n, 0)
+    if all are eligible.
+    `instead` replaces some distributions. `uniforms` is (n, U), in [0, 1): U numbers per answer.
     """
     if isinstance(learner, CompiledLearner) and not isinstance(_choose, FunctionType):
         made = _room(learner, len(uniforms))
-        # Arrays are passed one by one where possible: the types of tuples take longer to look up.
+        # Arrays are passed one by one where possible: numba looks up tuple types more slowly.
         given = learner.verbs.parameters, state, preparer.rule, contexts, eligible, *instead, uniforms
         _choose(*given, made.distributions, made.evidence, *made.draws, made.sound)
         return made

@@ -40,7 +40,7 @@ def identity(learner: AnyLearner) -> str:
 
 
 def encode_state(learner: AnyLearner, state: Any) -> memoryview:
-    """Return the state as a safetensors file, byte for byte that of the library, which would hold the GIL."""
+    """Return the state as a safetensors file, byte-identical to the library's; the library would hold the GIL."""
     arrays = sorted(state._asdict().items(), key=lambda item: (_IN_ORDER.index(item[1].dtype), item[0]))
     header = _header(identity(learner), arrays)
     file = np.empty(len(header) + sum(array.nbytes for _, array in arrays), np.uint8)

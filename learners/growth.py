@@ -1,4 +1,4 @@
-"""Labels added to a learner that has already learned: what was learnt about the others stays."""
+"""Adding labels to a trained learner: what it has learned about the others stays."""
 
 import dataclasses
 from typing import Any, cast

@@ -135,7 +135,7 @@ def most_entries(starts: IntArray) -> int:
 
 @compiled
 def as_given(_parameters: Any, _state: Any, contexts: Contexts) -> Contexts:
-    """Return contexts as they are: most kernels take them so."""
+    """Return the contexts unchanged, as most kernels expect."""
     return contexts
 
 

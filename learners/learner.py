@@ -44,7 +44,7 @@ class LearnerDefaults(ABC, Generic[StateT]):
     @property
     @abstractmethod
     def guarantee(self) -> str:
-        """What is proved for these hyperparameters, where, and under which assumptions."""
+        """What is proved for these hyperparameters, in which paper, and under which assumptions."""
 
     @property
     def needs_true_label(self) -> bool:
@@ -72,7 +72,7 @@ class LearnerDefaults(ABC, Generic[StateT]):
         """Return the state before the first round."""
 
     def warnings(self, _: StateT) -> list[str]:
-        """Return one sentence for each limit that the state has reached, beginning with its hyperparameter."""
+        """Return one sentence per limit that the state has reached, starting with the hyperparameter's name."""
         return []
 
 
@@ -94,7 +94,7 @@ class CheckedLearner(LearnerDefaults[StateT]):
         """E, the number of values that `fold` needs from prediction time besides context, label and propensity."""
 
     def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
-        """Return what each entry of one context adds to each label's score, (m, K); None without such scores."""
+        """Return what each entry of one context adds to each label's score, (m, K); None if scores are not sums."""
         if not self.linear:
             return None
         weights: FloatArray = state.weights  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ WagerError
 ├── AccessError        401, 403, 421, 429
 ├── StoreError         500, 503, 507
 ├── InvalidInputError  422
-└── those of preconditions, of a busy worker and of learners
+└── precondition, overload and learner errors
 """
 
 from typing import ClassVar, TypeVar, cast

@@ -12,7 +12,7 @@ class Body(BaseModel):
 
 
 class FirstError(FailFast):
-    """A hashable `FailFast`, as Python 3.11 unions need."""
+    """A hashable `FailFast`: unions in Python 3.11 hash their members."""
 
     def __hash__(self) -> int:
         return hash(type(self))

@@ -134,7 +134,7 @@ class Wager(Configured[SyncTransport]):
         return self._call(operations.feedback_batch(given))
 
     def activate(self, prediction: Prediction | Slot | str) -> Activation:
-        """Let a prediction of `activated=False` take feedback. A repeat changes nothing. Raises `WagerError`."""
+        """Activate a prediction made with `activated=False`. A repeat changes nothing. Raises `WagerError`."""
         if (prediction_id := id_of(prediction)) is None:
             self.counts.ignored += 1
             return Activation(None, "ignored")

@@ -1,4 +1,4 @@
-"""The errors of the client. `wager_client.problem_types` has one for each type of problem, below that of its status."""
+"""The errors of the client. `wager_client.problem_types` has a class per problem type, under that of its status."""
 
 import json
 from collections.abc import Mapping

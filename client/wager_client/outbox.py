@@ -77,7 +77,8 @@ class Lane(Backoff):
 class Pool(Backoff):
     """Lanes that share requests of at most `batch` entries. They wait together after a request that failed as a whole.
 
-    Lanes are by model; those that gave last are at the end. `room` is smaller than `batch` after a request that failed
+    Each model has a lane; the lanes used last are at the end. `room` is smaller than `batch` after a request that
+    failed
     perhaps because of its items.
     """
 

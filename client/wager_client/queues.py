@@ -43,8 +43,9 @@ def refuse_fork(pid: int) -> None:
 class FeedbackQueue:
     """A bounded queue of feedback, which a thread sends in batches.
 
-    While the service is away, feedback waits, and the thread tries again with growing waits. If only a model fails, its
-    feedback waits, and the other goes on. As feedback is idempotent, repeated sending counts once. Make the queue after
+    While the service is away, feedback waits, and the thread tries again with growing waits. If only one model fails,
+    its feedback waits; feedback for other models is still sent. As feedback is idempotent, repeated sending counts
+    once. Make the queue after
     a fork, and close it before the client.
 
     Args:

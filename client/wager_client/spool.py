@@ -134,7 +134,7 @@ class Spool:
             _log.warning("%s: %s; %d refused items are not kept", path, error, len(lines))
 
     def close(self) -> None:
-        """Close the files; remove that of the queue if nothing is left."""
+        """Close the files; delete the queue's file if the queue is empty."""
         self._file.close()
         if self._rejected is not None:
             self._rejected.close()

@@ -79,7 +79,7 @@ class ActionLearner(LearnerTraits[StateT], Protocol[StateT]):
         """Return the probability of each candidate, (m,); 0 where not eligible. Does not change the state."""
 
     def fold(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """Return the state after these rounds, to the bit for any batches. May change it: pass a private copy."""
+        """Return the state after these rounds, bit-identical for any batching. May modify `state`: pass a copy."""
 
     def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
         """Return what each of the m entries of one candidate adds to its score, (m,); their sum is the score."""

@@ -100,8 +100,9 @@ class Choices(NamedTuple):
 class BanditClassifier(WithParameters):
     """A learner that sees for each prediction only whether its label was right.
 
-    `partial_fit` with fully labelled data simulates this: for each row in order, the learner answers a distribution, a
-    label is drawn, and the learner gets the bit. Learners under full information get the true label. For feedback on
+    `partial_fit` with fully labelled data simulates this: for each row in order, the learner computes a distribution,
+    a label is drawn, and the learner receives the bit; full-information learners receive the true label. For feedback
+    on
     labels that were drawn elsewhere, use `partial_fit_logged`; for a loop of your own, `sample` and `update`.
 
     Contexts are prepared as in a new model of the service: see docs/contexts.md.

@@ -30,8 +30,8 @@ def simulate_actions(
 ) -> ActionSimulation:
     """Run n rounds without delay, as `decide`, a draw and `fold` on one round at a time, in one compiled loop.
 
-    The distributions and choices are the same bits. A state that grows may have more spare rows. Rewards (m,) in [0, 1]
-    are those of all candidates. Uniforms (n,) in [0, 1) draw the choices. The state to continue from, None for a new
+    The distributions and choices are the same bits. A state that grows may have more spare rows. `rewards` (m,), in
+    [0, 1], covers all candidates. Uniforms (n,) in [0, 1) draw the choices. The state to continue from, None for a new
     one, may be changed in place: use the result's. Raises `InvalidArrayError`, which names the field, if lengths differ
     or a number is out of range; `InvalidStateError` if the state does not fit.
     """

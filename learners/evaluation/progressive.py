@@ -34,7 +34,8 @@ def progress_unchecked(
 
     Splitting the rounds gives the same bits. The learner answers with single labels. The state may be changed in place:
     use the returned one. The rounds are checked; their evidence is not read. Only those in `learnt` (n,) are folded.
-    Distributions (n, K) receive that before each round. `in_python` gives the same bits, and spares a compilation.
+    `distributions` (n, K) receives the distribution before each round. `in_python` yields bit-identical results
+    without compiling.
     """
     mask = np.ones(rounds.n, np.bool_) if learnt is None else learnt
     kept = np.empty((0, 0)) if distributions is None else distributions

@@ -53,7 +53,7 @@ class CountedModel(NamedTuple):
 
 
 def counted_model(stats: ModelStats) -> CountedModel:
-    """Decode the statistics of a model, without any to zeros; raise `StoreCorruptError` if they cannot be read."""
+    """Decode a model's statistics, as zeros if it has none; raise `StoreCorruptError` if they cannot be read."""
     try:
         return CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
     except ValueError as error:

@@ -122,7 +122,7 @@ def _store(settings: "Settings") -> Iterator["Settings"]:
 
 
 def _export(settings: "Settings") -> None:
-    """Replace all variables of settings, however they are written, by those that give workers these settings."""
+    """Replace all settings variables, in any letter case, with those that pass these settings to workers."""
     ours = {f"wager_{name}" for name in type(settings).model_fields}
     for name in [name for name in os.environ if name.lower() in ours]:
         del os.environ[name]

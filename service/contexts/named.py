@@ -104,7 +104,7 @@ class NamedKind(ContextKind[NamedContext]):
         spaces = self._reader.read(context)
         count = self._check_number(spaces)
         vector = self._vector(spaces)
-        if len(vector) < count:  # collisions: the order of the sums must not depend on that of the members
+        if len(vector) < count:  # collisions: the order of summation must not depend on the order of the members
             vector = self._vector({space: dict(sorted(spaces[space].items())) for space in sorted(spaces)})
         indices = sorted(vector)
         return NamedContext(context, indices, [vector[index] for index in indices])

@@ -21,7 +21,7 @@ def reward_refused(learner: AnyLearner, reward: float, field: str) -> InvalidInp
 
 
 def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[str, object]:
-    """Return the policy `learn` that another `on_expiry` implies; nothing if it is given or `on_expiry` stays.
+    """Return the `learn` policy implied by a changed `on_expiry`; nothing if `learn` is given or nothing changes.
 
     All values are JSON. Silence that becomes feedback needs a window: `MissingFieldError` without one.
     """

@@ -121,7 +121,7 @@ def learned_spans(model: Model, held_out: BoolArray, changes_seen: IntArray) -> 
         changes_seen: (n,), the changes that their predictions took into account.
 
     Returns:
-        The begin and the end of spans of rounds, and whether they hold the evidence of the model's learner.
+        The start and end of each span of rounds, and whether it has the evidence of the model's learner.
     """
     if model.definition.mode == "frozen":
         return []

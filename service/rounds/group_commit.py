@@ -32,8 +32,9 @@ class _Waiting(NamedTuple):
 class GroupCommit(Generic[Item, Result]):
     """Groups items into batches.
 
-    What is alone is handled at once, in the task that submits it. What arrives until it is done waits, and becomes the
-    next batch, in a separate task: a submitter that is cancelled takes no other with it. If a batch raises, all its
+    An item that arrives alone is handled immediately, in the submitting task. Items that arrive until it is done form
+    the next batch, handled in a separate task, so cancelling one submitter affects no other. If a batch raises, all
+    its
     items fail with that error. At most `at_once` batches are in flight; further ones start only if they are full.
     """
 

@@ -25,7 +25,7 @@ class History:
     def __init__(self, read: ReadChanges) -> None:
         self._read = read
         self._notes: list[ChangeNote] = []
-        self._label_counts: list[int] = []  # after each number of changes; its length is 1 + that of the notes
+        self._label_counts: list[int] = []  # entry i: after i changes, so it is one longer than `_notes`
         self._definition: Mapping[str, Any] = {}
         self._models: dict[int, Model] = {}
 

@@ -22,7 +22,7 @@ from learners.output_spaces.isotonic import clip, clipped_fit
 
 
 class OrdinalState(DescentState):
-    """A `DescentState` with the type that selects this learner's kernels."""
+    """A `DescentState` whose distinct type selects this learner's kernels."""
 
     __slots__ = ()
 
@@ -37,9 +37,10 @@ class _Parameters(NamedTuple):
 class FenchelYoungOrdinal(Structured, CompiledLearner[DescentState]):
     """Answers with one of K levels, ordered from lowest to highest; an error costs its distance in levels.
 
-    The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. Level m, from
-    0, is the vector of m ones, then zeros. The answer is y*, the level nearest to the mean ŷ, or, with probability
-    min(1, 2‖y* - ŷ‖), a random level whose vector has mean ŷ. Before any feedback, the answer is the lowest level.
+    The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. Level m,
+    counted from 0, is encoded as m ones followed by zeros. The answer is y*, the level nearest to the mean ŷ, or, with
+    probability
+    min(1, 2‖y* - ŷ‖), a random level whose encoding has mean ŷ. Before any feedback, the answer is the lowest level.
     """
 
     algorithm = "fenchel-young-ordinal"
@@ -82,10 +83,10 @@ def _room(D: int) -> _Room:
 def _write_mean(
     parameters: _Parameters, state: OrdinalState, contexts: Contexts, eligible: BoolArray, i: int, room: _Room
 ) -> None:
-    """Write ŷ of the i-th context: the non-increasing fit of θ/λ, clipped to [0, 1].
+    """Write ŷ for context i: the non-increasing fit to the scores divided by λ, clipped to [0, 1].
 
-    With eligible levels, ŷ is the best point of their hull: 1 up to the lowest one, 0 from the highest one on, and
-    constant between neighbours, where the fit is that of the means.
+    If only some levels are eligible, ŷ is the best fit in their convex hull: 1 below the lowest, 0 from the highest
+    on, and constant between neighbouring eligible levels, whose entries are averaged before the fit.
     """
     score_row(state.direction, contexts, i, room.mean)
     room.mean[:] *= multiplier(parameters.steps, state)
@@ -102,7 +103,7 @@ def _write_mean(
 
 @compiled
 def _average_between(levels: BoolArray, mean: FloatArray) -> tuple[int, int]:
-    """Replace the entries between neighbouring eligible levels by their mean; return the lowest and highest level."""
+    """Average the entries between neighbouring eligible levels; return the lowest and highest eligible level."""
     first, last = -1, 0
     for level in range(len(levels)):
         if levels[level]:
@@ -116,7 +117,7 @@ def _average_between(levels: BoolArray, mean: FloatArray) -> tuple[int, int]:
 
 @compiled
 def _level_out(levels: BoolArray, mean: FloatArray) -> None:
-    """Make the entries between neighbouring eligible levels equal to the bit, so that other levels get exactly 0."""
+    """Make the entries between neighbouring eligible levels bit-identical, so that ineligible levels get exactly 0."""
     for level in range(1, len(mean)):
         if not levels[level]:
             mean[level] = mean[level - 1]

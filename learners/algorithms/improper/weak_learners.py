@@ -32,7 +32,7 @@ class WeakLearner(Protocol):
         """Return the rows and columns of the memory."""
 
     def start(self, memory: FloatArray, n: int, n_labels: int) -> None:
-        """Turn a memory of zeros into that of an untrained weak learner, in place."""
+        """Initialize a zeroed memory for an untrained weak learner, in place."""
 
     def cost(self, n: int, n_labels: int) -> int:
         """Return the multiply-adds of a prediction or an update, whichever takes more."""

@@ -1,8 +1,8 @@
-"""Learners whose state has one row for each feature that occurred: a hash table from features to rows.
+"""Learners whose state has one row per feature seen so far; a hash table maps features to rows.
 
-With hashed features, far more features are possible than occur. Rows are in the order of first occurrence. The table is
-open addressing with linear probing. A feature whose row has its number needs no probing, as in dense contexts without
-zeros.
+With hashed features, far more features are possible than occur. Rows are in the order of first occurrence. The table
+uses open addressing with linear probing. A feature equal to its row number, as in dense contexts without zeros, needs
+no probing.
 """
 
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -19,8 +19,8 @@ from learners.learner import CompiledLearner
 SMALLEST_VALUE = 1e-100  # a feature value below this counts as zero: its square would underflow
 
 _MOST_PROBES = 128
-"""Slots to read for one feature. At most half of the slots are in use, so features that are not chosen to collide need
-fewer. A client that chooses them only loses its own model's features."""
+"""The maximum number of slots probed per feature. At most half the slots are in use, so only features chosen to
+collide need more. A client that chooses such features harms only its own model."""
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio: Knuth's multiplicative hashing
 _HALF_WORD = np.uint64(32)
@@ -30,7 +30,7 @@ READ, ADD, ADD_OR_IGNORE = range(3)  # modes of `to_rows`
 
 
 class FeatureRows(NamedTuple):
-    """The table, as views of a state's arrays. Corrupt arrays give wrong rows, but never one outside the arrays."""
+    """The table, as views of a state's arrays. Corrupt arrays yield wrong rows, but never an out-of-range one."""
 
     features: IntArray  # (R,), the feature of each row in use
     slots: IntArray  # (2R,), 1 + row, or 0 where the slot is empty
@@ -64,7 +64,7 @@ def _first_slot(n_slots: int, feature: int) -> np.int64:
 
 @compiled
 def index_features(rows: FeatureRows) -> None:
-    """Fill empty slots with all rows in use."""
+    """Rebuild the slots from the rows in use."""
     rows.slots[:] = 0
     for number in range(rows_in_use(rows)):
         _occupy(rows.slots, rows.features[number], number)
@@ -72,7 +72,7 @@ def index_features(rows: FeatureRows) -> None:
 
 @compiled
 def _occupy(slots: IntArray, feature: int, new: int) -> bool:
-    """Enter a row; return whether there was an empty slot."""
+    """Insert a row; return whether an empty slot was found."""
     at = _first_slot(len(slots), feature)
     for _ in range(min(len(slots), _MOST_PROBES)):
         if slots[at] == 0:
@@ -84,12 +84,13 @@ def _occupy(slots: IntArray, feature: int, new: int) -> bool:
 
 @compiled
 def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int, mode: int) -> int:
-    """Write contexts from `start` on with rows as indices, without zeros and without features that have no row.
+    """Write the contexts from `start` on to `result`, with rows as indices; drop zeros and features without a row.
 
-    The mode decides about new features: `READ` skips them. `ADD` gives them rows, and stops where none is left.
-    `ADD_OR_IGNORE` gives them rows, and counts those for which none is left. The two ignore features without a slot.
-    `result` has room for as many entries, with correct starts up to `start`. Returns the context where no row was left,
-    or n.
+    The mode determines how new features are handled. `READ` skips them. `ADD` assigns rows and stops when none is
+    left; `ADD_OR_IGNORE` assigns rows and, when none is left, ignores and counts them. Both also ignore and count
+    features that find no slot.
+    `result` must have room for all entries of `contexts`, and correct starts up to `start`. Returns the index of the
+    context at which rows ran out, or n.
     """
     features, slots, counts = rows
     starts, indices, values, _ = result
@@ -120,12 +121,12 @@ def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int,
 RowFeatures: TypeAlias = Annotated[IntArray, Layout("int64", ("R",), index_of="d")]
 RowSlots: TypeAlias = Annotated[IntArray, Layout("int64", ("R", "2"), index_of="slot_values")]
 RowCounts: TypeAlias = Annotated[IntArray, Layout("int64", ("2",), least=0.0)]
-"""The arrays of `FeatureRows`. A state has them as `features`, `slots` and `row_counts`."""
+"""The arrays of `FeatureRows`, stored in a state as `features`, `slots` and `row_counts`."""
 
 
 @hyperparameters
 class GrowingRows:
-    """A learner that gives a row to each feature when it is first folded, up to `max_features` rows."""
+    """A learner that assigns each feature a row when it is first folded, up to `max_features` rows."""
 
     max_features: Annotated[
         int,
@@ -144,11 +145,11 @@ class GrowingRows:
 
     @property
     def slot_values(self) -> int:
-        """The number of values of a slot: 0 for an empty one, or 1 + row."""
+        """The number of values that a slot can have: 0 for an empty one, or 1 + row."""
         return self.most_rows + 1
 
     def grown(self, state: Any) -> Any:
-        """Return the state with twice as many rows, at most `most_rows`."""
+        """Return the state with its rows doubled, up to `most_rows`."""
         rows = max(FEWEST_ROWS, 2 * len(rows_of(state).features))
         larger = resized(self, state, min(rows, self.most_rows))
         index_features(rows_of(larger))
@@ -165,7 +166,7 @@ class GrowingRows:
 
 @hyperparameters
 class GrowingLearner(GrowingRows, CompiledLearner[StateT]):
-    """A compiled learner with growing rows; its kernels get contexts whose indices are rows."""
+    """A compiled learner with growing rows; its kernels receive contexts whose indices are rows."""
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
         state, contexts = self.prepare(state, rounds.contexts)
@@ -209,11 +210,11 @@ def in_rows(state: Any, contexts: Contexts, mode: int) -> Contexts:
 
 @compiled
 def locate(_parameters: Any, state: Any, contexts: Contexts) -> Contexts:
-    """Return contexts whose indices are rows, without features that have none. See `Kernels.locate`."""
+    """Return contexts whose indices are rows, without features that have no row. See `Kernels.locate`."""
     return in_rows(state, contexts, READ)
 
 
 def room_for(contexts: Contexts) -> Contexts:
-    """Return room for contexts with as many entries."""
+    """Return empty contexts with space for as many entries as these."""
     nonzeros = len(contexts.values)
     return Contexts(np.zeros(contexts.n + 1, np.int64), np.empty(nonzeros, np.int64), np.empty(nonzeros), False)

@@ -1,10 +1,12 @@
-"""Two logistic models of which label is right, learned from the bit of the served label, and their Bayesian mixture.
+"""Two logistic models of which label is right, trained on the served label's bit, and their Bayesian mixture.
 
-The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)); only the served label's learns.
+The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)); each round updates only the
+served label's.
 The softmax model, q = softmax(Vz), assumes that exactly one label is right, and learns from the exact likelihood of the
-bit, q_k or 1 - q_k: a right answer updates all labels. Both take steps with one step size per weight,
-η g / (20 + Σ g²), which estimates the diagonal of the Fisher information. The mixture weighs each by its likelihood of
-the past bits, so its log loss, when each round is folded, exceeds that of the better model by at most ln 2.
+bit, q_k or 1 - q_k: a right answer updates all labels. Both use one step size per weight,
+η g / (20 + Σ g²), which estimates the diagonal of the Fisher information. The mixture weights each model by its
+likelihood of the past bits, so its log loss, measured as each round is folded, exceeds the better model's by at most
+ln 2.
 """
 
 import math
@@ -22,12 +24,12 @@ _LARGEST_CHANGE = 6.0
 """C: steps are shortened that would change their context's score by more, if there were only the prior information."""
 
 _DECISIVE = 36.0
-"""Nats of log loss; a model whose log loss is larger by more has a posterior below 2⁻⁵¹, which counts as zero."""
+"""Nats of log loss: a model that trails the other by more has a posterior below 2⁻⁵¹, which counts as zero."""
 
 
 @compiled
 def share_of_softmax(label_loss: float, softmax_loss: float) -> float:
-    """Return π, the posterior probability of the softmax model after equal priors, from both log losses in nats."""
+    """Return π, the posterior probability of the softmax model under equal priors, given both log losses in nats."""
     ahead = label_loss - softmax_loss
     if abs(ahead) > _DECISIVE:
         return 1.0 if ahead > 0.0 else 0.0
@@ -46,7 +48,7 @@ def mix(
     room: FloatArray,
     h: FloatArray,
 ) -> int:
-    """Write π q + (1 - π) f of the labels eligible for context i to the front of h (K,); return K', their count."""
+    """Write π q + (1 - π) f for the K' labels eligible in context i to h[:K']; return K'."""
     h[:] = 0.0
     n = len(h)
     if share < 1.0:
@@ -79,7 +81,7 @@ def _clipped(chance: float) -> float:
 def teach_label(
     step: float, W: FloatArray, G: FloatArray, k: int, reward: float, indices: IntArray, z: FloatArray, size: float
 ) -> float:
-    """Take one step on the regression of label k; return the log loss before it, in nats, weighed by the reward.
+    """Update label k's regression by one step; return its log loss before the step, in nats, weighted by the reward.
 
     W and G (R, K), the weights and the sums of squared gradients, change in place; indices are their rows, size is
     ‖z‖².
@@ -131,7 +133,7 @@ def teach_softmax(
     size: float,
     q: FloatArray,
 ) -> float:
-    """Take one step on the softmax model, on V and H (R, K), in place; as `teach_label`, from round t.
+    """Update the softmax model, V and H (R, K), in place from round t; otherwise like `teach_label`.
 
     The softmax is over the labels that were eligible, at least two; only their weights move. `growth` multiplies the
     step and the largest change; q (K,) is scratch space.
@@ -157,7 +159,7 @@ def teach_softmax(
 
 @compiled
 def _write_gradient(label: int, reward: float, q: FloatArray) -> None:
-    """Replace chances q (K',) by the gradient in the scores of -reward ln q_k - (1 - reward) ln (1 - q_k)."""
+    """Turn probabilities q (K',) into the gradient, by the scores, of -reward ln q_k - (1 - reward) ln (1 - q_k)."""
     served = q[label]
     others = max(1.0 - served, LEAST_CHANCE)
     factor = reward - (1.0 - reward) * served / others

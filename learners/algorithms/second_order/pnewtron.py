@@ -1,9 +1,9 @@
-"""PNewtron: Newtron with the diagonal of its matrix, and code that the two share (see `newtron`).
+"""PNewtron: Newtron with a diagonal matrix, and the code that it shares with `newtron`.
 
 Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction", NIPS 2011,
-Algorithm 1. The surrogate of a round can be expanded at W' in every round, or at 0 in exploring rounds. Only the first
-is implemented: it needs a single draw. The published code writes ±1/K where the estimate of the gradient needs
-(K - 1)/K on the served label, which biases it. Here E[c] = p - e_y exactly.
+Algorithm 1. The surrogate of a round can be expanded at W' in every round, or at 0 in exploring rounds. Only the
+former is implemented: it needs only one draw. The published code's gradient estimate is biased: for the served label,
+it uses ±1/K instead of (K - 1)/K. Here E[c] = p - e_y exactly.
 """
 
 import math
@@ -218,7 +218,7 @@ def _newton_step(
 def gradient_estimate(
     alpha: float, s: FloatArray, label: int, correct: bool, propensity: float, coefficients: FloatArray
 ) -> float:
-    """Write c (K,) with E[c] = softmax(αs) - e_y over the drawn label; return κ, the weight of the squared gradient."""
+    """Write c (K,), with mean softmax(αs) - e_y over the drawn label; return κ, the weight of the squared gradient."""
     K = len(s)
     for k in range(K):
         coefficients[k] = alpha * s[k]

@@ -1,8 +1,8 @@
-"""SOBAdiag: SOBA with the diagonal of A instead of A.
+"""SOBAdiag: SOBA with only the diagonal of A.
 
 Beygelzimer, Orabona, Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret", ICML 2017, section 5.
-Linear time and memory. No theorem applies, because Lemma 2 needs the full matrix. In the paper's experiments, it is the
-strongest bandit learner on three of four data sets.
+Linear time and memory. No theorem applies, because Lemma 2 needs the full matrix. In the paper's experiments, it was
+the strongest bandit learner on three of four data sets.
 """
 
 from typing import Annotated, ClassVar, NamedTuple

@@ -52,7 +52,8 @@ class SobaLowRank(ExactSoba[SobaLowRankState]):
     Memory is K·d numbers, max_updates² / 2 for the factor, and 2 for each of max_nonzeros. If K·d is below
     max_updates, `soba` is smaller and faster.
 
-    If an accepted round does not fit, A does not change, but W still takes the step that A gives: the implicit step on
+    If an accepted round does not fit, A does not change, but W still takes a step with the current A: the implicit
+    step on
     (1 + u'w)² in the norm of A, which never overshoots and does not shrink with time. Q, and with it
     adaptive exploration, depends on the stored updates alone. Late feedback updates the current matrix with the
     stored propensity, as Lemma 2 requires.

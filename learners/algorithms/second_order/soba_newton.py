@@ -48,8 +48,8 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
     """SOBA's loss with Online Newton Steps in a ball: (K·d)² / 2 numbers, O((K·d)³) per update.
 
     Answers with the highest-scoring label, the leader, with a share γ of uniform exploration. Learns only if the answer
-    was right and the leader wrong, so updates are rare. Late feedback takes the gradient at the scores of the
-    prediction and divides it by the stored propensity. Raises `pydantic.ValidationError` if a hyperparameter is out of
+    was right and the leader wrong, so updates are rare. Late feedback uses the gradient at the scores recorded with
+    the prediction, divided by the stored propensity. Raises `pydantic.ValidationError` if a hyperparameter is out of
     range, or if η exceeds 1/max(2 X D, 1).
     """
 
@@ -103,7 +103,7 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
 
 
 def _parameters(learner: SobaNewton) -> _Parameters:
-    """Return the constants of the Online Newton Step, with G = 16 X K / γ as the bound on gradients."""
+    """Return the constants of the Online Newton Step, with G = 16 X K / γ as the bound on gradient norms."""
     K, X, gamma, D = learner.problem.n_labels, learner.problem.norm_bound, learner.exploration, learner.radius
     eta = learner.largest_eta if learner.eta is None else learner.eta
     alpha, G = gamma / K * eta / 32.0, 16.0 * X * K / gamma

@@ -26,7 +26,7 @@ class Replay(NamedTuple):
 def replay(
     learner: AnyLearner, rounds: LoggedRounds, state: Any = None, seed: int = 0, in_python: bool = False
 ) -> Replay:
-    """Return the distributions of a learner of single labels over n rounds; those of a holdout are not folded.
+    """Return a single-label learner's distributions over n rounds; holdout rounds are not folded.
 
     The state to continue from, None for a new one, may be changed in place: use the returned one. The seed is that of
     the random numbers that some updates use. `in_python` gives the same bits, and spares the compilation of the loop

@@ -387,7 +387,7 @@ def _client_of(url: str) -> Iterator[redis.Redis]:
 
 
 def free_bytes(folder: Path) -> float:
-    """Return how much more the disk of a folder holds; infinity if it has no size, or cannot say."""
+    """Return the free bytes on a folder's disk; infinity if the disk reports no size."""
     try:
         about = os.statvfs(folder)
     except OSError:

@@ -35,9 +35,10 @@ from tests.service.workers import worker
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(f"WAGER_{name.upper()}", raising=False)
+    monkeypatch.setenv("WAGER_DATA_DIR", str(tmp_path / "data"))
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +100,7 @@ def test_a_secret_that_cannot_be_read_has_a_line(
             path.symlink_to("nowhere")
         case _:
             path.write_bytes(b"caf\xe9" if kind == "bytes" else b"a\0b")
+    monkeypatch.delenv("WAGER_DATA_DIR")
     monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
     result = wager(*command)
     assert result.exit_code == EXIT_SETTINGS
@@ -206,7 +208,9 @@ def option_of(name: str) -> str:
 
 
 def help_text() -> str:
-    output = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.rich_utils.MAX_WIDTH", 200)
+        output = CliRunner().invoke(app, ["serve", "--help"], env={"TERM": "dumb"}).output
     return re.sub(r"[│\s]+", " ", output)
 
 
@@ -240,13 +244,6 @@ def test_a_wrong_option_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> N
     ]
     monkeypatch.setenv("WAGER_PORT", "none")
     assert CliRunner().invoke(app, ["serve"]).exit_code == EXIT_SETTINGS
-
-
-@pytest.fixture(autouse=True)
-def _isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in Settings.model_fields:
-        monkeypatch.delenv(f"WAGER_{name.upper()}", raising=False)
-    monkeypatch.setenv("WAGER_DATA_DIR", str(tmp_path / "data"))
 
 
 def wager_keys(*arguments: str) -> Result:
