@@ -34,6 +34,9 @@ ContextNorm: TypeAlias = Literal["euclidean", "maximum"]
 
 NO_LABEL = -1  # the value in `Rounds.true_labels` where the true label is unknown
 
+State: TypeAlias = Any
+"""The arrays of a learner: its own NamedTuple, each field annotated with its `Layout`."""
+
 
 @pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(strict=True, allow_inf_nan=False))
 class Problem:

@@ -21,6 +21,7 @@ from learners.base import (
     InvalidStateError,
     Problem,
     Rounds,
+    State,
 )
 from learners.kernels import compiled, compiled_sum
 from learners.layouts import check_rows, state_layout
@@ -324,7 +325,7 @@ def check_labels(name: str, labels: IntArray, n: int, n_labels: int) -> None:
         raise InvalidArrayError(f"{name}: must be from 0 to {n_labels - 1}")
 
 
-def check_state(state: Any, learner: Any) -> None:
+def check_state(state: State, learner: Any) -> None:
     """Refuse a state of another type, dtype or shape, by an `InvalidStateError` that names the array."""
     if type(state) is not learner.state_type:
         raise InvalidStateError(f"the state is of type {type(state).__name__}, not {learner.state_type.__name__}")

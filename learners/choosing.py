@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.answers import draw_answers_unchecked
-from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray, IntArray
+from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Draws, FloatArray, IntArray, State
 from learners.kernels import compiled, decide_by_state, locate_by_state
 from learners.learner import CompiledLearner
 from learners.mathematics.exploration import draw_into
@@ -38,7 +38,7 @@ class Choices(NamedTuple):
 
 def choose_unchecked(
     learner: AnyLearner,
-    state: Any,
+    state: State,
     contexts: Contexts,
     preparer: Preparer,
     eligible: BoolArray,
@@ -74,7 +74,7 @@ def _room(learner: AnyLearner, n: int) -> Choices:
 @compiled
 def _choose(
     parameters: Any,
-    state: Any,
+    state: State,
     rule: Rule,
     contexts: Contexts,
     eligible: BoolArray,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from learners.base import AnyLearner, InvalidStateError
+from learners.base import AnyLearner, InvalidStateError, State
 from learners.layouts import ArrayLayout, check_rows, state_layout
 
 _IN_ORDER = [np.dtype("<i8"), np.dtype("<f8")]
@@ -26,7 +26,7 @@ class Composite(Protocol):
     def base_learner(self) -> AnyLearner:
         """The other learner."""
 
-    def base_state(self, state: Any) -> Any:
+    def base_state(self, state: State) -> State:
         """Return its state, as views."""
 
 
@@ -39,7 +39,7 @@ def identity(learner: AnyLearner) -> str:
     return json.dumps({"algorithm": learner.algorithm, **fields}, sort_keys=True, separators=(",", ":"))
 
 
-def encode_state(learner: AnyLearner, state: Any) -> memoryview:
+def encode_state(learner: AnyLearner, state: State) -> memoryview:
     """Return the state as a safetensors file, byte-identical to the library's; the library would hold the GIL."""
     arrays = sorted(state._asdict().items(), key=lambda item: (_IN_ORDER.index(item[1].dtype), item[0]))
     header = _header(identity(learner), arrays)
@@ -65,7 +65,7 @@ def _header(learner: str, arrays: Sequence[tuple[str, np.ndarray[Any, Any]]]) ->
     return len(text).to_bytes(8, "little") + text
 
 
-def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
+def decode_state(learner: AnyLearner, data: bytes | memoryview) -> State:
     """Return the state that `encode_state` wrote, in newly allocated arrays.
 
     Raises `InvalidStateError` if the bytes are no such file, belong to another learner, or hold arrays of the wrong

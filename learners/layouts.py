@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
 
-from learners.base import AnyLearner, FloatArray, IntArray, InvalidStateError, Problem
+from learners.base import AnyLearner, FloatArray, IntArray, InvalidStateError, Problem, State
 
 
 class Layout(NamedTuple):
@@ -89,7 +89,7 @@ def check_rows(arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) ->
         raise InvalidStateError(f"arrays that grow together differ in their number of rows: {lengths}")
 
 
-def resized(learner: Any, state: Any, rows: int) -> Any:
+def resized(learner: Any, state: State, rows: int) -> Any:
     """Return the state with this many rows in the arrays that grow; new rows are zero."""
     layout, arrays = state_layout(learner), state._asdict()
     for name, array in state._asdict().items():
@@ -99,7 +99,7 @@ def resized(learner: Any, state: Any, rows: int) -> Any:
     return type(state)(**arrays)
 
 
-def size_in_bytes(state: Any) -> int:
+def size_in_bytes(state: State) -> int:
     """Return the present size of a state in bytes."""
     return sum(array.nbytes for array in state)
 
@@ -114,7 +114,7 @@ def state_bytes(learner: AnyLearner) -> int:
     return sum(array.dtype.itemsize * math.prod(array.shape) for array in state_layout(learner).values())
 
 
-def zero_state(learner: AnyLearner) -> Any:
+def zero_state(learner: AnyLearner) -> State:
     """Return a state of the learner's type with every array zero, and few rows in the arrays that grow."""
     return learner.state_type(*(np.zeros(_first_shape(array), array.dtype) for array in state_layout(learner).values()))
 

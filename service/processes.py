@@ -1,4 +1,7 @@
-"""Processes that end with their parent, and drain before they end."""
+"""Processes that end with their parent, and drain before they end.
+
+The file also runs as a script, without the packages, so it imports the standard library only.
+"""
 
 import gc
 import os

@@ -3,13 +3,14 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import httpx2
 import typer
 
 from service import __version__
 from service.commands.options import fail
+from service.json_values import JsonObject
 from toolkit.backup_folder import MANIFEST, Note, file_of, read_note, write_file, write_manifest, write_note
 from toolkit.progress import with_progress
 from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, download
@@ -64,7 +65,7 @@ def _report(folder: Path, notes: list[Note], same: list[str], unreadable: list[s
         fail(f"not in the backup, as they cannot be read: {', '.join(unreadable)}")
 
 
-def _models(client: httpx2.Client) -> Iterator[dict[str, Any]]:
+def _models(client: httpx2.Client) -> Iterator[JsonObject]:
     cursor: str | None = ""
     while cursor is not None:
         page = call(client, "GET", "/models", params={"cursor": cursor, "limit": _PAGE}).json()

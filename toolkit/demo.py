@@ -23,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from service.json_values import JsonObject
 from service.processes import tied_command
 from toolkit import ToolError
 
@@ -160,7 +161,7 @@ async def _round(client: httpx2.AsyncClient, model: str, context: list[float], t
     return correct
 
 
-async def _call(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> Any:
+async def _call(client: httpx2.AsyncClient, path: str, body: JsonObject) -> Any:
     response = await client.post(path, json=body)
     if response.is_success:
         return response.json()

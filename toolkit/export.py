@@ -2,15 +2,16 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import httpx2
 import typer
 
 from service.commands.options import EXIT_INTERRUPTED, fail
 from service.error_messages.values import counted
+from service.json_values import JsonMapping, JsonObject
 from toolkit.files.exported import SUFFIXES, Export, Hole, Lines
 from toolkit.offline_replay.distributions import Distributions
 from toolkit.offline_replay.history import History, UnknownHistoryError
@@ -81,12 +82,12 @@ class _Job:
         self._name: str = export.model["name"]
         self._history = History(lambda after: changes(client, self._name, after))
         self._distributions = Distributions(export.model, self._history) if with_distributions else None
-        self._waiting: list[tuple[Mapping[str, Any], list[float] | None, int | None]] = []  # as in `Lines`
+        self._waiting: list[tuple[JsonMapping, list[float] | None, int | None]] = []  # as in `Lines`
         self.written = self._known = self._parts = 0
         self._last = holes[-1].after
         self._missing = list[tuple[int, int]]()
 
-    def run(self, limit: int | None, every: float | None) -> dict[str, Any]:
+    def run(self, limit: int | None, every: float | None) -> JsonObject:
         """Write the log; return the summary. An interrupt ends a run that follows the log."""
         seen = self._export.model["rounds_seen"]
         total = sum(max(0, (seen if each.until is None else each.until) - each.after) for each in self._holes)
@@ -103,7 +104,7 @@ class _Job:
             self._flush()
         return self._summary(time.monotonic() - began)
 
-    def _pages(self, limit: int | None, every: float | None) -> Iterator[list[dict[str, Any]]]:
+    def _pages(self, limit: int | None, every: float | None) -> Iterator[list[JsonObject]]:
         """Yield the pages to write; replay earlier rounds to recompute the distributions."""
         left, replayed = limit, 0
         for hole in self._holes:
@@ -136,7 +137,7 @@ class _Job:
         time.sleep(every)
         return True
 
-    def _take(self, lines: list[dict[str, Any]]) -> None:
+    def _take(self, lines: list[JsonObject]) -> None:
         if lines and lines[-1]["changes"] > self._export.model["changes"]["count"]:  # changed during the run
             self._export = self._export.renewed(call(self._client, "GET", f"/models/{self._name}").json())
         distributions = [None] * len(lines) if self._distributions is None else self._distributions.of(lines)
@@ -144,7 +145,7 @@ class _Job:
         while self._export.is_folder and len(self._waiting) >= self._part_rounds:
             self._flush(self._part_rounds)
 
-    def _label_count(self, line: Mapping[str, Any]) -> int | None:
+    def _label_count(self, line: JsonMapping) -> int | None:
         """Return how many labels the model had for a prediction; None if unknown, or if it has actions."""
         if self._export.model["actions"] is not None:
             return None
@@ -163,7 +164,7 @@ class _Job:
         self._known += sum(distribution is not None for _, distribution, _ in part)
         self._last = max([self._last, *(line["round"] for line, _, _ in part[-1:])])
 
-    def _summary(self, seconds: float) -> dict[str, Any]:
+    def _summary(self, seconds: float) -> JsonObject:
         return {
             "model": self._name,
             "output": str(self._export.output),
@@ -178,7 +179,7 @@ class _Job:
         }
 
 
-def _sentence(result: Mapping[str, Any]) -> str:
+def _sentence(result: JsonMapping) -> str:
     unknown = f" (the others are unknown: {result['reason']})" if result["reason"] else ""
     missing = ", ".join(f"{first:,} to {last:,}" for first, last in result["missing"])
     lost = f"; the log does not have rounds {missing}, and no part has" if missing else ""

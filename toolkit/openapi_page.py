@@ -10,11 +10,12 @@ from service.api.responses.problem_types import every_kind
 from service.api.responses.problems import TYPE_PREFIX, problem_of_validation
 from service.app import create_app
 from service.error_messages.json_schemas import root_of
+from service.json_values import JsonObject
 from service.registry.registry import describe_learners
 from service.schemas.rounds import PredictRequest
 from service.settings import Settings
 
-Schema = dict[str, Any]
+Schema = JsonObject
 
 _LIMITS = {
     "exclusiveMinimum": "more than {}", "minimum": "at least {}", "exclusiveMaximum": "less than {}",

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import httpx2
 import typer
 
+from service.json_values import JsonObject
 from toolkit import ToolError
 
 Url = Annotated[str, typer.Option(envvar="WAGER_BASE_URL", help="URL of the service.")]
@@ -80,14 +81,14 @@ def _refused(answer: httpx2.Response) -> RemoteError:
         return RemoteError(f"HTTP {answer.status_code}: {answer.text[:200]}", answer.status_code)
 
 
-def changes(client: httpx2.Client, model: str, after: int) -> dict[str, Any]:
+def changes(client: httpx2.Client, model: str, after: int) -> JsonObject:
     """Return the answer of `GET /models/{name}/changes` after a change."""
     query = {"after": after, "limit": _CHANGES}
-    found: dict[str, Any] = call(client, "GET", f"/models/{model}/changes", params=query).json()
+    found: JsonObject = call(client, "GET", f"/models/{model}/changes", params=query).json()
     return found
 
 
-def rounds(client: httpx2.Client, model: str, after: int, limit: int) -> list[dict[str, Any]]:
+def rounds(client: httpx2.Client, model: str, after: int, limit: int) -> list[JsonObject]:
     """Return the next lines of a log after a round."""
     text = call(client, "GET", f"/models/{model}/rounds", params={"after": after, "limit": limit}).text
     return [json.loads(line) for line in text.split("\n") if line]
@@ -95,7 +96,7 @@ def rounds(client: httpx2.Client, model: str, after: int, limit: int) -> list[di
 
 def pages(
     client: httpx2.Client, model: str, after: int, limit: int | None, wait: Callable[[], bool]
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[JsonObject]]:
     """Yield the lines of a log in pages, at most `limit` lines.
 
     At the end of the log, `wait` returns whether to look for further rounds; an empty page says that there were none.
@@ -116,7 +117,7 @@ def pages(
 
 def pages_until(
     client: httpx2.Client, model: str, after: int, until: int, limit: int | None = None
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[JsonObject]]:
     """Yield the lines of a log after one round, up to another, in pages."""
     most = until - after  # a log lacks rounds, and never has more
     for lines in pages(client, model, after, most if limit is None else min(most, limit), lambda: False):

@@ -13,6 +13,7 @@ import typer
 
 from service.commands.options import EXIT_INTERRUPTED, fail
 from service.error_messages.patterns import CLOCK_SECONDS
+from service.json_values import JsonObject
 from toolkit import ToolError
 from toolkit.files.columns import Chosen
 from toolkit.files.lines import FileError, digest_of
@@ -64,7 +65,7 @@ def replay(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
         fail(f"--costs: got {costs!r}; must be negate or complement")
     reader = open_reader(file, format_, chosen, costs, action_id)
     source = source or _digest(file, chosen, costs, action_id)
-    result: dict[str, Any] = {"model": model, "source": source}
+    result: JsonObject = {"model": model, "source": source}
     with connect(url, api_key) as client:
         sender = Sender(client, model, source, batch)
         try:
@@ -97,7 +98,7 @@ def _digest(file: Path, *settings: object) -> str:
 
 def _definition(
     client: httpx2.Client, model: str, file: Path, reader: Reader, *, create: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> tuple[JsonObject, JsonObject]:
     """Return the definition of the model, and the body that creates it, which is empty if it exists."""
     try:
         return call(client, "GET", f"/models/{model}").json(), {}
@@ -108,7 +109,7 @@ def _definition(
     return {"labels": [], "actions": None} | new, new
 
 
-def _create(client: httpx2.Client, definition: dict[str, Any], shape: Shape) -> None:
+def _create(client: httpx2.Client, definition: JsonObject, shape: Shape) -> None:
     """Create a model, unless another client has created one for the same rounds."""
     typer.echo(f"creating the model {json.dumps(definition)}", err=True)
     try:
@@ -150,7 +151,7 @@ class Sender:
         self.imported = 0
         self.position: int | None = None
 
-    def send_rest(self, rows: Iterator[Row], total: int) -> dict[str, Any]:
+    def send_rest(self, rows: Iterator[Row], total: int) -> JsonObject:
         """Import what is missing of the rows; return the outcome. Other clients may import the same."""
         imports = self._retry("GET", f"{self._path}/imports").json()["imports"]
         self.position = next((int(each["position"]) for each in imports if each["source"] == self._source), 0)
@@ -207,7 +208,7 @@ def _batches(rows: Iterator[Row], offset: int, most: int) -> Iterator[tuple[int,
         yield offset, batch
 
 
-def _size(round_: dict[str, Any]) -> int:
+def _size(round_: JsonObject) -> int:
     """Estimate the bytes of a round in JSON."""
     context = round_.get("context") or ()
     if "actions" in round_ or isinstance(context, dict):
@@ -215,7 +216,7 @@ def _size(round_: dict[str, Any]) -> int:
     return 100 + 20 * len(context)
 
 
-def _sentence(result: dict[str, Any]) -> str:
+def _sentence(result: JsonObject) -> str:
     skipped = f", {result['skipped']:,} lines without a round" if result["skipped"] else ""
     if result.get("dry_run"):
         return f"{result['rounds']:,} rounds{skipped}; the first one is {json.dumps(result['first'])}"

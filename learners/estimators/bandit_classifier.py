@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from learners.base import AnyLearner, Contexts, FloatArray, IntArray
+from learners.base import AnyLearner, Contexts, FloatArray, IntArray, State
 from learners.estimators.inputs import (
     AnyArray,
     Table,
@@ -318,7 +318,7 @@ class BanditClassifier(WithParameters):
         self.mistakes_ += int(played.mistakes.sum())
         return self._learnt(played.state, len(truths))
 
-    def _learnt(self, state: Any, n: int) -> Self:
+    def _learnt(self, state: State, n: int) -> Self:
         self._state = state
         self.rounds_ += n
         return self

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, every_label
+from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, State, every_label
 from learners.mathematics.preparation import one_by_one
 
 _NUMERIC = "biuf"  # the kinds of dtypes that hold real numbers
@@ -246,7 +246,7 @@ def rounds_of(
     return Rounds(contexts, *columns, every_label(n))
 
 
-def fold_logged(learner: AnyLearner, state: Any, rounds: Rounds) -> Any:
+def fold_logged(learner: AnyLearner, state: State, rounds: Rounds) -> State:
     """Return the state, perhaps changed in place, after rounds that get the evidence of a decision just before."""
     if learner.evidence_size == 0:
         return learner.fold(state, rounds)

@@ -6,7 +6,7 @@ import numpy as np
 
 from learners.actions.base import ActionRounds, Candidates
 from learners.actions.compiled_action_learner import CompiledActionLearner, check_candidates
-from learners.base import Contexts, FloatArray, IntArray, InvalidArrayError
+from learners.base import Contexts, FloatArray, IntArray, InvalidArrayError, State
 from learners.checks import FLOAT, check_state, check_uniforms, expect_array
 from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state, row
 from learners.mathematics.exploration import as_propensity, draw_one
@@ -18,7 +18,7 @@ class ActionSimulation(NamedTuple):
     choices: IntArray  # (n,) int64, the position of the chosen candidate within its round
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of each choice when it was drawn
     rewards: FloatArray  # (n,) float64, in [0, 1], of the choices
-    state: Any  # the state after the last round
+    state: State  # the state after the last round
 
 
 def simulate_actions(
@@ -26,7 +26,7 @@ def simulate_actions(
     candidates: Candidates,
     rewards: FloatArray,
     uniforms: FloatArray,
-    state: Any = None,
+    state: State = None,
 ) -> ActionSimulation:
     """Run n rounds without delay, as `decide`, a draw and `fold` on one round at a time, in one compiled loop.
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds
+from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds, State
 from learners.kernels import compiled, decide_by_state, fold_by_state
 from learners.learner import CompiledLearner
 
@@ -17,13 +17,13 @@ from learners.learner import CompiledLearner
 class Progress(NamedTuple):
     """The result of n rounds."""
 
-    state: Any  # after the last round
+    state: State  # after the last round
     probabilities: FloatArray  # (n,), of the served label in the learner's own distribution before it learns the round
 
 
 def progress_unchecked(
     learner: AnyLearner,
-    state: Any,
+    state: State,
     rounds: Rounds,
     learnt: BoolArray | None = None,
     *,
@@ -65,7 +65,7 @@ def _progress(learner: AnyLearner, found: Progress, rounds: Rounds, learnt: Bool
 @compiled
 def _progress_compiled(
     parameters: tuple[Any, ...],
-    state: Any,
+    state: State,
     rounds: Rounds,
     learnt: BoolArray,
     one: Decisions,

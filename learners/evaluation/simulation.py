@@ -17,6 +17,7 @@ from learners.base import (
     IntArray,
     InvalidArrayError,
     Rounds,
+    State,
     every_label,
 )
 from learners.checks import (
@@ -42,7 +43,7 @@ class Simulation(NamedTuple):
     labels: IntArray  # (n,) int64, the answers
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of each answer when it was drawn
     mistakes: BoolArray  # (n,) bool, whether the answer was not right
-    state: Any  # the state after the last round
+    state: State  # the state after the last round
 
 
 def simulate(
@@ -50,7 +51,7 @@ def simulate(
     contexts: Contexts,
     true_labels: IntArray,
     uniforms: FloatArray,
-    state: Any = None,
+    state: State = None,
     right: BoolArray | None = None,
     eligible: BoolArray | None = None,
     rewards: FloatArray | None = None,

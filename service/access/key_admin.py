@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -12,6 +12,7 @@ from service.error_messages.json_schemas import root_of
 from service.error_messages.validation import explain
 from service.error_messages.values import quoted
 from service.errors import InvalidInputError, NotFoundError
+from service.json_values import JsonObject
 from service.store.access_tables import KeyTable, RequestCounter
 
 _NOISE_BYTES = 38  # 6 of the id, 32 of the secret
@@ -65,7 +66,7 @@ class KeyAdmin:
         """Return the record of each key by id, in the order of ids; None for an unreadable record."""
         return {key_id: read_record(key_id, record) for key_id, record in sorted((await self._table.all()).items())}
 
-    async def _issue(self, fields: dict[str, Any]) -> IssuedKey:
+    async def _issue(self, fields: JsonObject) -> IssuedKey:
         noise = self._noise(_NOISE_BYTES).hex()
         key_id, text = noise[:12], f"wk_{noise[:12]}_{noise[12:]}"
         try:

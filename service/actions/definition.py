@@ -1,6 +1,6 @@
 """What a model with actions defines, and the actions of a request."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
@@ -10,6 +10,7 @@ from service.contexts.named import Pair
 from service.contexts.registry import ActionFeatures, GivenFeatures, context_kind
 from service.error_messages.values import shown
 from service.errors import FeaturesError, InvalidInputError
+from service.json_values import JsonMapping
 from service.strict_body import Body
 
 MOST_ACTIONS = 10_000  # maximum actions of a request
@@ -84,7 +85,7 @@ def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
             raise FeaturesError(f"got {shown(pair)} twice", field)
 
 
-def complete(actions: ActionsDefinition, defaults: Mapping[str, Any]) -> ActionsDefinition:
+def complete(actions: ActionsDefinition, defaults: JsonMapping) -> ActionsDefinition:
     """Return actions whose features have these values where they are left out."""
     missing = {name: value for name, value in defaults.items() if name not in actions.features.model_fields_set}
     return actions.model_copy(update={"features": actions.features.model_copy(update=missing)})

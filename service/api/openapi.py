@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
@@ -11,6 +10,7 @@ from service.api.middleware.access import need_of
 from service.api.responses import problem_types
 from service.api.responses.problems import documented
 from service.compute import Compute
+from service.json_values import JsonObject
 
 _NAME = {"path.name": "$response.body#/name"}
 _SAME_NAME = {"path.name": "$request.path.name"}
@@ -25,8 +25,8 @@ _WITH_NAME = (
 _CONDITIONAL = ["change_model", "reset", "roll_back", "promote"]
 
 
-def _to(operation: str, parameters: dict[str, str] | None = None, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    link: dict[str, Any] = {"operationId": operation}
+def _to(operation: str, parameters: dict[str, str] | None = None, body: JsonObject | None = None) -> JsonObject:
+    link: JsonObject = {"operationId": operation}
     return link | ({"parameters": parameters} if parameters else {}) | ({"requestBody": body} if body else {})
 
 
@@ -39,7 +39,7 @@ _OF_COPY = (_to("get_model", _NAME), _to("delete_model", _NAME), _to("predict", 
 _OF_CHANGE = tuple(_to(operation, _SAME_NAME | _ETAG) for operation in _CONDITIONAL)
 _OF_SHADOW = _SAME_NAME | {"path.shadow": "$request.path.shadow"}
 
-_LINKS: dict[tuple[str, str], tuple[dict[str, Any], ...]] = {
+_LINKS: dict[tuple[str, str], tuple[JsonObject, ...]] = {
     ("create_model", "201"): _OF_MODEL,
     ("clone_model", "201"): _OF_COPY,
     ("import_model", "201"): _OF_COPY,
@@ -64,7 +64,7 @@ def complete_openapi(app: FastAPI) -> None:
     """Let the application's openapi.json have shared schemas, links, keys and the problems of refused requests."""
     plain = app.openapi
 
-    def complete() -> dict[str, Any]:
+    def complete() -> JsonObject:
         if app.openapi_schema is None:
             api = plain()
             items = api["components"]["schemas"]["PredictBatchRequest"]["properties"]["items"]
@@ -94,7 +94,7 @@ def _encoded(app: FastAPI) -> bytes:
     return json.dumps(app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _link(api: dict[str, Any]) -> None:
+def _link(api: JsonObject) -> None:
     operations = {each["operationId"]: each for item in api["paths"].values() for each in item.values()}
     for (operation, status), links in _LINKS.items():
         answer = operations[operation]["responses"][status]
@@ -128,7 +128,7 @@ _OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.Overloade
 """The signature of a webhook is checked first. A webhook that is not JSON is refused with `invalid-request`."""
 
 
-def _describe_access(api: dict[str, Any]) -> None:
+def _describe_access(api: JsonObject) -> None:
     api["components"]["securitySchemes"] = _SCHEMES
     for path, item in api["paths"].items():
         for method, operation in item.items():
@@ -140,7 +140,7 @@ def _describe_access(api: dict[str, Any]) -> None:
                 _add(operation["responses"], _OF_WEBHOOKS if need is None else _OF_BODIES)
 
 
-def _add(answers: dict[str, Any], more: dict[str, Any]) -> None:
+def _add(answers: JsonObject, more: JsonObject) -> None:
     for status, added in more.items():
         existing = answers.setdefault(status, dict(added))
         names = {*existing["description"].split(", "), *added["description"].split(", ")}

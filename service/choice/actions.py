@@ -9,7 +9,7 @@ import numpy as np
 
 from learners.actions import base
 from learners.actions.base import ActionRounds, AnyActionLearner
-from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, Draws, FloatArray, IntArray, Rounds, State
 from learners.choosing import Choices
 from learners.mathematics.exploration import draw_among
 from learners.mathematics.preparation import Preparation
@@ -149,13 +149,13 @@ class ActionChoice(Choice):
         factors = [each for one in sets for each in one.factors]
         return Candidates(starts, EVERY, self._vectors.join([each.context for each in sets], factors, starts))
 
-    def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
+    def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
         starts, eligible, vectors = candidates
         flat = base.Candidates(self.prepared(vectors), starts, eligible)
         counts = count_eligible(starts, eligible).astype(np.float64)[:, np.newaxis]
         return self._learner.decide_unchecked(state, flat), counts
 
-    def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
+    def choose(self, state: State, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         probabilities, evidence = self.decide(state, candidates)
         if override is not None:
             is_overridden = np.repeat(override.rows, np.diff(candidates.starts))
@@ -183,7 +183,7 @@ class ActionChoice(Choice):
     def counts(self, rows: LogRows) -> IntArray:
         return np.array([decode(each).n for each in rows.parts.actions], np.int64)
 
-    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
         counts = rounds.evidence[:, 0].astype(np.int64)
         chosen = ActionRounds(rounds.contexts, rounds.rewards, rounds.propensities, counts)
         return self._learner.fold_unchecked(state, chosen)
@@ -195,7 +195,7 @@ class ActionChoice(Choice):
         for action, factors in zip(read.actions, read.factors, strict=True):
             yield self._vectors.parts(context, NamedFactors(self._vectors.actions.names(action.features), factors))
 
-    def contributions(self, state: Any, vector: Contexts) -> FloatArray:
+    def contributions(self, state: State, vector: Contexts) -> FloatArray:
         """Return what each entry of a prepared vector adds to its candidate's score, (m,)."""
         return self._learner.contributions(state, vector)
 

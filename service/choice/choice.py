@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, Rounds, State
 from learners.choosing import Choices
 from learners.mathematics.preparation import Preparation, Preparer
 from service import errors
@@ -122,11 +122,11 @@ class Choice(ABC):
         """Return the candidates of parsed requests as a flat batch."""
 
     @abstractmethod
-    def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
+    def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
         """Return the probability of each candidate (m,), 0 where not eligible, and the evidence (n, E)."""
 
     @abstractmethod
-    def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
+    def choose(self, state: State, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         """Decide, and draw one candidate of each of n requests with uniform numbers (n, U) in [0, 1).
 
         The result has the probabilities of all m candidates, in any shape. Its labels are positions of candidates; for
@@ -156,7 +156,7 @@ class Choice(ABC):
         """Return how many candidates each of n rounds of the log could choose from, (n,)."""
 
     @abstractmethod
-    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
         """Return the learner's state after rounds of the log, as `Learner.fold_unchecked`."""
 
     @cached_property

@@ -1,12 +1,12 @@
 """Decides and draws the answers of many requests: one slot after another, each among what is left."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from learners.base import BoolArray, Contexts, Draws, FloatArray
+from learners.base import BoolArray, Contexts, Draws, FloatArray, State
 from service.choice.candidates import Candidates, conditioned, without
 from service.choice.choice import Choice
 from service.choice.overrides import override_of
@@ -28,7 +28,9 @@ class Chosen(NamedTuple):
     probabilities: FloatArray  # of these candidates
 
 
-def choose(choice: Choice, state: Any, requests: Requests, held_out: BoolArray | None, uniforms: FloatArray) -> Chosen:
+def choose(
+    choice: Choice, state: State, requests: Requests, held_out: BoolArray | None, uniforms: FloatArray
+) -> Chosen:
     """Choose the answers to n parsed requests with m slots each.
 
     Each request has at least m candidates. `held_out`, (n,), says which the holdout answers; None without a holdout.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from learners.answers import uniforms_per_answer
-from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, every_label
+from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, State, every_label
 from learners.choosing import NOBODY, Choices, Instead, choose_unchecked
 from learners.mathematics.preparation import Preparation
 from service import costs, errors
@@ -156,7 +156,7 @@ class LabelChoice(Choice):
                 eligible[i, [numbers[label] for label in named]] = True
         return eligible.reshape(-1)
 
-    def decide(self, state: Any, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
+    def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
         eligible = self._rows(candidates.eligible, candidates.n)
         decisions = self._learner.decide_unchecked(state, self.prepared(candidates.contexts), eligible)
         return decisions.distributions.reshape(-1), decisions.evidence
@@ -164,7 +164,7 @@ class LabelChoice(Choice):
     def _rows(self, eligible: BoolArray, n: int) -> BoolArray:
         return eligible.reshape(n, len(self._labels)) if eligible.size else every_label(n)
 
-    def choose(self, state: Any, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
+    def choose(self, state: State, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         n, instead = candidates.n, NOBODY
         if override is not None:
             instead = Instead(override.rows, override.probabilities.reshape(n, len(self._labels)))
@@ -193,5 +193,5 @@ class LabelChoice(Choice):
             return np.full(len(masks), len(self._labels))
         return np.asarray(masks.sum(axis=1, dtype=np.int64))
 
-    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
         return self._learner.fold_unchecked(state, rounds)

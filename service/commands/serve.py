@@ -9,12 +9,13 @@ import tempfile
 from collections.abc import Iterator
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 from uvicorn.supervisors.multiprocess import Multiprocess
 
 from service.commands.options import EXIT_ADDRESS, EXIT_APPLICATION, EXIT_STORE, fail, read_settings
+from service.json_values import JsonObject
 
 _log = logging.getLogger(__name__)
 
@@ -169,7 +170,7 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
     return server.started
 
 
-def connection_settings(settings: "Settings") -> dict[str, Any]:
+def connection_settings(settings: "Settings") -> JsonObject:
     """Return uvicorn's settings of connections."""
     from service.commands.connections import Deadlines, LimitedProtocol
 

@@ -1,7 +1,7 @@
 """No features: every context is empty, and the learner sees a constant."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from learners.base import Contexts
 from service.contexts.kind import BaseFeatures, ContextKind, Entry, FeatureEntry
 from service.error_messages.values import shown
 from service.errors import ContextLengthError
+from service.json_values import JsonObject
 from service.store.records.codecs import SparseCodec
 
 
@@ -19,13 +20,13 @@ class Featureless(BaseFeatures):
     size: Literal[0] = 0
 
 
-class FeaturelessKind(ContextKind[dict[str, Any]]):
+class FeaturelessKind(ContextKind[JsonObject]):
     """Empty contexts."""
 
     name = "none"
     features = Featureless
-    given = Annotated[dict[str, Any], Field(max_length=0)]
-    shown = Annotated[dict[str, Any], Field(max_length=0)]
+    given = Annotated[JsonObject, Field(max_length=0)]
+    shown = Annotated[JsonObject, Field(max_length=0)]
     type = dict
     has_features = False
     form = "nothing or an empty object without features"
@@ -43,28 +44,28 @@ class FeaturelessKind(ContextKind[dict[str, Any]]):
     def claims(given: object) -> bool:
         return type(given) is dict and not given
 
-    def check(self, context: object) -> dict[str, Any]:
+    def check(self, context: object) -> JsonObject:
         return super().check({} if context is None else context)
 
-    def checked(self, context: dict[str, Any]) -> dict[str, Any]:
+    def checked(self, context: JsonObject) -> JsonObject:
         if context:
             raise ContextLengthError(f"got {shown(context)}; {self.hint}", "context")
         return context
 
-    def numbers(self, _: dict[str, Any]) -> Sequence[float]:
+    def numbers(self, _: JsonObject) -> Sequence[float]:
         return []
 
-    def entry(self, _: dict[str, Any], position: int) -> Entry:
+    def entry(self, _: JsonObject, position: int) -> Entry:
         raise IndexError(f"there is no number {position}")
 
-    def gather(self, contexts: Sequence[dict[str, Any]]) -> Contexts:
+    def gather(self, contexts: Sequence[JsonObject]) -> Contexts:
         return Contexts.sparse([0] * len(contexts), list[int](), list[int]())
 
-    def fingerprinted(self, _: dict[str, Any]) -> bytes:
+    def fingerprinted(self, _: JsonObject) -> bytes:
         return b""
 
-    def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> JsonObject:
         return {}
 
-    def parts(self, _: dict[str, Any]) -> list[FeatureEntry]:
+    def parts(self, _: JsonObject) -> list[FeatureEntry]:
         return []

@@ -17,6 +17,7 @@ from service import costs
 from service.contexts.hashing import Hashes
 from service.error_messages.values import quoted, shown
 from service.errors import ContextLengthError, MissingFieldError, NamespaceError, NotFiniteError
+from service.json_values import JsonObject
 from service.store.records.codecs import ContextCodec
 from service.strict_body import Body
 
@@ -26,7 +27,7 @@ _Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_inf
 PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]  # numbers, as msgspec reads them
 
 
-def without_default(schema: dict[str, Any]) -> None:
+def without_default(schema: JsonObject) -> None:
     """Remove the default from a JSON Schema."""
     # A new model gets what its learner needs: see `service.models.defaults`.
     schema.pop("default", None)

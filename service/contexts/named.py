@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import Field, WithJsonSchema
@@ -17,6 +17,7 @@ from service.contexts.named_reader import Features, FieldSchema, NamedReader, Nu
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME
 from service.error_messages.values import joined, quoted, shown
 from service.errors import FeaturesError, NamespaceError, TooManyFeaturesError
+from service.json_values import JsonObject
 from service.store.records.codecs import SparseCodec
 
 MOST_FEATURES = 4096  # maximum features of a context, interactions included
@@ -52,7 +53,7 @@ class NamedFeatures(BaseFeatures):
 class NamedContext(NamedTuple):
     """A context, and its vector before preparation, in order of indices."""
 
-    sent: dict[str, Any]
+    sent: JsonObject
     indices: list[int]
     values: list[float]
 
@@ -63,7 +64,7 @@ class NamedKind(ContextKind[NamedContext]):
     name = "named"
     has_names = True
     features = NamedFeatures
-    given = shown = Annotated[dict[str, Any], WithJsonSchema(_SCHEMA)]
+    given = shown = Annotated[JsonObject, WithJsonSchema(_SCHEMA)]
     type = dict
     form = "an object of names and values for named ones"
     wanted = "an object of names and values"
@@ -100,7 +101,7 @@ class NamedKind(ContextKind[NamedContext]):
         products = min(MOST_FEATURES, count * count // 4) if self._interactions else 0
         return count * costs.CONTEXT_FEATURE + products * costs.CONTEXT_PRODUCT
 
-    def checked(self, context: dict[str, Any]) -> NamedContext:
+    def checked(self, context: JsonObject) -> NamedContext:
         spaces = self._reader.read(context)
         count = self._check_number(spaces)
         vector = self._vector(spaces)
@@ -192,7 +193,7 @@ class NamedKind(ContextKind[NamedContext]):
     def sent(self, context: NamedContext) -> bytes:
         return json.dumps(context.sent, ensure_ascii=False, separators=(",", ":")).encode()
 
-    def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> JsonObject:
         return dict(json.loads(sent))
 
     def parts(self, context: NamedContext) -> list[FeatureEntry]:

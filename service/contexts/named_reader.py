@@ -11,6 +11,7 @@ from service import errors
 from service.contexts.kind import Number
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME, MOST_TEXT
 from service.error_messages.values import choices, quoted, shown
+from service.json_values import JsonMapping
 from service.strict_body import Body
 
 _Values = Annotated[list[str], Field(min_length=1, max_length=10_000)]
@@ -108,7 +109,7 @@ class NamedReader:
         self._required = [path for path, field in fields.items() if field.required]
         self._namespaces = {path[:i] for path in fields for i, letter in enumerate(path) if letter == "."}
 
-    def read(self, context: Mapping[str, Any]) -> dict[str, Features]:
+    def read(self, context: JsonMapping) -> dict[str, Features]:
         """Return the features of each namespace. Raises InvalidInputError with the field."""
         spaces: dict[str, Features] = {}
         for name, value in context.items():
@@ -136,7 +137,7 @@ class NamedReader:
             for position, text in enumerate(value):
                 features[f"{path}={_text(path, text, position)}"] = 1.0
 
-    def _read_members(self, path: str, members: Mapping[str, Any], features: Features, depth: int) -> None:
+    def _read_members(self, path: str, members: JsonMapping, features: Features, depth: int) -> None:
         if depth == MOST_DEPTH:
             raise errors.FeatureNameError(f"got objects in more than {MOST_DEPTH} levels", _field(path))
         for name, value in members.items():

@@ -9,8 +9,9 @@ from pydantic import TypeAdapter
 
 from service.error_messages.patterns import RULES
 from service.error_messages.values import joined, quoted, shown
+from service.json_values import JsonObject
 
-Schema = dict[str, Any]
+Schema = JsonObject
 
 _PLURALS = {kind: f"{kind}s" for kind in ("number", "integer", "string", "boolean", "object")} | {"array": "lists"}
 

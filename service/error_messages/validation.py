@@ -1,14 +1,15 @@
 """Describes pydantic's errors in sentences of the service: the value given, and the values allowed."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, get_args
+from collections.abc import Callable
+from typing import NamedTuple, get_args
 
 from pydantic_core.core_schema import ErrorType
 
 from service.error_messages.json_schemas import Place, Root
 from service.error_messages.values import choices, quoted, shown
+from service.json_values import JsonMapping
 
-Found = Mapping[str, Any]  # one of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`
+Found = JsonMapping  # one of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`
 
 _THEIRS = frozenset({*get_args(ErrorType), "byte_size", "byte_size_unit"})
 """The types of pydantic's errors: those of its core, and of the special types in settings. All others are ours."""

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from learners.base import InvalidStateError
 from learners.codec import encode_state
 from service import __version__, errors
 from service.environment import Environment
 from service.error_messages.values import quoted
+from service.json_values import JsonObject
 from service.lifecycle.import_validation import checked_history, checked_imports, checked_statistics, foreign_state
 from service.lifecycle.model_file import ExportedImport, ExportedModel, as_file_error, file_of, read_file
 from service.models.changes import Change, Defined, Origin, check_policies
@@ -29,7 +30,7 @@ _ATTEMPTS = 50  # attempts to read a state and the positions of imports that bel
 
 class _Source(NamedTuple):
     name: str
-    definition: dict[str, Any]
+    definition: JsonObject
     history: tuple[str, ...]
     snapshot: Snapshot  # after these changes
     imports: tuple[ImportedSource, ...] = ()  # where the imports of its rounds are
@@ -100,7 +101,7 @@ class Copying:
         return described(_stored(model.key, copy, now), model)
 
 
-def _definition_in(stored: StoredModel) -> dict[str, Any]:
+def _definition_in(stored: StoredModel) -> JsonObject:
     try:
         return dict(json.loads(stored.definition))
     except (ValueError, TypeError, RecursionError) as error:  # it became unreadable after the session had read it

@@ -10,10 +10,11 @@ import numpy as np
 import pydantic
 
 from learners.answers import draw_answers_unchecked, is_structured, uniforms_per_answer
-from learners.base import AnyLearner, Contexts, Decisions, FloatArray, Rounds
+from learners.base import AnyLearner, Contexts, Decisions, FloatArray, Rounds, State
 from learners.codec import decode_state
 from service.error_messages.values import quoted, shown
 from service.errors import ModelFileError, NewerVersionError, TooManyChangesError
+from service.json_values import JsonObject
 from service.lifecycle.model_file import LATEST, ExportedImport, as_file_error
 from service.models.changes import checked_policies, read_change
 from service.registry.changing import MOST_CHANGES, MOST_COPIES
@@ -29,14 +30,14 @@ _CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of the decisions that a state mus
 _OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
-def checked_history(changes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def checked_history(changes: Sequence[JsonObject]) -> tuple[str, ...]:
     """Return the changes in a file as stored; raise an error if one is invalid or newer, or if they are too many."""
     if len(changes) > (most := MOST_CHANGES + MOST_COPIES):
         raise TooManyChangesError(f"got {len(changes):,} changes; a copy of a model may have at most {most:,}")
     return tuple(_checked(number, change) for number, change in enumerate(changes, 1))
 
 
-def _checked(number: int, given: dict[str, Any]) -> str:
+def _checked(number: int, given: JsonObject) -> str:
     try:
         change = read_change(json.dumps(given))
         checked_policies(change.policies)
@@ -89,7 +90,7 @@ def _numbers(value: Any) -> Any:
             return [value if math.isfinite(value) else math.inf]
 
 
-def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> Any:
+def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> State:
     """Return the state in a file, if its numbers are not too large.
 
     With `decides`, the learner must decide and learn with a copy of it. Learners of actions cannot without actions.
@@ -103,7 +104,7 @@ def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> An
     return state
 
 
-def _works(learner: AnyLearner, state: Any) -> bool:
+def _works(learner: AnyLearner, state: State) -> bool:
     """Check whether decisions and updates for some contexts are finite. May change the state."""
     contexts = _contexts(learner)
     try:

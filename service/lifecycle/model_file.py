@@ -5,7 +5,7 @@ The arrays are those of the learner's state. docs/lifecycle.md describes the for
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
@@ -17,6 +17,7 @@ from service.error_messages.json_text import check_pairs
 from service.error_messages.validation import explain
 from service.error_messages.values import shown
 from service.errors import ModelFileError, NewerFileError, NewerVersionError
+from service.json_values import JsonMapping, JsonObject
 from service.schemas.models import ModelName
 from service.schemas.rounds import Source
 from service.store.values import MOST_SOURCES
@@ -43,8 +44,8 @@ class ExportedModel(Body):
     """A model, except its state and statistics."""
 
     name: ModelName
-    definition: dict[str, Any]  # before any change
-    changes: list[dict[str, Any]]  # oldest first
+    definition: JsonObject  # before any change
+    changes: list[JsonObject]  # oldest first
     rounds: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
     created_at: Annotated[float, Field(ge=0, le=LATEST)]
     # so that a repeated `wager replay` imports no round again
@@ -92,7 +93,7 @@ def read_file(data: memoryview) -> ModelFile:
     return ModelFile(_model(metadata["model"]), metadata["statistics"].encode(errors="replace"), data)
 
 
-def _header(data: memoryview) -> tuple[dict[str, Any], int]:
+def _header(data: memoryview) -> tuple[JsonObject, int]:
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > len(data) - 8:
         raise ModelFileError("it is not a safetensors file, or is cut short: its header does not fit into it")
@@ -107,7 +108,7 @@ def _header(data: memoryview) -> tuple[dict[str, Any], int]:
     return header, len(data) - 8 - length
 
 
-def _check_arrays(arrays: Mapping[str, Any], body_bytes: int) -> None:
+def _check_arrays(arrays: JsonMapping, body_bytes: int) -> None:
     places = sorted(_place_of_array(name, entry) for name, entry in arrays.items())
     bounds = [(0, 0), *places, (body_bytes, body_bytes)]
     if any(following[0] != place[1] for place, following in pairwise(bounds)):
@@ -143,7 +144,7 @@ def _json(text: bytes, what: str) -> Any:
         raise ModelFileError(f"{what} is not JSON in UTF-8, is nested too deeply, or names a member twice") from error
 
 
-def _without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repetition(pairs: Sequence[tuple[str, Any]]) -> JsonObject:
     members = dict(pairs)
     if len(members) < len(pairs):
         raise ValueError("a member occurs twice")

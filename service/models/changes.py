@@ -5,7 +5,7 @@ others, and retired ones keep their numbers.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import pydantic
 from pydantic import Discriminator, Field, Tag
@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, Tag
 from learners.base import AnyLearner
 from service import errors
 from service.error_messages.values import counted, quoted
+from service.json_values import JsonObject
 from service.models.policies import learn_implied
 from service.schemas import models as schemas
 from service.schemas.models import MOST_LABELS, ModelDefinition, ModelPatch
@@ -56,16 +57,16 @@ class Promotion(Body):
     """A shadow that takes the place of a model's learner."""
 
     shadow: str
-    replaces: dict[str, Any]  # the algorithm and hyperparameters that the model had
+    replaces: JsonObject  # the algorithm and hyperparameters that the model had
 
 
 class Change(Body):
     """One change, as stored."""
 
     labels: StoredLabels | None = None
-    policies: dict[str, Any] = Field(default_factory=dict)  # new values by the names of fields of `ModelDefinition`
+    policies: JsonObject = Field(default_factory=dict)  # new values by the names of fields of `ModelDefinition`
     state: NewState | None = None  # in which the model continues, grown by labels that were added since
-    learner: dict[str, Any] | None = None  # the algorithm and hyperparameters with which the model continues
+    learner: JsonObject | None = None  # the algorithm and hyperparameters with which the model continues
     origin: Origin | None = None  # the changes before are those of the other model; the log begins here
     promotion: Promotion | None = None
     at: float  # seconds since the epoch
@@ -131,7 +132,7 @@ def after(defined: Defined, changes: Sequence[Change]) -> Defined:
     """Apply further changes in one pass: of several values of a policy, only the last is read."""
     definition, retired, weight = defined
     labels: _Labels | None = None
-    updates: dict[str, Any] = {}
+    updates: JsonObject = {}
     for change in changes:
         updates |= change.policies
         if change.labels is not None:
@@ -147,7 +148,7 @@ def after(defined: Defined, changes: Sequence[Change]) -> Defined:
     return Defined(definition.model_copy(update=updates), retired, weight)
 
 
-def checked_policies(policies: dict[str, Any]) -> dict[str, Any]:
+def checked_policies(policies: JsonObject) -> JsonObject:
     """Parse policies from JSON; raise `pydantic.ValidationError` if one is unknown or invalid."""
     parsed = schemas.Policies.model_validate(policies)
     return {name: getattr(parsed, name) for name in policies}

@@ -1,7 +1,6 @@
 """Builds the learner that a definition chooses."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import pydantic
@@ -16,6 +15,7 @@ from service.contexts.registry import Features
 from service.error_messages.json_schemas import root_of
 from service.error_messages.validation import explain
 from service.error_messages.values import choices, joined, quoted, shown
+from service.json_values import JsonMapping, JsonObject
 from service.schemas.models import LearnerChoice, ModelDefinition
 
 
@@ -77,7 +77,7 @@ def _validated(choice: LearnerChoice, problem: Problem | ActionProblem, chosen: 
 
 
 def as_hyperparameter_error(
-    error: pydantic.ValidationError, chosen: Any, given: Mapping[str, Any]
+    error: pydantic.ValidationError, chosen: Any, given: JsonMapping
 ) -> errors.HyperparameterError:
     """Return the error that names the first invalid hyperparameter."""
     first = error.errors(include_url=False)[0]
@@ -90,7 +90,7 @@ def as_hyperparameter_error(
     return errors.HyperparameterError(wrong.reason, f"learner.{wrong.field}")
 
 
-def hyperparameters(learner: AnyLearner) -> dict[str, Any]:
+def hyperparameters(learner: AnyLearner) -> JsonObject:
     """Return the algorithm and all hyperparameters of a learner as JSON values."""
     fields = pydantic.TypeAdapter(type(learner)).dump_python(learner, mode="json")
     return {"algorithm": learner.algorithm} | {name: fields[name] for name in fields if name != "problem"}

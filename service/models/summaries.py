@@ -5,13 +5,13 @@ the digest of its history. Otherwise the reader falls back to the definition, wh
 """
 
 from functools import lru_cache
-from typing import Any
 
 from pydantic import ValidationError
 
 from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features
 from service.errors import InvalidInputError
+from service.json_values import JsonObject
 from service.models.learner_choice import choose_learner, hyperparameters
 from service.models.model import Model
 from service.schemas.models import LearnerChoice, Policies, policies_of
@@ -26,7 +26,7 @@ class Summary(Policies):
     label_count: int
     features: Features
     actions: ActionsDefinition | None = None
-    learner: dict[str, Any]
+    learner: JsonObject
     definition_bytes: int
     digest: str = ""  # of the history before this summary, in hexadecimal
 

@@ -8,13 +8,14 @@ from typing import Any, Literal, TextIO
 import structlog
 
 from service import request_context
+from service.json_values import JsonObject
 
 LogFormat = Literal["auto", "json", "console"]
 
 _MOST_CHARACTERS = 4000  # maximum length of a text in an event
 
 
-def configuration(log_format: LogFormat) -> dict[str, Any]:
+def configuration(log_format: LogFormat) -> JsonObject:
     """Return a picklable configuration for `logging.config.dictConfig`: one event per line on standard error.
 
     In text, the lines of a traceback follow, indented.

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from learners.base import NO_LABEL, AnyLearner, BoolArray, FloatArray, Rounds
+from learners.base import NO_LABEL, AnyLearner, BoolArray, FloatArray, Rounds, State
 from learners.evaluation.progressive import progress_unchecked
 from learners.layouts import size_in_bytes
 
@@ -18,11 +18,11 @@ _EXTREME = 1e30
 class Folder(Protocol):
     """A learner, or what folds in its place."""
 
-    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
         """See `Learner.fold_unchecked`."""
 
 
-def learn(learner: Folder, state: Any, rounds: Rounds) -> tuple[Any, int]:
+def learn(learner: Folder, state: State, rounds: Rounds) -> tuple[Any, int]:
     """Fold rounds up to, but not including, the first that produces infinity or NaN.
 
     Returns:
@@ -49,11 +49,11 @@ def _is_extreme(rounds: Rounds) -> bool:
     return bool(largest > _EXTREME or ((p > 0.0) & (p < 1.0 / _EXTREME)).any())
 
 
-def _copied(state: Any) -> Any:
+def _copied(state: State) -> Any:
     return type(state)(*(array.copy() for array in state))
 
 
-def _is_finite(state: Any) -> bool:
+def _is_finite(state: State) -> bool:
     # The sum of finite numbers may overflow, so only a finite sum is an answer.
     return all([np.isfinite(np.add.reduce(array, None)) or np.isfinite(array).all() for array in state])  # noqa: C419
 
@@ -65,7 +65,7 @@ class Recomputing:
         self._learner = learner
         self._probabilities: list[FloatArray] = []
 
-    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
         """See `Learner.fold_unchecked`. Leaves out the rounds that `usable` leaves out."""
         state, probabilities = progress_unchecked(self._learner, state, rounds, usable(self._learner, rounds))
         self._probabilities.append(probabilities)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, groupby
 from typing import Any, TypeVar
 
+from learners.base import State
 from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
 from service import costs
 from service.compute import Compute, steps_in_slice
@@ -48,7 +49,7 @@ class LogFold(ABC):
         self.change_count = 0
         self.snapshot_rounds = 0
         self.snapshot_changes = 0
-        self.state: Any = None
+        self.state: State = None
         self.bytes = new_state_bytes(model.learner)  # of the last state
         self._last_at: bytes | None = None  # mark of the last entry
         self._quarantine = Quarantine(model, store)
@@ -188,7 +189,7 @@ class LogFold(ABC):
         """Load a state; called without one, and if the log no longer has what follows the state."""
 
     @abstractmethod
-    async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> Any:
+    async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> State:
         """Return the state after a change; `state` itself, or a new one. Set `state` to None before you await."""
 
     @abstractmethod
@@ -267,7 +268,7 @@ class LogFold(ABC):
         """Return what folds a run of rounds."""
         return self.model.choice if run.has_evidence else Recomputing(self.model.learner)
 
-    def _keep(self, state: Any) -> None:
+    def _keep(self, state: State) -> None:
         self.state, self.bytes = state, size_in_bytes(state)
 
     async def _check_model_exists(self, cost: int) -> int:

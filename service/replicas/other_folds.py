@@ -1,8 +1,6 @@
 """Folds of a model's log other than its own: by another learner, or continued from a promoted shadow."""
 
-from typing import Any
-
-from learners.base import InvalidStateError
+from learners.base import InvalidStateError, State
 from learners.growth import with_more_labels
 from learners.layouts import state_bytes
 from service import costs
@@ -38,7 +36,7 @@ class OtherLearnerFold(LogFold):
         self._shadowed = await model_after(self._store, self._compute, self._shadowed, change_count, seen)
         return self._shadowed.shadowed_by(self._choice)
 
-    async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> Any:
+    async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> State:
         """Return the state with the labels that a change adds: the initial one if the learner's labels cannot grow."""
         state, cost = self.state, state_bytes(after.learner)
         if len(after.definition.labels) == len(before.definition.labels):
@@ -82,7 +80,7 @@ class KeptFold(OtherLearnerFold):
         self._digests = model.digests
         self._id = model.new_state.snapshot if isinstance(model.new_state, FromSnapshot) else ""
 
-    async def state_at(self, change: ChangeEntry) -> Any:
+    async def state_at(self, change: ChangeEntry) -> State:
         """Return the state after every round and change before a change.
 
         Raises:

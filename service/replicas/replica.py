@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
-from learners.base import InvalidStateError
+from learners.base import InvalidStateError, State
 from learners.codec import encode_state
 from service import costs
 from service.compute import Compute
@@ -86,7 +85,7 @@ class Replica(LogFold):
         state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         return Snapshot(seen.round_count, state, seen.last_at, statistics, seen.damage, seen.change_count, seen.digest)
 
-    async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> Any:
+    async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> State:
         state = self.state
         if not keeps_state(before, after):
             self.state = None  # if this is cut short

@@ -1,9 +1,8 @@
 """Reads what a fold starts from: a snapshot, and the definition after some changes."""
 
 import json
-from typing import Any
 
-from learners.base import AnyLearner, InvalidStateError
+from learners.base import AnyLearner, InvalidStateError, State
 from learners.codec import decode_state, identity
 from learners.layouts import state_layout
 from service.compute import Compute
@@ -55,7 +54,7 @@ async def reject_snapshot(store: Store, model: Model, rounds: int, error: Except
         raise StoreCorruptError(f"the snapshot of model {model.name!r} cannot be read: {error}") from error
 
 
-def read_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
+def read_state(learner: AnyLearner, data: bytes | memoryview) -> State:
     """Decode the state in a snapshot.
 
     Raises:

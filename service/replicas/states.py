@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from learners.base import AnyLearner, InvalidStateError
+from learners.base import AnyLearner, InvalidStateError, State
 from learners.growth import with_more_labels
 from learners.layouts import state_bytes
 from service import costs
@@ -21,7 +21,7 @@ def keeps_state(before: Model, after: Model) -> bool:
     return after.new_state is None and len(after.definition.labels) == len(before.definition.labels)
 
 
-async def state_after(store: Store, compute: Compute, before: Model, after: Model, state: Any) -> Any:
+async def state_after(store: Store, compute: Compute, before: Model, after: Model, state: State) -> State:
     """Return the state with which a model continues after a change; `state` itself is not changed.
 
     Args:
@@ -42,7 +42,7 @@ async def state_after(store: Store, compute: Compute, before: Model, after: Mode
     return await compute.run_in_thread_if_costly(cost, after.name, continued, before, after, state)
 
 
-def continued(before: Model, after: Model, state: Any) -> Any:
+def continued(before: Model, after: Model, state: State) -> State:
     """Return the state with which a model continues after a change that names no kept snapshot.
 
     Args:
@@ -55,7 +55,7 @@ def continued(before: Model, after: Model, state: Any) -> Any:
     return with_more_labels(before.learner, after.learner, state)
 
 
-async def kept_state(store: Store, compute: Compute, model: Model, id_: str) -> Any:
+async def kept_state(store: Store, compute: Compute, model: Model, id_: str) -> State:
     """Return the state of a kept snapshot, grown by the labels that a model has gained since.
 
     Raises:

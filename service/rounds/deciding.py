@@ -3,11 +3,11 @@
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from learners.base import BoolArray, FloatArray
+from learners.base import BoolArray, FloatArray, State
 from service.choice.choosing import Chosen, choose
 from service.choice.requests import NO_OPTIONS, PredictionRequest, Requests
 from service.errors import LearnerFailedError
@@ -57,7 +57,7 @@ class Basis(NamedTuple):
     """What decisions take into account."""
 
     model: Model
-    state: Any  # of its learner; nobody changes it until then
+    state: State  # of its learner; nobody changes it until then
     seen: Seen  # the rounds and changes in the state
     now: float  # seconds since the epoch
     keep_seconds: float  # for which the store keeps the predictions

@@ -1,11 +1,10 @@
 """Explains contexts and actions: the vectors that the learner sees, and what each feature adds to each score."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray
+from learners.base import Contexts, FloatArray, State
 from service import costs
 from service.choice.actions import ActionChoice
 from service.choice.choice import Choice
@@ -14,6 +13,7 @@ from service.compute import Compute
 from service.contexts.kind import FeatureEntry
 from service.error_messages.values import counted
 from service.errors import BatchTooLargeError
+from service.json_values import JsonObject
 from service.models.model import Model
 from service.replicas.replica import Replica
 from service.schemas.reports import ActionFeature, ExplainAnswer, ExplainedAction, ExplainedFeature, ExplainRequest
@@ -58,7 +58,7 @@ def _check_entries(request: PredictionRequest) -> int:
 
 
 def _explained_actions(
-    model: Model, choice: ActionChoice, state: Any, request: PredictionRequest, seen: int
+    model: Model, choice: ActionChoice, state: State, request: PredictionRequest, seen: int
 ) -> ExplainAnswer:
     candidates, ids = choice.candidates([request]), list(choice.positions(request))
     sent, prepared = candidates.contexts, choice.prepared(candidates.contexts)
@@ -83,7 +83,7 @@ def _explained_actions(
     )
 
 
-def _explained(model: Model, state: Any, request: PredictionRequest, seen: int) -> ExplainAnswer:
+def _explained(model: Model, state: State, request: PredictionRequest, seen: int) -> ExplainAnswer:
     choice, labels = model.choice, model.definition.labels
     candidates = choice.candidates([request])
     prepared, active = choice.prepared(candidates.contexts), [label not in model.retired for label in labels]
@@ -122,7 +122,7 @@ def _shares(
         yield constant, None if added is None else added[-1]
 
 
-def _described(feature: FeatureEntry) -> dict[str, Any]:
+def _described(feature: FeatureEntry) -> JsonObject:
     return {"name": feature.name, "index": feature.at, "sign": feature.sign, "value": feature.value}
 
 

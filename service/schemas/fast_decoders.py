@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from service.actions.definition import MOST_ID, SourceReader
 from service.contexts.registry import PLAIN, GivenContext, PlainContexts
 from service.error_messages.patterns import NAME, QUALIFIED_PARTS
+from service.json_values import JsonObject
 from service.prediction_id import SINGLE, PredictionId
 from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, PredictBatchRequest, PredictRequest
 from service.strict_body import Body
@@ -48,15 +49,24 @@ class FeedbackInput(Protocol):
     """A `FeedbackRequest`, or a `DecodedFeedback`."""
 
     @property
-    def prediction_id(self) -> PredictionId: ...
+    def prediction_id(self) -> PredictionId:
+        """The prediction."""
+
     @property
-    def correct(self) -> bool | None: ...
+    def correct(self) -> bool | None:
+        """The bit; None if unknown."""
+
     @property
-    def reward(self) -> float | None: ...
+    def reward(self) -> float | None:
+        """From 0 to 1; None without one."""
+
     @property
-    def true_label(self) -> str | None: ...
+    def true_label(self) -> str | None:
+        """The right label, if given."""
+
     @property
-    def true_labels(self) -> list[str] | None: ...
+    def true_labels(self) -> list[str] | None:
+        """The right labels, if given."""
 
 
 class _Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -173,7 +183,7 @@ def _read_one_feedback(body: bytes) -> DecodedFeedback | None:
 def _read_feedback(body: bytes) -> FeedbackBatchRequest | None:
     given = _decoded(_FEEDBACK.decode, body)
     items = None if given is None else _feedback(given.feedback)
-    fields: dict[str, Any] = {"feedback": items}
+    fields: JsonObject = {"feedback": items}
     return None if items is None else FeedbackBatchRequest.model_construct(**fields)
 
 

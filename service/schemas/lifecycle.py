@@ -1,10 +1,11 @@
 """Schemas of snapshots and shadows, and of requests that replace or copy a model's state."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
+from service.json_values import JsonObject
 from service.schemas.models import Answer, LearnerChoice, ModelName, read_short_form
 from service.strict_body import Body
 
@@ -114,7 +115,7 @@ class ShadowAnswer(Answer):
     """A shadow: a learner that learns from the same rounds as the model, without answering."""
 
     name: str
-    learner: dict[str, Any]
+    learner: JsonObject
     """The algorithm and all hyperparameters."""
     guarantee: str
     """The proven bound for these hyperparameters, and its assumptions."""

@@ -22,6 +22,7 @@ from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features, no_features
 from service.error_messages.patterns import NAME
 from service.error_messages.values import quoted, shown
+from service.json_values import JsonObject
 from service.schemas.problems import Problem
 from service.strict_body import Body
 
@@ -127,7 +128,7 @@ class Policies(Body):
 POLICIES = tuple(Policies.model_fields)  # the names of the policies
 
 
-def policies_of(model: Policies) -> dict[str, Any]:
+def policies_of(model: Policies) -> JsonObject:
     """Return the values of the policies, by name."""
     return {name: getattr(model, name) for name in POLICIES}
 
@@ -209,7 +210,7 @@ class _Subject(Answer):
     features: Features
     actions: Annotated[ActionsDefinition | None, Field(examples=[None])] = None
     """The features of actions; null for a model with labels."""
-    learner: dict[str, Any]
+    learner: JsonObject
     """The algorithm, by its current name, and all hyperparameters, including defaults."""
 
 
@@ -245,15 +246,15 @@ class ChangeNote(Answer):
     """Labels that it added."""
     retired: list[str]
     """Labels that it retired."""
-    policies: dict[str, Any]
+    policies: JsonObject
     """New values of policies."""
     snapshot: Annotated[str | None, Field(examples=[None])] = None
     """The kept snapshot to which it returned; for a promotion, that of the shadow."""
     shadow: Annotated[str | None, Field(examples=[None])] = None
     """The shadow that was promoted."""
-    replaced: Annotated[dict[str, Any] | None, Field(examples=[None])] = None
+    replaced: Annotated[JsonObject | None, Field(examples=[None])] = None
     """The learner that the shadow replaced."""
-    learner: Annotated[dict[str, Any] | None, Field(examples=[None])] = None
+    learner: Annotated[JsonObject | None, Field(examples=[None])] = None
     """The learner with which the model continues; null for the one it had."""
     model: Annotated[str | None, Field(examples=[None])] = None
     """The other model, of a clone or an import."""
@@ -272,7 +273,7 @@ class ChangeList(Answer):
 
     count: int
     """The number of changes of the model."""
-    definition: dict[str, Any]
+    definition: JsonObject
     """The definition before the first change. A policy that it lacks has its default."""
     changes: list[ChangeNote]
     """The oldest first."""
@@ -344,7 +345,7 @@ class LearnerDescription(Answer):
     labels_grow: bool
     """Whether labels can be added to a model."""
     recommended: bool
-    hyperparameters: dict[str, Any]
+    hyperparameters: JsonObject
 
 
 class LearnerList(Answer):

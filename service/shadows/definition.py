@@ -1,12 +1,11 @@
 """The definition of a shadow: what a request may ask for, and how it is stored."""
 
-from typing import Any
-
 import pydantic
 
 from learners.base import AnyLearner
 from service.error_messages.values import quoted
 from service.errors import NewerVersionError, ShadowLearnerError, StoreCorruptError
+from service.json_values import JsonObject
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model, new_model
 from service.schemas.models import LearnerChoice
@@ -17,7 +16,7 @@ from service.strict_body import Body
 class Definition(Body):
     """The definition of a shadow, as stored."""
 
-    learner: dict[str, Any]
+    learner: JsonObject
     """The algorithm and all hyperparameters."""
     at: float
     """When it was given to the model, in seconds since the epoch."""
@@ -50,7 +49,7 @@ def read_definition(shadow: StoredShadow) -> Definition:
         raise StoreCorruptError(f"the shadow {quoted(shadow.name)} cannot be read") from error
 
 
-def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) -> dict[str, Any]:
+def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) -> JsonObject:
     """Return the algorithm of a new shadow with all its hyperparameters.
 
     Args:

@@ -26,7 +26,7 @@ learners.registry learners.evaluation
 learners.estimators
 learners.warming
 learners.__main__
-service.costs
+service.costs service.json_values
 service.error_messages service.errors service.processes service.request_context service.strict_body service.tuples
 service.compute service.per_item service.prediction_id service.store.embedded
 service.store.records

@@ -233,7 +233,7 @@ TOGETHER: list[tuple[dict[str, Any], list[str], str]] = [
     ({"store_url": "redis://host", "appendfsync": "always"}, ["appendfsync"], "embedded store"),
     ({"store_url": "redis://host", "disk_reserve_bytes": "1GiB"}, ["disk_reserve_bytes"], "embedded store"),
     ({"store_url": "redis://host", "memory_limit_bytes": "1GiB"}, ["memory_limit_bytes"], "embedded store"),
-    ({"store_url": "http://host", "wait_replicas": 1, "appendfsync": "always"}, ["store_url"], ""),
+    ({"store_url": "http://host", "wait_replicas": 1, "appendfsync": "always"}, ["store_url"], "store_url"),
 ]
 
 

@@ -16,6 +16,7 @@ from learners.estimators.candidates import DEFAULT_LEARNERS, candidates_of
 from learners.estimators.compare import Plan, contest
 from learners.estimators.report import Comparison
 from service.commands.options import fail
+from service.json_values import JsonObject
 from toolkit.compare.examples import Data, Wish, read_data
 from toolkit.compare.playing import FinishedRuns, players
 from toolkit.evaluation.engines import local
@@ -156,7 +157,7 @@ def _print(file: Path, data: Data, comparison: Comparison, *, as_json: bool) -> 
     console.out(f"\nCreate the model with POST /models:\n{json.dumps(body)}", highlight=False)
 
 
-def _model(file: Path, data: Data, comparison: Comparison) -> dict[str, Any]:
+def _model(file: Path, data: Data, comparison: Comparison) -> JsonObject:
     """Return the body of POST /models for the recommended learner."""
     row = next(row for row in comparison.rows if row["name"] == comparison.recommended)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", file.name.partition(".")[0]).lstrip("._-")[:64] or "model"

@@ -13,6 +13,7 @@ from learners.base import Contexts
 from learners.estimators.runs import Examples
 from service.contexts.registry import Features, context_kind
 from service.errors import WagerError
+from service.json_values import JsonObject
 from toolkit.files.columns import listed, no_column
 from toolkit.files.lines import FileError, read_lines
 from toolkit.files.parquet import check_feature_types
@@ -78,7 +79,7 @@ class Data(NamedTuple):
     """The examples of a file, and the features of a model for them."""
 
     examples: Examples
-    features: dict[str, Any]
+    features: JsonObject
     digest: str  # of the examples
 
 
@@ -110,7 +111,7 @@ def read_data(path: Path, wish: Wish) -> Data:
     return _data(path, _named(path, table, typed, wish.size), labels, wish.size, features)
 
 
-def _data(path: Path, contexts: Contexts, labels: Sequence[str], n_features: int, features: dict[str, Any]) -> Data:
+def _data(path: Path, contexts: Contexts, labels: Sequence[str], n_features: int, features: JsonObject) -> Data:
     classes, places = np.unique(np.array(labels), return_inverse=True)
     if len(classes) < 2:
         raise FileError(path, "", f"all rows have the label {labels[0]!r}; at least 2 are needed")

@@ -11,6 +11,7 @@ from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, I
 from learners.evaluation.off_policy.logged import LoggedRounds, check_logged, no_contexts
 from service.contexts.registry import GivenContext
 from service.errors import WagerError
+from service.json_values import JsonMapping
 from service.models.learner_choice import build_learner
 from service.models.model import Model
 from service.schemas.models import ModelDefinition
@@ -74,7 +75,7 @@ def columns_of(values: Mapping[str, list[Any]]) -> Columns:
 class LoggedModel:
     """The model of a log, from the answer of `GET /models/{name}`; a model with actions has no labels."""
 
-    def __init__(self, answer: Mapping[str, Any], where: str) -> None:
+    def __init__(self, answer: JsonMapping, where: str) -> None:
         given = {name: answer[name] for name in _ESSENTIAL if answer.get(name)}
         try:
             definition = ModelDefinition.model_validate(given)

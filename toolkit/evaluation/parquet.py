@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from service.error_messages.patterns import LEAST_PROPENSITY
+from service.json_values import JsonObject
 from toolkit.evaluation.columns import NAMES, Columns, columns_of
 from toolkit.files import parquet
 from toolkit.files.columns import given_context, no_column
@@ -52,7 +53,7 @@ def parts_of(source: Path) -> list[ParquetPart]:
     return [ParquetPart(str(path)) for path in parquet.parts_of(source)]
 
 
-def described_model(part: ParquetPart) -> dict[str, Any]:
+def described_model(part: ParquetPart) -> JsonObject:
     """Return the answer of `GET /models/{name}` that an export has in its metadata."""
     path = Path(part.path)
     metadata = parquet.schema_of(path).metadata or {}

@@ -1,8 +1,9 @@
 """The log of a model of a running service, in parts that can be read again."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from service.json_values import JsonObject
 from toolkit.evaluation.columns import NAMES, Columns, columns_of
 from toolkit.remote import call, connect, rounds
 
@@ -37,10 +38,10 @@ class RemotePart(NamedTuple):
                 after = lines[-1]["round"]
 
 
-def remote_parts(url: str, key: str | None, name: str) -> tuple[dict[str, Any], list[RemotePart]]:
+def remote_parts(url: str, key: str | None, name: str) -> tuple[JsonObject, list[RemotePart]]:
     """Return the description of a model, and the parts of its log as it is now."""
     with connect(url, key) as client:
-        model: dict[str, Any] = call(client, "GET", f"/models/{name}").json()
+        model: JsonObject = call(client, "GET", f"/models/{name}").json()
     last = int(model["rounds_seen"])
     starts = range(0, last, ROUNDS)
     return model, [RemotePart(url, key, name, after, min(after + ROUNDS, last)) for after in starts]

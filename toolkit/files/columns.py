@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from service.json_values import JsonMapping, JsonObject
 from toolkit.files.rows import (
     RowError,
     Shape,
@@ -79,7 +80,7 @@ def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
     return Columns(label, propensity, reward, others, features, frozenset(chosen.text))
 
 
-def round_of(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> dict[str, Any]:
+def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObject:
     """Return the round of a row: its values by column, None or "" for missing ones."""
     found = _candidates(columns, row, shape)
     if columns.features or "context" not in columns.others:
@@ -134,9 +135,9 @@ def _features(header: Sequence[str], chosen: Chosen, taken: set[str | None]) -> 
     return () if "context" in taken else tuple(name for name in header if name not in taken)
 
 
-def _candidates(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> dict[str, Any]:
+def _candidates(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObject:
     """Return the actions and the eligible labels of a row."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     actions = _json(_other(columns, row, "actions"), "actions")
     if actions is not None:
         if not isinstance(actions, list) or not all(isinstance(each, dict) and "id" in each for each in actions):
@@ -156,7 +157,7 @@ def _candidates(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -
     return found
 
 
-def _outcome(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> dict[str, Any]:
+def _outcome(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObject:
     if (truth := _other(columns, row, "true_label")) is not None:
         return {"true_label": checked_label(shape, _text(truth), "true_label")}
     if columns.reward is not None and not _is_missing(row[columns.reward]):
@@ -166,7 +167,7 @@ def _outcome(columns: Columns, row: Mapping[str, Any], shape: Shape | None) -> d
     raise RowError("has no outcome: the reward is missing")
 
 
-def _other(columns: Columns, row: Mapping[str, Any], name: str) -> Any:
+def _other(columns: Columns, row: JsonMapping, name: str) -> Any:
     """Return the value of an exported column; None if it is missing."""
     value = row[name] if name in columns.others else None
     return None if _is_missing(value) else value

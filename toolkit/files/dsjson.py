@@ -1,11 +1,12 @@
 """Reads and writes Vowpal Wabbit's dsjson: one decision per line, with its actions, probabilities and cost."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from service.json_values import JsonMapping, JsonObject
 from toolkit.files.lines import FileError
 from toolkit.files.rows import (
     RowError,
@@ -30,7 +31,7 @@ class Dsjson(NamedTuple):
     costs: str = "negate"  # reward = -cost, or `complement`: 1 - cost
     action_id: str | None = None  # the feature of an action that is its id, such as `item.id`; else `_tag`, or a number
 
-    def round_of(self, text: str, shape: Shape | None) -> dict[str, Any] | None:
+    def round_of(self, text: str, shape: Shape | None) -> JsonObject | None:
         """Return the round of a line; None for one without a cost, or to skip (`_skipLearn`)."""
         line = json_of(text)
         if not isinstance(line, dict):
@@ -60,7 +61,7 @@ class Dsjson(NamedTuple):
         features = [_features(action, f"c._multi.{i}") for i, action in enumerate(actions)]
         return found | {"actions": [{"id": id_, "features": each} for id_, each in zip(ids, features, strict=True)]}
 
-    def _outcome(self, line: Mapping[str, Any]) -> dict[str, Any]:
+    def _outcome(self, line: JsonMapping) -> JsonObject:
         cost = checked_number(line["_label_cost"], "_label_cost")
         if self.costs == "complement":
             return outcome_of(1.0 - cost, "_label_cost")
@@ -69,7 +70,7 @@ class Dsjson(NamedTuple):
         except RowError as error:
             raise RowError(f"{error}; for costs from 0 to 1, use --costs complement") from None
 
-    def _id(self, action: Mapping[str, Any], number: int) -> str:
+    def _id(self, action: JsonMapping, number: int) -> str:
         if self.action_id is None:
             return str(action.get("_tag") or number)
         value: Any = action
@@ -84,7 +85,7 @@ def _first(values: Any) -> Any:
     return values[0] if isinstance(values, list) and values else None
 
 
-def _actions(multi: Any, order: Any) -> list[dict[str, Any]]:
+def _actions(multi: Any, order: Any) -> list[JsonObject]:
     if multi is None and isinstance(order, list):
         return [{} for _ in order]
     if not isinstance(multi, list) or not multi or not all(isinstance(each, dict) for each in multi):
@@ -92,7 +93,7 @@ def _actions(multi: Any, order: Any) -> list[dict[str, Any]]:
     return multi
 
 
-def _check_order(line: Mapping[str, Any], chosen: int, propensity: float, n: int) -> None:
+def _check_order(line: JsonMapping, chosen: int, propensity: float, n: int) -> None:
     """Check what VW says twice: `a` lists the actions and `p` their probabilities, the chosen one first."""
     order, p = line.get("a"), line.get("p")
     is_order = isinstance(order, list) and all(type(each) is int for each in order)
@@ -119,19 +120,19 @@ def _cut(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _fixed(shape: Shape, ids: Sequence[str], chosen: int, context: dict[str, Any]) -> dict[str, Any]:
+def _fixed(shape: Shape, ids: Sequence[str], chosen: int, context: JsonObject) -> JsonObject:
     """Return the context and the label, by the id of the action or by its number, for a model with labels."""
     label = ids[chosen - 1]
     if label not in shape.labels and len(ids) == len(shape.labels):
         label = list(shape.labels)[chosen - 1]
-    found: dict[str, Any] = {"label": checked_label(shape, label, "the chosen action")}
+    found: JsonObject = {"label": checked_label(shape, label, "the chosen action")}
     if shape.kind not in ("named", "none"):
         raise RowError(f"the model has {shape.kind} features; dsjson needs a model with named ones")
     return found | ({"context": _features(context, "c")} if shape.kind == "named" else {})
 
 
-def _features(value: dict[str, Any], field: str) -> dict[str, Any]:
-    features: dict[str, Any] = converted(value)
+def _features(value: JsonObject, field: str) -> JsonObject:
+    features: JsonObject = converted(value)
     check_features(features, field, may_be_sparse=False)
     return features
 
@@ -150,8 +151,8 @@ def converted(value: Any) -> Any:
 
 
 def dsjson_line(
-    labels: Sequence[str], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
-) -> dict[str, Any]:
+    labels: Sequence[str], line: JsonMapping, distribution: Sequence[float] | None, path: Path
+) -> JsonObject:
     """Return a line of a log as an object of dsjson.
 
     `labels` are those that the model had for the prediction. Without a distribution, the probability that the chosen
@@ -183,8 +184,8 @@ def dsjson_line(
 
 
 def _listed(
-    labels: Sequence[str], line: Mapping[str, Any], distribution: Sequence[float] | None, path: Path
-) -> tuple[list[dict[str, Any]], list[str], list[float] | None]:
+    labels: Sequence[str], line: JsonMapping, distribution: Sequence[float] | None, path: Path
+) -> tuple[list[JsonObject], list[str], list[float] | None]:
     """Return the objects, the ids and the probabilities of all actions, or of the eligible labels."""
     actions = line.get("actions")
     if actions is not None:
@@ -199,13 +200,13 @@ def _listed(
     return multi, ids, None if distribution is None else [distribution[numbers[label]] for label in ids]
 
 
-def _shared(context: Any) -> dict[str, Any]:
+def _shared(context: Any) -> JsonObject:
     """Return features as VW reads them: a list of numbers, and sparse numbers, as one namespace."""
     if isinstance(context, list):
         return {"x": {str(i): value for i, value in enumerate(context)}}
     if isinstance(context, dict) and set(context) == {"indices", "values"}:
         return {"x": {str(i): value for i, value in zip(context["indices"], context["values"], strict=True)}}
-    found: dict[str, Any] = _members(context or {})
+    found: JsonObject = _members(context or {})
     return found
 
 

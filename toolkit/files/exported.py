@@ -1,11 +1,12 @@
 """Writes the lines of a log as parts, and finds which rounds the parts have."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from service.json_values import JsonMapping
 from toolkit.files.dsjson import dsjson_line
 from toolkit.files.lines import FileError
 from toolkit.files.parquet import exported_types, pyarrow
@@ -84,7 +85,7 @@ def _round(path: Path, number: int, line: bytes) -> int:
 class Lines(NamedTuple):
     """Consecutive lines of a log."""
 
-    lines: Sequence[Mapping[str, Any]]
+    lines: Sequence[JsonMapping]
     distributions: Sequence[list[float] | None]
     label_counts: Sequence[int | None] = ()  # how many labels the model had for each prediction; () if unknown
 
@@ -94,7 +95,7 @@ class Export(NamedTuple):
 
     output: Path  # a file with the suffix of the format, or a folder of parts
     format: str  # a key of `SUFFIXES`
-    model: Mapping[str, Any]  # the answer of `GET /models/{name}`
+    model: JsonMapping  # the answer of `GET /models/{name}`
 
     @property
     def is_folder(self) -> bool:
@@ -114,7 +115,7 @@ class Export(NamedTuple):
             raise FileError(self.output, "", f"cannot be written: {error.strerror}") from error
         return holes_in(self.output, SUFFIXES[self.format], after)
 
-    def renewed(self, model: Mapping[str, Any]) -> "Export":
+    def renewed(self, model: JsonMapping) -> "Export":
         """Return the export with a newer description of the model."""
         newer = self._replace(model=model)
         if newer.is_folder:
@@ -163,7 +164,7 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
     temporary.replace(path)
 
 
-def _write_parquet(path: Path, model: Mapping[str, Any], part: Lines) -> None:
+def _write_parquet(path: Path, model: JsonMapping, part: Lines) -> None:
     (pa, pq), types = pyarrow(path), exported_types(path)
     about = {"version": VERSION, "model": dict(model)}
     schema = pa.schema(list(types.items()), metadata={"wager": json.dumps(about)})

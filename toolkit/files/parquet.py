@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from service.json_values import JsonObject
 from toolkit.files.lines import FileError, read_start
 from toolkit.files.rows import ALLOWED
 
@@ -66,7 +67,7 @@ def _is_text(types: Any, found: Any) -> bool:
     return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
 
 
-def exported_types(path: Path) -> dict[str, Any]:
+def exported_types(path: Path) -> JsonObject:
     """Return the types of the columns of an exported log."""
     pa, _ = pyarrow(path)
     text, moment = pa.string(), pa.timestamp("us", "UTC")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from service.json_values import JsonObject
 from toolkit.files.columns import Chosen, Columns, find_columns, round_of
 from toolkit.files.dsjson import Dsjson
 from toolkit.files.lines import FileError, read_lines
@@ -32,7 +33,7 @@ class Reader:
     """
 
     records: Callable[[], Iterator[Record]]
-    convert: Callable[[Any, Shape | None], dict[str, Any] | None]
+    convert: Callable[[Any, Shape | None], JsonObject | None]
     skipped: int = 0
 
     def rows(self, shape: Shape | None) -> Iterator[Row]:
@@ -111,11 +112,11 @@ def _columns(path: Path, place: str, header: list[str], chosen: Chosen) -> Colum
         raise FileError(path, place, str(error)) from None
 
 
-def _row_round(row: tuple[Columns, dict[str, Any]], shape: Shape | None) -> dict[str, Any]:
+def _row_round(row: tuple[Columns, JsonObject], shape: Shape | None) -> JsonObject:
     return round_of(*row, shape)
 
 
-def _line_round(text: str, shape: Shape | None) -> dict[str, Any]:
+def _line_round(text: str, shape: Shape | None) -> JsonObject:
     line = json_of(text)
     if not isinstance(line, dict) or "context" not in line:
         raise RowError("is not a round of a log: it has no context")
@@ -138,7 +139,7 @@ def _format_of(path: Path) -> str:
     return "ndjson" if '"rounds_seen"' in first else "dsjson"
 
 
-def survey(path: Path, reader: Reader) -> dict[str, Any]:
+def survey(path: Path, reader: Reader) -> JsonObject:
     """Return the definition of a model, without its name, that fits the rounds of a file."""
     labels, features, has_actions = dict[str, None](), _Features(), False
     for row in reader.rows(None):
@@ -174,7 +175,7 @@ class _Features:
         self._size = max(self._size, len(context))
 
     @property
-    def definition(self) -> dict[str, Any]:
+    def definition(self) -> JsonObject:
         if not self._size:
             return {"kind": "none"}
         return {"kind": "dense", "size": self._size} if self._is_dense else {"kind": "named"}

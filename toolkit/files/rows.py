@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from service.error_messages.json_text import check_pairs
 from service.error_messages.patterns import LEAST_PROPENSITY, MOST_DEPTH, MOST_NAME, MOST_TEXT
+from service.json_values import JsonMapping, JsonObject
 
 _LARGEST = 2**1000
 """Integers below it are finite as doubles."""
@@ -22,7 +23,7 @@ class Row(NamedTuple):
 
     path: Path  # the file, or the part of a folder
     place: str  # such as `line 3`
-    round: dict[str, Any]
+    round: JsonObject
 
 
 class Shape(NamedTuple):
@@ -48,7 +49,7 @@ def json_of(text: str) -> Any:
         raise RowError(f"is not JSON: {error}") from None
 
 
-def shape_of(model: Mapping[str, Any]) -> Shape:
+def shape_of(model: JsonMapping) -> Shape:
     """Return the shape of a model from the answer of `GET /models/{name}`."""
     features, labels = model["features"], model["labels"]
     numbers = {label: number for number, label in enumerate(labels)}
@@ -65,7 +66,7 @@ def checked_label(shape: Shape | None, label: Any, field: str) -> str:
     return label
 
 
-def check_choices(found: Mapping[str, Any], shape: Shape | None) -> None:
+def check_choices(found: JsonMapping, shape: Shape | None) -> None:
     """Check that a round could answer what it answered."""
     actions, eligible = found.get("actions"), found.get("eligible")
     choices = None if actions is None else [checked_label(None, each["id"], "actions.id") for each in actions]
@@ -120,7 +121,7 @@ def checked_moment(value: Any, field: str, zone: tzinfo | None = None) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def outcome_of(reward: float, field: str) -> dict[str, Any]:
+def outcome_of(reward: float, field: str) -> JsonObject:
     """Return the outcome of a round with a reward: `correct` for 0 and 1, which every learner accepts."""
     if not 0.0 <= reward <= 1.0:
         raise RowError(f"{field}: means a reward of {reward}; must be from 0 to 1")
@@ -148,7 +149,7 @@ def checked_context(shape: Shape | None, context: Any) -> Any:
     return context
 
 
-def check_features(features: Mapping[str, Any] | Sequence[Any], field: str, *, may_be_sparse: bool = True) -> None:
+def check_features(features: JsonMapping | Sequence[Any], field: str, *, may_be_sparse: bool = True) -> None:
     """Check features of which only the model's declaration is unknown."""
     if not isinstance(features, Mapping):
         for i, each in enumerate(features):
@@ -162,7 +163,7 @@ def check_features(features: Mapping[str, Any] | Sequence[Any], field: str, *, m
         _check_named(features, field, "", 1)
 
 
-def _check_named(features: Mapping[str, Any], field: str, space: str, depth: int) -> None:
+def _check_named(features: JsonMapping, field: str, space: str, depth: int) -> None:
     """Check named features, and those in their objects."""
     if depth > MOST_DEPTH:
         raise RowError(f"{field}: has objects in more than {MOST_DEPTH} levels")

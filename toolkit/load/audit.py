@@ -3,10 +3,10 @@
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
+from service.json_values import JsonObject
 from toolkit.load.client import OK, Client, LoadError
 from toolkit.load.ledger import PREDICTED, Ledger, Stage
 
@@ -68,7 +68,7 @@ async def audit(client: Client, models: Sequence[str], ledgers: Sequence[Ledger]
     return found
 
 
-async def _pages(client: Client, model: str) -> AsyncIterator[list[dict[str, Any]]]:
+async def _pages(client: Client, model: str) -> AsyncIterator[list[JsonObject]]:
     after = 0
     while body := await _get(client, f"/models/{model}/rounds?after={after}&limit={_PAGE}"):
         lines = [json.loads(line) for line in body.splitlines()]
@@ -86,9 +86,7 @@ async def _get(client: Client, path: str) -> bytes:
     return answer.body
 
 
-def _count(
-    found: Audit, ledgers: Sequence[Ledger], copies: Sequence[np.ndarray], model: str, line: dict[str, Any]
-) -> None:
+def _count(found: Audit, ledgers: Sequence[Ledger], copies: Sequence[np.ndarray], model: str, line: JsonObject) -> None:
     """Count one line of a log, and the copies of its round."""
     found.rounds_in_the_logs += 1
     try:

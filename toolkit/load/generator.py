@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from service.json_values import JsonObject
 from toolkit.load.client import NO_ANSWER, OK, Client
 from toolkit.load.ledger import OPEN, PREDICTED, Ledger, Stage
 from toolkit.load.loops import Bound, MeasuredSender
@@ -67,7 +68,7 @@ def outcomes(status: int, body: bytes, n: int) -> list[Outcome]:
     return found if len(found) == n else [Outcome(NO_ANSWER)] * n
 
 
-def _outcome(item: dict[str, Any]) -> Outcome:
+def _outcome(item: JsonObject) -> Outcome:
     if "propensity" in item or "round" in item:
         return Outcome(OK, item.get("label") or "")
     return Outcome(int(item["status"]))

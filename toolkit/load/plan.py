@@ -13,6 +13,7 @@ from service.error_messages.json_text import syntax_error, unreadable
 from service.error_messages.patterns import PREFIX
 from service.error_messages.validation import explain
 from service.error_messages.values import quoted
+from service.json_values import JsonObject
 from toolkit.load.client import LoadError, Target
 
 _DAY = 86_400
@@ -30,11 +31,11 @@ def _check_url(value: str) -> str:
     return value
 
 
-def _learner(text: str) -> dict[str, Any]:
+def _learner(text: str) -> JsonObject:
     if not text.startswith("{"):
         return {"algorithm": text}
     try:
-        learner: dict[str, Any] = json.loads(text)
+        learner: JsonObject = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"got {quoted(text)}; {syntax_error(error.msg, error.pos)}") from None
     except (ValueError, RecursionError) as error:
@@ -142,7 +143,7 @@ class Plan:
         return self.rate * self.batch * (self.warm_up + self.duration)
 
     @property
-    def definition(self) -> dict[str, Any]:
+    def definition(self) -> JsonObject:
         """The definition of every model, without its name."""
         kind = "dense" if self.nonzeros is None else "sparse"
         return {
@@ -151,6 +152,6 @@ class Plan:
             "retain_rounds": int(min(1e9, 2 * self.rounds_expected + 1000)),  # the audit reads the whole log
         } | ({} if self.learner is None else {"learner": _learner(self.learner)})
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return all fields except the key, for a report."""
         return {name: value for name, value in asdict(self).items() if name != "api_key"}

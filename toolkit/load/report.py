@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from service.json_values import JsonObject
 from toolkit.load.audit import Audit
 from toolkit.load.generator import Result
 from toolkit.load.ledger import PREDICTED, Ledger
@@ -64,7 +64,7 @@ class Report:
             right += int(np.frombuffer(bytes(ledger.correct), dtype=np.uint8)[since:][answered].sum())
         return right / max(1, known)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return all printed figures, and the plan."""
         return {
             "plan": self.plan.as_json(),
@@ -116,7 +116,7 @@ class Report:
         return table
 
 
-def _measurements(measured: Measured) -> dict[str, Any]:
+def _measurements(measured: Measured) -> JsonObject:
     return {
         "requests": measured.due,
         "offered_per_second": measured.offered,

@@ -5,12 +5,12 @@ made with: the fold of the first `rounds_seen` rounds and `changes_seen` changes
 first round, and every prediction is decided again at its place. A result counts only if it has the logged probability.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from learners.base import BoolArray, FloatArray
+from service.json_values import JsonMapping
 from service.models.model import Model
 from toolkit.offline_replay.fold import Fold, Round, round_of
 from toolkit.offline_replay.history import History, UnknownHistoryError
@@ -30,14 +30,14 @@ class Distributions:
         reasons: why distributions are unknown, each with the number of rounds.
     """
 
-    def __init__(self, answer: Mapping[str, Any], history: History) -> None:
+    def __init__(self, answer: JsonMapping, history: History) -> None:
         self.reasons: dict[str, int] = {}
         self._has_actions = answer.get("actions") is not None
         self._history = history
         self._fold: Fold | None = None
         self._broken = ""  # why no further ones can be recomputed
 
-    def of(self, lines: Sequence[Mapping[str, Any]]) -> list[list[float] | None]:
+    def of(self, lines: Sequence[JsonMapping]) -> list[list[float] | None]:
         """Return the distribution of each of the next rounds of the log.
 
         Returns:
@@ -56,7 +56,7 @@ class Distributions:
             self._note(self._broken, found.count(None))
         return found
 
-    def _recompute(self, lines: Sequence[Mapping[str, Any]], found: list[list[float] | None]) -> None:
+    def _recompute(self, lines: Sequence[JsonMapping], found: list[list[float] | None]) -> None:
         if self._history.model(0).choice.answers.choices is None:
             self._broken = _SEVERAL_LABELS
             return
@@ -67,7 +67,7 @@ class Distributions:
         for i in sorted(range(len(lines)), key=lambda i: rounds[i].seen):
             found[i] = self._decide(fold, rounds[i], lines[i])
 
-    def _decide(self, fold: Fold, round_: Round, line: Mapping[str, Any]) -> list[float] | None:
+    def _decide(self, fold: Fold, round_: Round, line: JsonMapping) -> list[float] | None:
         """Decide one prediction at its place; return its distribution if it agrees with the log."""
         if reason := fold.go_to(round_.seen):
             return self._known(None, reason)
@@ -93,7 +93,7 @@ class Distributions:
             self.reasons[reason] = self.reasons.get(reason, 0) + rounds
 
 
-def _logged(line: Mapping[str, Any]) -> list[float] | None:
+def _logged(line: JsonMapping) -> list[float] | None:
     """Return the distribution over the actions, if the log keeps all of them."""
     probabilities = [each["probability"] for each in line["actions"] or ()]
     return probabilities if probabilities and None not in probabilities else None

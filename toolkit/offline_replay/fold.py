@@ -2,14 +2,14 @@
 
 import copy
 from collections import deque
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pydantic
 
-from learners.base import NO_LABEL, BoolArray, FloatArray, Rounds
+from learners.base import NO_LABEL, BoolArray, FloatArray, Rounds, State
 from service.contexts.registry import GivenContext
+from service.json_values import JsonMapping
 from service.models.changes import FromSnapshot
 from service.models.model import Model
 from service.replicas.guarded_fold import Recomputing, learn
@@ -45,7 +45,7 @@ class Round(NamedTuple):
         return self.rounds._replace(evidence=row, eligible=np.ones((1, 0), np.bool_) if eligible is None else eligible)
 
 
-def round_of(history: History, line: Mapping[str, Any]) -> Round:
+def round_of(history: History, line: JsonMapping) -> Round:
     """Return a line of `GET /models/{name}/rounds` of a model with labels.
 
     Raises:
@@ -74,7 +74,7 @@ def round_of(history: History, line: Mapping[str, Any]) -> Round:
 
 class _Kept(NamedTuple):
     position: Position
-    state: Any
+    state: State
     reason: str
 
 
@@ -88,7 +88,7 @@ class Fold:
         self._history = history
         self._position = Position(0, 0)
         self._reason = ""  # why the state is unknown
-        self.state: Any = history.model(0).learner.init()
+        self.state: State = history.model(0).learner.init()
         self.evidence: dict[int, FloatArray] = {}  # of the decisions, by round
         self._rounds: dict[int, Round] = {}  # in order
         self._kept: deque[_Kept] = deque()

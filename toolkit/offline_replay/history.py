@@ -1,17 +1,17 @@
 """The model after each of its changes, read when it is needed."""
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from service.errors import WagerError
+from service.json_values import JsonMapping
 from service.models.changes import Change, FromSnapshot, NewState, StoredLabels
 from service.models.learner_choice import build_learner
 from service.models.model import Model
 from service.schemas.models import ChangeNote, ModelDefinition
 from service.store.stored_models import ModelKey
 
-ReadChanges = Callable[[int], Mapping[str, Any]]
+ReadChanges = Callable[[int], JsonMapping]
 """Returns the answer of `GET /models/{name}/changes` after a change. Its errors pass."""
 
 
@@ -26,7 +26,7 @@ class History:
         self._read = read
         self._notes: list[ChangeNote] = []
         self._label_counts: list[int] = []  # entry i: after i changes, so it is one longer than `_notes`
-        self._definition: Mapping[str, Any] = {}
+        self._definition: JsonMapping = {}
         self._models: dict[int, Model] = {}
 
     def note(self, number: int) -> ChangeNote:
@@ -83,7 +83,7 @@ class History:
             for each in page["changes"]:
                 self._take(each)
 
-    def _take(self, given: Mapping[str, Any]) -> None:
+    def _take(self, given: JsonMapping) -> None:
         try:
             note = ChangeNote.model_validate(given)
         except ValueError as error:

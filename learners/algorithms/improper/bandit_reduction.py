@@ -25,7 +25,7 @@ import numpy as np
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung, theorem_step
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.improper.folklore import Folklore
-from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Problem, Rounds, every_label
+from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Problem, Rounds, State, every_label
 from learners.hyperparameters import Exploration, Magnitude, Positive, hyperparameters
 from learners.layouts import Count, Layout, state_layout, zero_state
 from learners.learner import CheckedLearner, DelayedUpdate
@@ -49,7 +49,7 @@ class ExploredRounds(CheckedLearner[Any]):
         """Return R(T), the base's bound after T rounds."""
 
     @abstractmethod
-    def base_state(self, state: Any) -> Any:
+    def base_state(self, state: State) -> State:
         """Return the state of the base, as views of this state; `updates` is its count of rounds."""
 
     @property
@@ -66,13 +66,13 @@ class ExploredRounds(CheckedLearner[Any]):
     def fold_overhead(self) -> int:
         return self.base_learner.fold_overhead
 
-    def init(self) -> Any:
+    def init(self) -> State:
         state = zero_state(self)
         for part, first in zip(self.base_state(state), self.base_learner.init(), strict=True):
             part[...] = first
         return state
 
-    def decide_unchecked(self, state: Any, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+    def decide_unchecked(self, state: State, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         rate = self.exploration_rate(state.rounds.item())
         sigma, evidence = self.base_learner.decide_unchecked(self.base_state(state), contexts, eligible)
         among = every_label(contexts.n) if eligible is None else eligible
@@ -81,7 +81,7 @@ class ExploredRounds(CheckedLearner[Any]):
         settle_each(mixed)
         return Decisions(mixed, np.concatenate([evidence, np.full((contexts.n, 1), rate)], axis=1))
 
-    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+    def fold_unchecked(self, state: State, rounds: Rounds) -> State:
         lucky = rounds.correct & explored(rounds, self.problem.n_labels)
         self.base_learner.fold_unchecked(self.base_state(state), self._as_full_information(rounds, lucky))
         state.rounds[()] += rounds.n
@@ -276,7 +276,7 @@ class BanditReduction(ExploredRounds):
     def base_regret(self, rounds: int) -> float:
         return BASES[self.base].regret_bound(self, rounds)
 
-    def base_state(self, state: BanditReductionState) -> Any:
+    def base_state(self, state: BanditReductionState) -> State:
         learner, shapes = _base(self)
         parts, start = [], 0
         for shape in shapes:

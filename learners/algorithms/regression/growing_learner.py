@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 import pydantic
 
-from learners.base import Contexts, IntArray, Rounds, StateT
+from learners.base import Contexts, IntArray, Rounds, State, StateT
 from learners.hyperparameters import hyperparameters
 from learners.kernels import compiled, row
 from learners.layouts import FEWEST_ROWS, Layout, resized
@@ -148,14 +148,14 @@ class GrowingRows:
         """The number of values that a slot can have: 0 for an empty one, or 1 + row."""
         return self.most_rows + 1
 
-    def grown(self, state: Any) -> Any:
+    def grown(self, state: State) -> State:
         """Return the state with its rows doubled, up to `most_rows`."""
         rows = max(FEWEST_ROWS, 2 * len(rows_of(state).features))
         larger = resized(self, state, min(rows, self.most_rows))
         index_features(rows_of(larger))
         return larger
 
-    def warnings(self, state: Any, /) -> list[str]:
+    def warnings(self, state: State, /) -> list[str]:
         """Return how many values were ignored for lack of a row, if any."""
         ignored = int(rows_of(state).counts[IGNORED])
         if not ignored:
@@ -183,12 +183,12 @@ class GrowingLearner(GrowingRows, CompiledLearner[StateT]):
             state = self.grown(state)
 
 
-def rows_of(state: Any) -> FeatureRows:
+def rows_of(state: State) -> FeatureRows:
     """Return the table of a state, as views."""
     return FeatureRows(state.features, state.slots.reshape(-1), state.row_counts)
 
 
-def rows_of_entries(state: Any, contexts: Contexts) -> IntArray:
+def rows_of_entries(state: State, contexts: Contexts) -> IntArray:
     """Return the row of each entry of one context, (m,); -1 where the feature has none, or the value is zero."""
     m = len(contexts.values)
     single = Contexts(np.arange(m + 1, dtype=np.int64), contexts.indices, contexts.values, False)
@@ -200,7 +200,7 @@ def rows_of_entries(state: Any, contexts: Contexts) -> IntArray:
 
 
 @compiled
-def in_rows(state: Any, contexts: Contexts, mode: int) -> Contexts:
+def in_rows(state: State, contexts: Contexts, mode: int) -> Contexts:
     """Return contexts whose indices are rows."""
     size = len(contexts.values)
     room = Contexts(np.zeros(len(contexts.starts), np.int64), np.empty(size, np.int64), np.empty(size), False)
@@ -209,7 +209,7 @@ def in_rows(state: Any, contexts: Contexts, mode: int) -> Contexts:
 
 
 @compiled
-def locate(_parameters: Any, state: Any, contexts: Contexts) -> Contexts:
+def locate(_parameters: Any, state: State, contexts: Contexts) -> Contexts:
     """Return contexts whose indices are rows, without features that have no row. See `Kernels.locate`."""
     return in_rows(state, contexts, READ)
 

@@ -12,12 +12,12 @@ against A and θ (`learners.mathematics.inverse`).
 """
 
 import math
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pydantic
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds, StateT
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds, State, StateT
 from learners.hyperparameters import ExplorationRate, Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, LabelVectors, NonNegativeScalar, Triangle, zero_state
@@ -185,7 +185,7 @@ class _Room(NamedTuple):
 @compiled
 def decide(
     parameters: Parameters,
-    state: Any,
+    state: State,
     contexts: Contexts,
     eligible: BoolArray,
     distributions: FloatArray,

@@ -4,12 +4,12 @@ Before round t, the learner has folded rounds 1 … t-1, so its policy π_t does
 (progressive validation). Then it folds the label that was served, with its propensity, which weighs its update.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from learners.answers import is_structured
-from learners.base import NO_LABEL, AnyLearner, FloatArray, InvalidArrayError, Rounds
+from learners.base import NO_LABEL, AnyLearner, FloatArray, InvalidArrayError, Rounds, State
 from learners.checks import check_contexts, check_eligible
 from learners.evaluation.off_policy.logged import LoggedRounds
 from learners.evaluation.off_policy.sums import uniforms
@@ -20,11 +20,11 @@ class Replay(NamedTuple):
     """The result of n rounds."""
 
     distributions: FloatArray  # (n, K), before each round
-    state: Any  # after the last round
+    state: State  # after the last round
 
 
 def replay(
-    learner: AnyLearner, rounds: LoggedRounds, state: Any = None, seed: int = 0, in_python: bool = False
+    learner: AnyLearner, rounds: LoggedRounds, state: State = None, seed: int = 0, in_python: bool = False
 ) -> Replay:
     """Return a single-label learner's distributions over n rounds; holdout rounds are not folded.
 

@@ -19,6 +19,7 @@ from service.error_messages.json_schemas import Root, root_of
 from service.error_messages.json_text import syntax_error, unreadable
 from service.error_messages.validation import explain, shown_field
 from service.error_messages.values import quoted
+from service.json_values import JsonMapping, JsonObject
 from service.schemas.problems import FieldError, Problem
 
 _log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ def problem_of(error: errors.WagerError) -> Problem:
 
 
 def problem_of_validation(
-    found: Sequence[Mapping[str, Any]], root: Root, skip: int = 0, most: int = MOST_FIELDS, whole: str = "the body"
+    found: Sequence[JsonMapping], root: Root, skip: int = 0, most: int = MOST_FIELDS, whole: str = "the body"
 ) -> Problem:
     """Return the problem of the first `most` of pydantic's errors, without the first `skip` steps of each path."""
     wrong = [explain(item, root, skip) for item in found[:most]]
@@ -90,20 +91,20 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_any_error)
 
 
-def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int | str, dict[str, Any]]:
+def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int | str, JsonObject]:
     """Return the `responses=` of a route: these errors, `StoreUnavailableError`, and invalid requests."""
     possible = [problem_types.OF_ERROR[error] for error in (*raised, errors.StoreUnavailableError)]
     possible += [problem_types.INVALID_REQUEST] if body else []
     return {status: _documented(status, possible) for status in sorted({kind.status for kind in possible})}
 
 
-def documented(*possible: Kind) -> dict[str, dict[str, Any]]:
+def documented(*possible: Kind) -> dict[str, JsonObject]:
     """Return the responses of these kinds for openapi.json, by status."""
     answers = {str(kind.status): _documented(kind.status, possible) for kind in possible}
     return {status: {name: answer[name] for name in ("description", "content")} for status, answer in answers.items()}
 
 
-def _documented(status: int, possible: Sequence[Kind]) -> dict[str, Any]:
+def _documented(status: int, possible: Sequence[Kind]) -> JsonObject:
     names = sorted({f"`{kind.slug}`" for kind in possible if kind.status == status})
     schema = {"$ref": "#/components/schemas/Problem"}
     return {"model": Problem, "description": ", ".join(names), "content": {MEDIA_TYPE: {"schema": schema}}}
@@ -139,7 +140,7 @@ def _schema_of(route: APIRoute, part: str) -> Root:
     return Root({"type": "object", "properties": properties}, {})
 
 
-def _schema(field: Any) -> dict[str, Any]:
+def _schema(field: Any) -> JsonObject:
     return TypeAdapter(Annotated[field.annotation, field]).json_schema()
 
 

@@ -25,11 +25,12 @@ from service.api.responses.bodies import (
 from service.api.responses.problem_types import OF_QUERY
 from service.api.responses.problems import MOST_FIELDS, documented, wrong_media_type
 from service.error_messages.values import choices
+from service.json_values import JsonObject
 from service.schemas.fast_decoders import MOST_PLAIN, plain_reader
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
-_DOCUMENTED: dict[int | str, dict[str, Any]] = {
+_DOCUMENTED: dict[int | str, JsonObject] = {
     int(status): answer for status, answer in documented(*OF_QUERY.values()).items()
 }
 
@@ -48,7 +49,7 @@ class StrictRoute(APIRoute):
     It reads JSON in UTF-8 only.
     """
 
-    def __init__(self, *args: Any, responses: dict[int | str, dict[str, Any]] | None = None, **settings: Any) -> None:
+    def __init__(self, *args: Any, responses: dict[int | str, JsonObject] | None = None, **settings: Any) -> None:
         super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
 
     def get_route_handler(self) -> Handler:
@@ -70,7 +71,7 @@ def check_query(request: Request, names: Sequence[str]) -> None:
         raise RequestValidationError(errors)
 
 
-def _errors(request: Request, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _errors(request: Request, names: Sequence[str]) -> Iterator[JsonObject]:
     for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in names:
             known = choices(name, tuple(names), "known parameters") if names else "this operation has none"
@@ -109,7 +110,7 @@ class JsonRoute(StrictRoute):
         """Return the content of the response to what the function returned, and additional headers."""
         return answer, {}
 
-    async def _read(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+    async def _read(self, scope: Scope, receive: Receive) -> JsonObject:
         """Return the arguments of the function."""
         if scope["query_string"]:
             check_query(Request(scope), ())
@@ -131,8 +132,8 @@ class JsonRoute(StrictRoute):
             raise RequestValidationError(wrong)
         return given
 
-    def _read_path(self, scope: Scope) -> tuple[dict[str, Any], list[Any]]:
-        given: dict[str, Any] = {}
+    def _read_path(self, scope: Scope) -> tuple[JsonObject, list[Any]]:
+        given: JsonObject = {}
         wrong: list[Any] = []
         for each in self._paths:
             given[each.name], errors = each.validate(scope["path_params"][each.alias], loc=("path", each.alias))

@@ -14,6 +14,7 @@ from service.api.responses.routes import JsonRoute, StrictRoute
 from service.compute import Compute
 from service.error_messages.json_schemas import root_of
 from service.error_messages.validation import explain
+from service.json_values import JsonObject
 from service.per_item import apply_to_valid, map_results
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier, read_feedback
@@ -76,7 +77,7 @@ _HEADERS = {
     "webhook-timestamp": "When the message was sent, in seconds since the epoch; at most five minutes ago.",
     "webhook-signature": "`v1,` and the base64 of an HMAC-SHA256; separate several with spaces.",
 }
-_DOCUMENTED: dict[str, Any] = {
+_DOCUMENTED: JsonObject = {
     "requestBody": {
         "required": True,
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/FeedbackRequest"}}},

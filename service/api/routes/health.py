@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response
 
 from service.api.responses.problems import responses
 from service.errors import StoppingError
+from service.json_values import JsonObject
 from service.observability.http_metrics import MEDIA_TYPE, WorkerMetrics
 from service.observability.model_metrics import ModelMetrics
 from service.schemas.reports import Health, Readiness
@@ -63,7 +64,7 @@ def metrics_router(models: ModelMetrics, metrics: WorkerMetrics) -> APIRouter:
     """Return the route of metrics."""
     routes = APIRouter(tags=["operations"])
     example = {MEDIA_TYPE.partition(";")[0]: {"schema": {"type": "string"}}}
-    described: dict[int | str, dict[str, Any]] = {200: {"description": "Prometheus' text format.", "content": example}}
+    described: dict[int | str, JsonObject] = {200: {"description": "Prometheus' text format.", "content": example}}
 
     @routes.get("/metrics", summary="Read metrics", response_class=Response, responses=described)
     async def read_metrics() -> Response:

@@ -17,6 +17,7 @@ from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, pred
 from service.compute import Compute
 from service.contexts.registry import read_contexts
 from service.error_messages.values import counted
+from service.json_values import JsonObject
 from service.per_item import map_results
 from service.rounds.use_cases import RoundService
 from service.schemas.reports import ExplainAnswer, ExplainRequest
@@ -129,7 +130,7 @@ def _read_each(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Excep
 
 
 def _items(batch: PredictBatchRequest) -> list[Any]:
-    common: dict[str, Any] = {"include_distribution": True} if batch.include_distribution else {}
+    common: JsonObject = {"include_distribution": True} if batch.include_distribution else {}
     if not batch.activated:
         common["activated"] = False
     if batch.top is not None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
@@ -14,6 +14,7 @@ from service.api.responses.problems import responses
 from service.api.responses.routes import StrictRoute
 from service.api.routes.models import Name, readable
 from service.error_messages.patterns import CURSOR
+from service.json_values import JsonObject
 from service.schemas.reports import EvaluationAnswer
 from service.schemas.statistics import StatisticsAnswer, StatisticsList
 
@@ -22,7 +23,7 @@ IfNoneMatch = Annotated[
 ]
 
 _TAG = re.compile(r'"[\x21\x23-\x7e]*"')
-_UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "The answer has not changed."}}
+_UNCHANGED: dict[int | str, JsonObject] = {304: {"description": "The answer has not changed."}}
 
 
 def router(reports: StatisticsReports) -> APIRouter:

@@ -18,6 +18,7 @@ from redis.backoff import NoBackoff
 from redis.crc import key_slot
 
 from service.errors import StoreUnavailableError
+from service.json_values import JsonObject
 from service.store import keys
 from service.store.connections.addresses import Kind, StoreAddress, TlsFiles, User, parse_store_url
 from service.store.connections.pipeline import Pipeline
@@ -142,7 +143,7 @@ class _OneServer:
 class _Server(_OneServer):
     """A single server. Scripts, which are almost all commands, use a separate pipelined connection."""
 
-    def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+    def __init__(self, address: StoreAddress, options: JsonObject) -> None:
         where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
         super().__init__(address.kind, Redis(**where, **options, **_login(address.user), db=address.db, retry=_never()))
         self._line = Pipeline(address, options["socket_timeout"], options, options["socket_connect_timeout"])
@@ -180,7 +181,7 @@ class _Sentinel(Sentinel):
 class _SentinelConnection(_OneServer):
     """A connection to the primary that the Sentinels name. They are queried for each new network connection."""
 
-    def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+    def __init__(self, address: StoreAddress, options: JsonObject) -> None:
         sentinel_options = {**options, **_login(address.sentinel_user), "retry": _never()}
         self._sentinel = _Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=sentinel_options)
         server_options = {**options, **_login(address.user), "db": address.db, "retry": _never()}
@@ -197,7 +198,7 @@ class _Cluster:
     Retries a command only after MOVED, ASK or TRYAGAIN, because a server returns these without running the command.
     """
 
-    def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+    def __init__(self, address: StoreAddress, options: JsonObject) -> None:
         self.kind = address.kind
         self._redis = RedisCluster(
             startup_nodes=[ClusterNode(*node) for node in address.nodes],
@@ -246,7 +247,7 @@ def _never() -> Retry:
     return Retry(NoBackoff(), 0)
 
 
-def _signs_of_life(seconds: float) -> dict[str, Any]:
+def _signs_of_life(seconds: float) -> JsonObject:
     """Return socket options that close connections to dead machines, not to busy ones (Linux: TCP_USER_TIMEOUT)."""
     if not hasattr(socket, "TCP_USER_TIMEOUT"):
         return {}
@@ -254,11 +255,11 @@ def _signs_of_life(seconds: float) -> dict[str, Any]:
     return {"socket_keepalive_options": silent | {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 5}}
 
 
-def _login(user: User) -> dict[str, Any]:
+def _login(user: User) -> JsonObject:
     return {"username": user.name, "password": user.password}
 
 
-def _tls_options(address: StoreAddress, tls: TlsFiles) -> dict[str, Any]:
+def _tls_options(address: StoreAddress, tls: TlsFiles) -> JsonObject:
     if not address.tls:
         return {}
     named = {"ssl_ca_certs": tls.ca, "ssl_certfile": tls.certificate, "ssl_keyfile": tls.key}

@@ -12,6 +12,7 @@ from typing import Any
 import hiredis
 from redis import exceptions
 
+from service.json_values import JsonObject
 from service.store.connections.addresses import StoreAddress, User
 
 _REFUSALS: dict[str, type[exceptions.RedisError]] = {
@@ -122,9 +123,7 @@ class Pipeline:
         opening: seconds to wait for the connection; `timeout` if not given.
     """
 
-    def __init__(
-        self, address: StoreAddress, timeout: float, tls: dict[str, Any], opening: float | None = None
-    ) -> None:
+    def __init__(self, address: StoreAddress, timeout: float, tls: JsonObject, opening: float | None = None) -> None:
         self._address = address
         self._timeout = timeout
         self._patience = timeout if opening is None else opening
@@ -189,7 +188,7 @@ def _greeting(user: User, db: int) -> list[tuple[Any, ...]]:
     return [*([("AUTH", *login)] if login else []), *([("SELECT", db)] if db else [])]
 
 
-def _context(tls: dict[str, Any]) -> ssl.SSLContext | None:
+def _context(tls: JsonObject) -> ssl.SSLContext | None:
     """Return the TLS context for redis-py's options; None without TLS."""
     if not tls.get("ssl"):
         return None

@@ -7,6 +7,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from service.errors import StoreUnavailableError
+from service.json_values import JsonObject
 from service.store.connections.addresses import Kind
 from service.store.connections.connections import Call, Primary
 from service.store.values import StoreReadiness
@@ -103,15 +104,15 @@ def _persistence(config: dict[str, str] | None) -> tuple[str, list[str]]:
     return sentence, [sentence] if sentence == _NO_PERSISTENCE else []
 
 
-async def _read_info(call: Call) -> dict[str, Any]:
+async def _read_info(call: Call) -> JsonObject:
     try:
-        info: dict[str, Any] = await call("INFO", "server")
+        info: JsonObject = await call("INFO", "server")
     except ResponseError:
         return {}
     return info
 
 
-def _version(info: dict[str, Any]) -> str:
+def _version(info: JsonObject) -> str:
     for program, field in (("Valkey", "valkey_version"), ("Redis", "redis_version")):
         if field in info:
             return f"{program} {info[field]}"

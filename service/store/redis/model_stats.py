@@ -5,6 +5,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from service.json_values import JsonObject
 from service.store import keys
 from service.store.redis.model_hash import corrupt, count, reward_sum
 from service.store.values import FeedbackStatus, ModelStats, StoreLoad
@@ -75,7 +76,7 @@ async def read_load(servers: Sequence[_Call], call: _Call) -> StoreLoad:
     return StoreLoad(used, limit, int(models))
 
 
-def _memory(info: dict[str, Any]) -> tuple[int, int]:
+def _memory(info: JsonObject) -> tuple[int, int]:
     """Return the bytes used and their maximum; 0 if the maximum is unknown."""
     return int(info["used_memory"]), int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
 

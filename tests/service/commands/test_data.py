@@ -184,7 +184,7 @@ class Service:
 def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     def runs(service: Service, *words: str | Path) -> Result:
         client = lambda *_: httpx2.Client(base_url="http://service", transport=httpx2.MockTransport(service))  # noqa: E731
-        monkeypatch.setattr("toolkit.remote.connect", client)
+        monkeypatch.setattr(f"toolkit.{words[0]}.connect", client)
         return CliRunner().invoke(app, [str(word) for word in words])
 
     return runs

@@ -116,14 +116,16 @@ async def test_no_shadow_waits_for_a_compilation(store: RedisStore, name: str, a
 # --- shadows that lag: a promotion refuses what would take too long, and the log keeps a bounded number
 
 
-@pytest.mark.parametrize(("bound", "refused"), [("MOST_LAG", 20), ("MOST_LAG_COST", 2000)])
+@pytest.mark.parametrize(
+    ("bound", "refused"), [("service.lifecycle.promoting.MOST_LAG", 20), ("service.costs.PROMOTION", 2000)]
+)
 async def test_a_promotion_refuses_a_large_lag(
     store: RedisStore, store_url: str, name: str, bound: str, refused: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = await make_model(store, name)
     await give_shadow(store, model)
     await play(store, model, 300)
-    monkeypatch.setattr(promoting, bound, refused)
+    monkeypatch.setattr(bound, refused)
     async with worker(store_url) as client:
         path, body = f"/models/{name}/promote", {"shadow": "rival"}
         answer = await client.post(path, json=body, headers={"If-Match": "*"})

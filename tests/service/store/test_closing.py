@@ -94,7 +94,7 @@ async def test_a_call_closes_a_limited_number_of_blocks(scenario: Scenario, any_
     for closed in (8, 16):
         assert await model.close(most_blocks=8)
         assert len(await model.numbers()) == closed
-        assert scores(any_store_url)[":".join(model.key)] == pytest.approx(LATE, abs=5.0)  # behind what is due already
+        assert scores(any_store_url)[":".join(model.key)] == pytest.approx(LATE, abs=5.0)  # after what is due already
     assert not await model.close(most_blocks=8)
     assert len(await model.numbers()) == 20
 
