@@ -70,7 +70,7 @@ class ActionVectors:
         given = contexts if self.crosses else [_NOTHING] * len(contexts)
         return joined_vectors(_sets(given), _sets(actions), starts, self._crossed, self.size, self._plain)
 
-    def parts(self, context: NamedFactors, action: NamedFactors) -> list[FeatureEntry]:
+    def feature_entries(self, context: NamedFactors, action: NamedFactors) -> list[FeatureEntry]:
         """Return the features of one candidate's vector, without zeros. Those with the same index add up."""
         names, hashes, values = list[str](), list[Hashes](), list[FloatArray]()
         for name, hashed, value, group in zip(action.names, *action.factors, strict=True):

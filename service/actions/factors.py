@@ -106,7 +106,7 @@ class FactorReader:
 
     def _new(self, given: Any) -> Factors:
         if not self._kind.has_names:
-            parts = self._kind.parts(self._kind.check(given))
+            parts = self._kind.feature_entries(self._kind.check(given))
             hashes = hashes_of([part.name for part in parts]) if self._hashed else None
             indices = np.array([part.at for part in parts], np.uint64) if hashes is None else hashes
             return Factors(

@@ -193,7 +193,9 @@ class ActionChoice(Choice):
         read = _parsed(request)
         context = NamedFactors(self._vectors.contexts.names(read.given), read.context)
         for action, factors in zip(read.actions, read.factors, strict=True):
-            yield self._vectors.parts(context, NamedFactors(self._vectors.actions.names(action.features), factors))
+            yield self._vectors.feature_entries(
+                context, NamedFactors(self._vectors.actions.names(action.features), factors)
+            )
 
     def contributions(self, state: State, vector: Contexts) -> FloatArray:
         """Return what each entry of a prepared vector adds to its candidate's score, (m,)."""

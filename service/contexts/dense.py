@@ -97,7 +97,7 @@ class DenseKind(ContextKind[list[float]]):
     def show(self, contexts: Contexts, i: int, sent: bytes) -> list[float]:
         return list(contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist())
 
-    def parts(self, context: list[float]) -> list[FeatureEntry]:
+    def feature_entries(self, context: list[float]) -> list[FeatureEntry]:
         return [FeatureEntry(str(i), i, value) for i, value in enumerate(context)]
 
 

@@ -67,5 +67,5 @@ class FeaturelessKind(ContextKind[JsonObject]):
     def show(self, contexts: Contexts, i: int, sent: bytes) -> JsonObject:
         return {}
 
-    def parts(self, _: JsonObject) -> list[FeatureEntry]:
+    def feature_entries(self, _: JsonObject) -> list[FeatureEntry]:
         return []

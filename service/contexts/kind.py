@@ -187,7 +187,7 @@ class ContextKind(ABC, Generic[GivenT]):
         """Return the i-th context of the log as the client sent it, which the bytes of `sent` may say."""
 
     @abstractmethod
-    def parts(self, context: GivenT) -> list[FeatureEntry]:
+    def feature_entries(self, context: GivenT) -> list[FeatureEntry]:
         """Return the features of a checked context. Those with the same index add up."""
 
     def factors(self, context: object) -> tuple[dict[str, dict[str, float]], Products]:
@@ -196,7 +196,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
     def factor_names(self, context: object) -> list[str]:
         """Return the names of the features of a parsed context: those of namespaces in order, then interactions."""
-        return [part.name for part in self.parts(self.check(context))]
+        return [part.name for part in self.feature_entries(self.check(context))]
 
     def check_namespace(self, namespace: str, where: str, field: str) -> None:
         """Raise NamespaceError if contexts cannot have a namespace; `where` is the features' place."""

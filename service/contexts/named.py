@@ -196,7 +196,7 @@ class NamedKind(ContextKind[NamedContext]):
     def show(self, contexts: Contexts, i: int, sent: bytes) -> JsonObject:
         return dict(json.loads(sent))
 
-    def parts(self, context: NamedContext) -> list[FeatureEntry]:
+    def feature_entries(self, context: NamedContext) -> list[FeatureEntry]:
         spaces = self._reader.read(context.sent)
         found = [(name, value, hash_of(name)) for features in spaces.values() for name, value in features.items()]
         signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]

@@ -114,5 +114,5 @@ class SparseKind(ContextKind[SparseContext]):
         row = slice(contexts.starts[i], contexts.starts[i + 1])
         return SparseContext(indices=contexts.indices[row].tolist(), values=contexts.values[row].tolist())
 
-    def parts(self, context: SparseContext) -> list[FeatureEntry]:
+    def feature_entries(self, context: SparseContext) -> list[FeatureEntry]:
         return [FeatureEntry(str(i), i, value) for i, value in zip(context.indices, context.values, strict=True)]

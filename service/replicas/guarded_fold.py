@@ -19,7 +19,7 @@ class Folder(Protocol):
     """A learner, or what folds in its place."""
 
     def fold_unchecked(self, state: State, rounds: Rounds) -> State:
-        """See `Learner.fold_unchecked`."""
+        """Return the state after these rounds; it may change the given one."""
 
 
 def learn(learner: Folder, state: State, rounds: Rounds) -> tuple[Any, int]:
@@ -58,7 +58,7 @@ def _is_finite(state: State) -> bool:
     return all([np.isfinite(np.add.reduce(array, None)) or np.isfinite(array).all() for array in state])  # noqa: C419
 
 
-class Recomputing:
+class Recomputing(Folder):
     """A learner whose decisions on rounds of another one supply their evidence."""
 
     def __init__(self, learner: AnyLearner) -> None:
@@ -66,7 +66,7 @@ class Recomputing:
         self._probabilities: list[FloatArray] = []
 
     def fold_unchecked(self, state: State, rounds: Rounds) -> State:
-        """See `Learner.fold_unchecked`. Leaves out the rounds that `usable` leaves out."""
+        """Fold the rounds that `usable` selects."""
         state, probabilities = progress_unchecked(self._learner, state, rounds, usable(self._learner, rounds))
         self._probabilities.append(probabilities)
         return state

@@ -46,7 +46,6 @@ class Replica(LogFold):
         return self.state is not None and self._monotonic() - self._complete_at < seconds
 
     async def catch_up_locked(self, tail: Tail | None = None) -> None:
-        """See `LogFold.catch_up_locked`."""
         # A catch-up that fails may leave the state of an old snapshot.
         begun_at, self._complete_at = self._monotonic(), -math.inf
         await super().catch_up_locked(tail)

@@ -120,7 +120,7 @@ class LatestRows(NamedTuple):
     p: FloatArray  # (n,)
     labels: IntArray  # (n,); (0,) if the model does not answer one of K labels
 
-    def part(self, start: int, stop: int) -> "LatestRows":
+    def between(self, start: int, stop: int) -> "LatestRows":
         """Return some of the rounds."""
         rows = slice(start, stop)
         return LatestRows(self.counted[rows], self.known[rows], self.reward[rows], self.p[rows], self.labels[rows])
@@ -133,7 +133,7 @@ def extended_latest(latest: LatestRounds, rows: LatestRows) -> LatestRounds:
         if latest.places == EPOCH:
             latest = LatestRounds(0, Epoch(), latest.current)
         take = min(n - done, EPOCH - latest.places)
-        current = _with(latest.current, rows.part(done, done + take))
+        current = _with(latest.current, rows.between(done, done + take))
         latest = LatestRounds(latest.places + take, current, latest.before)
         done += take
     return latest
@@ -225,7 +225,7 @@ class CurveRows(NamedTuple):
     reward: FloatArray  # (n,)
     weight: FloatArray  # (n,), 1/p; 0 where it is unknown
 
-    def part(self, start: int, stop: int) -> "CurveRows":
+    def between(self, start: int, stop: int) -> "CurveRows":
         """Return some of the rounds."""
         return CurveRows(self.counted[start:stop], self.reward[start:stop], self.weight[start:stop])
 
@@ -237,7 +237,7 @@ def extended_curve(curve: RewardCurve, rows: CurveRows) -> RewardCurve:
         if curve.places == MOST_BUCKETS * curve.width:
             curve = _halved(curve)
         take = min(n - done, MOST_BUCKETS * curve.width - curve.places)
-        curve = _with_rows(curve, rows.part(done, done + take))
+        curve = _with_rows(curve, rows.between(done, done + take))
         done += take
     return curve
 

@@ -90,7 +90,7 @@ def _explained(model: Model, state: State, request: PredictionRequest, seen: int
     labels = [label for label in labels if label not in model.retired]
     added = model.learner.contributions(state, prepared)
     added = None if added is None else added[:, active]
-    shares = _shares(choice, choice.contexts.parts(request.context), candidates.contexts, prepared, added)
+    shares = _shares(choice, choice.contexts.feature_entries(request.context), candidates.contexts, prepared, added)
     distribution = None
     if choice.answers.has_distribution:
         distribution = choice.distribution(request, choice.decide(state, candidates)[0], candidates.eligible)

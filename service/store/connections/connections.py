@@ -113,7 +113,6 @@ class _OneServer:
         self._turn = asyncio.Semaphore(_MOST_CONNECTIONS)
 
     def call(self, *command: Any) -> Awaitable[Any]:
-        """See `Connection.call`."""
         return self._call(*command)
 
     async def _call(self, *command: Any) -> Any:
@@ -122,7 +121,7 @@ class _OneServer:
                 return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
-        """See `Connection.call_and_wait`. WAIT blocks later commands, so use a separate connection."""
+        """Use a separate connection, because WAIT blocks later commands."""
         pipeline = self._redis.pipeline(transaction=False)
         pipeline.execute_command(*command)
         pipeline.execute_command("WAIT", replicas, round(seconds * 1000))
@@ -149,7 +148,6 @@ class _Server(_OneServer):
         self._line = Pipeline(address, options["socket_timeout"], options, options["socket_connect_timeout"])
 
     def call(self, *command: Any) -> Awaitable[Any]:
-        """See `Connection.call`."""
         return self._line.call(*command) if command[0] == "EVALSHA" else super().call(*command)
 
     async def close(self) -> None:
@@ -165,7 +163,7 @@ class _Sentinel(Sentinel):
         self._turn = asyncio.Lock()
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
-        """See `Sentinel.discover_master`. The error message has the reasons instead of the clients' configuration."""
+        """Return the primary's address. The error message has the reasons, not the clients' configuration."""
         try:
             async with self._turn:
                 found: tuple[str, int] = await super().discover_master(service_name)

@@ -106,7 +106,7 @@ class ContextCodec(Protocol):
         """
 
 
-class DenseCodec:
+class DenseCodec(ContextCodec):
     """Encodes a dense context as d numbers."""
 
     def __init__(self, size: int, number: str = "<f8") -> None:
@@ -115,18 +115,16 @@ class DenseCodec:
         self.fixed_bytes: int | None = self._bytes
 
     def encode(self, contexts: Contexts) -> list[bytes]:
-        """See `ContextCodec.encode`."""
         encoded, size = contexts.values.astype(self._number, copy=False).tobytes(), self._bytes
         return [encoded[start : start + size] for start in range(0, len(encoded), size)]
 
     def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
-        """See `ContextCodec.decode`."""
         if (np.diff(offsets) != self._bytes).any():
             raise StoreCorruptError(f"a stored context does not have {self._size} numbers")
         return Contexts.dense(np.frombuffer(parts, self._number).reshape(-1, self._size))
 
 
-class SparseCodec:
+class SparseCodec(ContextCodec):
     """Encodes a sparse context as pairs of index i32 and value.
 
     Args:
@@ -140,14 +138,12 @@ class SparseCodec:
         self.fixed_bytes: int | None = None
 
     def encode(self, contexts: Contexts) -> list[bytes]:
-        """See `ContextCodec.encode`."""
         pairs = np.empty(len(contexts.values), self._pair)
         pairs["index"], pairs["value"] = contexts.indices, contexts.values
         encoded, bounds = pairs.tobytes(), (contexts.starts * self._pair.itemsize).tolist()
         return [encoded[start:stop] for start, stop in pairwise(bounds)]
 
     def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
-        """See `ContextCodec.decode`."""
         lengths = np.diff(offsets)
         if (lengths % self._pair.itemsize).any():
             raise StoreCorruptError("a stored context has a damaged entry")

@@ -82,7 +82,7 @@ class BlockEncoder:
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
 
     def bounds(self, contexts: Contexts, parts: OptionalFields) -> list[int]:
-        """See `RecordFormat.bounds`."""
+        """Divide n predictions into blocks of limited size; return the start of each block, and n."""
         n, fixed = contexts.n, self._contexts.fixed_bytes
         each = self._outcome_bytes + self._prediction.size + _BODY.size + self._evidence_bytes
         total = n * (each + (0 if self._is_whole(parts) else _SIZES.size) + parts.eligible.shape[1] // 8)
@@ -99,7 +99,7 @@ class BlockEncoder:
     def encode(
         self, predictions: NewPredictions, bounds: Sequence[int], tokens: Sequence[int], fingerprints: Sequence[bytes]
     ) -> list[bytes]:
-        """See `RecordFormat.encode_blocks`."""
+        """Return the record of each block."""
         heads, tails = self._bodies(predictions)
         size, moments = self._answer_bytes, (predictions.expires_at, predictions.released_at)
         seen = predictions.rounds_seen, predictions.changes_seen, self._n_labels, predictions.digest

@@ -109,7 +109,7 @@ class RecordFormat:
         return Waiting(self.rows(rounds), kinds, block.expires_at, block.history) if rounds else None
 
     def round_bounds(self, payload: bytes) -> list[int]:
-        """See `StoredRounds.bounds`."""
+        """Return the start of each round in an entry, and the end; raise `StoreCorruptError` if it cannot be split."""
         return self._rounds.bounds(payload)
 
     def rows(self, entries: Sequence[bytes]) -> LogRows:

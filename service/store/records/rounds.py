@@ -77,7 +77,7 @@ class StoredRounds:
         found = (
             self._alike(payload)
             or self._walk(payload, self._stored_length)
-            or self._walk(payload, self._length_of_parts)
+            or self._walk(payload, self._length_of_fields)
         )
         if found is None:
             raise StoreCorruptError("an entry cannot be split into rounds")
@@ -99,7 +99,7 @@ class StoredRounds:
         at = self._all_bounds(payloads)
         core = np.frombuffer(_gathered(data, at, 0, self._core.itemsize), self._core)
         self._verify(data, at, core)
-        return self._of_parts(data, at, core)
+        return self._of_fields(data, at, core)
 
     def _alike(self, payload: bytes) -> list[int] | None:
         """Return what `_walk` returns for rounds of one stored length, much faster; None for others."""
@@ -113,7 +113,7 @@ class StoredRounds:
     def _stored_length(self, payload: bytes, at: int) -> int:
         return int.from_bytes(payload[at : at + 4], "little")
 
-    def _length_of_parts(self, payload: bytes, at: int) -> int:
+    def _length_of_fields(self, payload: bytes, at: int) -> int:
         core = np.frombuffer(payload, self._core, 1, at)
         given = SIZES.size if core["flags"][0] & SIZES_GIVEN else 0
         if len(payload) < at + self._core.itemsize + given:
@@ -164,7 +164,7 @@ class StoredRounds:
         if not holds(core["flags"] & (_UNKNOWN_FLAGS | EVIDENCE) == EVIDENCE):
             raise NewerVersionError("a round of the log has parts that this version does not support")
 
-    def _of_parts(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
+    def _of_fields(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
         """Read rounds of different sizes. Evidence is the rest, and shorter before labels were added.
 
         That of another learner may have any size. It is read as zeros.

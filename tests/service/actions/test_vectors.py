@@ -107,7 +107,7 @@ def test_numbers_are_multiplied_without_a_hash() -> None:
 )  # fmt: skip
 def test_parts_name_what_is_joined(vectors: ActionVectors, context: Any, action: Any) -> None:
     (made,) = joined(vectors, context, action)
-    parts, found = vectors.parts(*named_factors(vectors, context, action)), dict[int, float]()
+    parts, found = vectors.feature_entries(*named_factors(vectors, context, action)), dict[int, float]()
     for part in parts:
         found[part.at] = found.get(part.at, 0.0) + part.value
     assert found == pytest.approx(made)

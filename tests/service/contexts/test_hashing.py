@@ -99,11 +99,11 @@ def test_interactions_are_products() -> None:
 def test_the_parts_are_the_vector() -> None:
     kind = kind_of(size=5, interactions=[["user", "tags"], ["user", "user"]])
     checked, added = kind.check(CONTEXT), dict[int, float]()
-    for part in kind.parts(checked):
+    for part in kind.feature_entries(checked):
         added[part.at] = added.get(part.at, 0.0) + part.value
     assert added == pytest.approx(vector_of(kind, CONTEXT))
-    assert [part.name for part in kind.parts(checked)][:8] == NAMES
-    assert "user.id=u1*tags=new" in [part.name for part in kind.parts(checked)]
+    assert [part.name for part in kind.feature_entries(checked)][:8] == NAMES
+    assert "user.id=u1*tags=new" in [part.name for part in kind.feature_entries(checked)]
 
 
 def test_the_order_of_members_does_not_matter() -> None:
