@@ -123,7 +123,7 @@ FULL_DISK = """
 import logging, resource, sys
 from pathlib import Path
 from wager_client import FeedbackItem
-from wager_client.lanes import Entry
+from wager_client.outbox import Entry
 from wager_client.spool import Spool
 
 path, limit = Path(sys.argv[1]), int(sys.argv[2])
