@@ -19,31 +19,33 @@ _ORDER = (
 
 
 class _Commands(TyperGroup):
-    """The commands. `serve` and the toolkit are imported when they are used: a worker needs no toolkit."""
+    """The commands. `serve` and each tool are imported when they are used: a worker needs no toolkit."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        self._import_all()
-        return sorted(self.commands, key=_ORDER.index)
+        for name in _ORDER:
+            self.get_command(ctx, name)
+        return list(_ORDER)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name == "serve":
-            return _serve_command()
-        if cmd_name not in self.commands:  # all, so that an unknown name gets suggestions
-            self._import_all()
+        if cmd_name not in _ORDER:  # the others are suggested
+            self.list_commands(ctx)
+        elif cmd_name not in self.commands:
+            self.commands[cmd_name] = _imported(cmd_name)
         return super().get_command(ctx, cmd_name)
 
-    def _import_all(self) -> None:
-        from toolkit.commands import app as tools
 
-        self.commands.update(typer.main.get_group(tools).commands, serve=_serve_command())
+def _imported(name: str) -> Any:
+    if name == "serve":
+        from service.commands.serve import serve
+        from service.commands.serve_options import with_options
 
+        function = with_options(serve)
+    else:
+        from toolkit.commands import command
 
-def _serve_command() -> Any:
-    from service.commands.serve import serve
-    from service.commands.serve_options import with_options
-
+        function = command(name)
     single = typer.Typer(add_completion=False)
-    single.command("serve")(with_options(serve))
+    single.command(name)(function)
     return typer.main.get_command(single)
 
 

@@ -1,36 +1,28 @@
-"""The commands of the toolkit. The service imports them when one of them is used."""
+"""The commands of the toolkit. Each is imported when it is used: some need a second to import."""
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
-import typer
-
 from service.commands.options import fail
 from toolkit import ToolError
-from toolkit.backup import backup
-from toolkit.compare.command import compare
-from toolkit.demo import demo
-from toolkit.evaluation.command import evaluate
-from toolkit.export import export
-from toolkit.load.command import load
-from toolkit.repair import repair
-from toolkit.replay import replay
-from toolkit.restore import restore
 
-app = typer.Typer()
+_EXTRA = {"joblib", "matplotlib", "pyarrow", "distributed"}  # of the optional dependencies
 
 
-def _with_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command; errors for the user end it with one line on standard error."""
+def command(name: str) -> Callable[..., None]:
+    """Return a tool by its name; errors for the user end it with one line on standard error."""
+    function = _function(name)
 
-    @functools.wraps(command)
+    @functools.wraps(function)
     def run(**options: Any) -> None:
         try:
-            command(**options)
+            function(**options)
         except ToolError as error:
             fail(str(error), error.exit_code)
-        except ImportError as error:
+        except ModuleNotFoundError as error:
+            if error.name not in _EXTRA:
+                raise
             fail(f"{error.name} is not installed: pip install 'wager[tools]'")
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
@@ -38,5 +30,40 @@ def _with_errors(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for each in (demo, evaluate, load, replay, export, repair, compare, backup, restore):
-    app.command()(_with_errors(each))
+def _function(name: str) -> Callable[..., None]:  # noqa: PLR0911 - one for each command
+    match name:
+        case "demo":
+            from toolkit.demo import demo
+
+            return demo
+        case "load":
+            from toolkit.load.command import load
+
+            return load
+        case "compare":
+            from toolkit.compare.command import compare
+
+            return compare
+        case "replay":
+            from toolkit.replay import replay
+
+            return replay
+        case "export":
+            from toolkit.export import export
+
+            return export
+        case "evaluate":
+            from toolkit.evaluation.command import evaluate
+
+            return evaluate
+        case "backup":
+            from toolkit.backup import backup
+
+            return backup
+        case "restore":
+            from toolkit.restore import restore
+
+            return restore
+    from toolkit.repair import repair
+
+    return repair

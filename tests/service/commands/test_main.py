@@ -59,12 +59,21 @@ def test_version_is_printed() -> None:
     assert wager("version").output == wager("--version").output == f"{__version__}\n"
 
 
-def test_version_imports_no_heavy_module() -> None:
+@pytest.mark.parametrize(
+    ("command", "heavy"),
+    [
+        (["version"], ["fastapi", "numpy", "redis", "uvicorn", "pydantic_settings"]),
+        (["load", "--help"], ["numba", "fastapi", "redis", "uvicorn"]),
+        (["replay", "--help"], ["numba", "fastapi", "redis", "uvicorn"]),
+    ],
+    ids=str,
+)
+def test_a_command_imports_only_what_it_needs(command: list[str], heavy: list[str]) -> None:
     code = (
         "import sys; from service.__main__ import app\n"
-        "try: app(['version'])\n"
+        f"try: app({command})\n"
         "except SystemExit: pass\n"
-        "heavy = {'fastapi', 'numpy', 'redis', 'uvicorn', 'pydantic_settings'} & set(sys.modules)\n"
+        f"heavy = set({heavy}) & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
