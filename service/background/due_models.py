@@ -29,6 +29,7 @@ class DueModels:
     Args:
         environment: provides the store, the offset of its clock, and a clock.
         due: the list.
+        work: what is done with its models, for messages.
         visit: does the work of one model, and puts the model off.
         loaded: returns the models of the list that this worker has loaded.
         at_once: models visited concurrently. Most of a worker's commands in flight stay free for requests.
@@ -39,6 +40,7 @@ class DueModels:
         self,
         environment: Environment,
         due: Due,
+        work: str,
         visit: Callable[[ModelKey], Awaitable[None]],
         loaded: Callable[[], Sequence[ModelKey]] = list,
         *,
@@ -48,7 +50,7 @@ class DueModels:
         self._store = environment.store
         self._offset = environment.store_offset
         self._monotonic = environment.monotonic
-        self._due, self._visit, self._loaded = due, visit, loaded
+        self._due, self._work, self._visit, self._loaded = due, work, visit, loaded
         self._at_once, self._lease = at_once, lease
         self._watched_at = -math.inf
 
@@ -61,7 +63,7 @@ class DueModels:
             while keys := await self._store.claim(self._due, self._offset(), self._at_once, self._lease):
                 await asyncio.gather(*map(self._visit_one, keys))
         except StoreError as error:  # the next run repeats it
-            _log.warning("%s: %s", self._due.work, error.detail)
+            _log.warning("%s: %s", self._work, error.detail)
 
     async def _visit_one(self, key: ModelKey) -> None:
         try:
@@ -71,7 +73,7 @@ class DueModels:
         except ModelNotFoundError:  # deleted since; the next visit removes it from the list
             pass
         except WagerError as error:  # this model must not stop the others
-            _log.warning("%s of model %s: %s", self._due.work, key.name, error.detail)
+            _log.warning("%s of model %s: %s", self._work, key.name, error.detail)
             await self._store.put_off(self._due, key, self._offset(), _RETRY_SECONDS)
 
 
@@ -83,7 +85,8 @@ def expiry(environment: Environment, sessions: SessionCache) -> DueModels:
         closed = await store.close_expired(key, offset(), _BLOCKS_AT_ONCE)
         sessions.note_rounds(key, closed.newest_round)
 
-    return DueModels(environment, Due.CLOSING, close, sessions.closing, at_once=8, lease=2.0)
+    work = "closing expired predictions"
+    return DueModels(environment, Due.CLOSING, work, close, sessions.closing, at_once=8, lease=2.0)
 
 
 def retention(environment: Environment, sessions: SessionCache) -> DueModels:
@@ -95,4 +98,5 @@ def retention(environment: Environment, sessions: SessionCache) -> DueModels:
             await sessions.write_snapshot(key.name)
             await store.forget_old(key, offset())
 
-    return DueModels(environment, Due.RETENTION, trim, sessions.retained, at_once=8, lease=10.0)
+    work = "trimming old rounds"
+    return DueModels(environment, Due.RETENTION, work, trim, sessions.retained, at_once=8, lease=10.0)

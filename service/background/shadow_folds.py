@@ -77,7 +77,8 @@ _RETRY_SECONDS = 60.0
 
 def shadow_folds(environment: Environment) -> DueModels:
     """Fold shadows. If a visit outlasts its lease, two workers fold the same rounds; the snapshot with more is kept."""
-    return DueModels(environment, Due.SHADOWS, _ShadowFolds(environment).visit, at_once=4, lease=10.0)
+    work = "folding the shadows"
+    return DueModels(environment, Due.SHADOWS, work, _ShadowFolds(environment).visit, at_once=4, lease=10.0)
 
 
 class _ShadowFolds:

@@ -20,10 +20,8 @@ _log = logging.getLogger(__name__)
 # Limits of a model's history: each reader of the model reads all of it, and each change writes it again.
 MOST_CHANGES = 10_000
 MOST_HISTORY_BYTES = 2**22  # as stored
-MOST_COPIES, _COPY_BYTES = (
-    100,
-    512,
-)  # further changes of a copy, so that a model at its limits can be cloned and restored
+# Further changes of a copy, and bytes of each, so that a model at its limits can be cloned and restored.
+MOST_COPIES, _COPY_BYTES = 100, 512
 # Of `Model.history_weight`, as a fold copies the labels at each change of them: a model with 100,000 labels may change
 # them 1,000 times, one with 10,000 labels as often as `MOST_CHANGES`.
 MOST_HISTORY_WEIGHT = 100_000_000

@@ -168,13 +168,6 @@ class Due(StrEnum):
     RETENTION = "wager:retention"  # rounds become older than `retain_seconds`
     SHADOWS = "wager:shadowed"  # shadows have rounds to fold
 
-    @property
-    def work(self) -> str:
-        """What is done with these models, for messages."""
-        return {"CLOSING": "closing expired predictions", "RETENTION": "trimming old rounds"}.get(
-            self.name, "folding the shadows"
-        )
-
 
 MOST_SOURCES = 100
 """Maximum sources per model whose positions are kept: those that were used last."""
