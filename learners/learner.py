@@ -149,7 +149,7 @@ DelayedUpdate: TypeAlias = Annotated[
 
 
 class Delayed:
-    """A learner whose late updates use the K scores of the prediction, as evidence, or those of the current state."""
+    """A learner that updates on late feedback with the K scores at prediction time (its evidence), or current ones."""
 
     problem: Problem
     delayed_update: DelayedUpdate

@@ -77,7 +77,7 @@ class Options:
         checks.number("backoff", self.backoff, 0)
 
     def changed(self, **options: Any) -> "Options":
-        """Return the options with others in the place of some; None keeps an option."""
+        """Return a copy with some options replaced. None keeps an option."""
         return replace(self, **{name: value for name, value in options.items() if value is not None})
 
     def headers(self, content: bytes | None, more: Mapping[str, str]) -> dict[str, str]:

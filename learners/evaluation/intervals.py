@@ -39,9 +39,9 @@ def empirical_bernstein(
     """Return the two-sided empirical Bernstein interval of the mean of n independent variables in [low, high].
 
     Andreas Maurer, Massimiliano Pontil, "Empirical Bernstein bounds and sample variance penalization", COLT 2009,
-    Theorem 4, for both sides at once (a union bound, so ln(4 / (1 - level)) in the place of ln(2 / δ)). It holds for
-    every n, at the price of a greater width than that of a bootstrap interval; with less than two variables it is [low,
-    high]. Raises `ValueError` if an argument is out of its range, or not finite.
+    Theorem 4, for both sides at once (a union bound, so ln(4 / (1 - level)) instead of ln(2 / δ)). It holds for every
+    n, but is wider than a bootstrap interval; with fewer than two variables it is [low, high]. Raises `ValueError` if
+    an argument is out of range or not finite.
     """
     _check_level(level)
     if not low < high < float("inf") or low == -float("inf"):

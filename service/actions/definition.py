@@ -21,7 +21,7 @@ ActionId = Annotated[str, Field(min_length=1, max_length=MOST_ID)]
 
 
 class ActionsDefinition(Body):
-    """The actions of a model, in the place of labels: each request brings its own, with features."""
+    """Actions instead of labels: each request brings its own, with features."""
 
     features: ActionFeatures
     """The features of each action. The model's own `features` are those of the context. `norm`, `norm_bound` and

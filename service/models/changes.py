@@ -67,7 +67,7 @@ class Change(Body):
     policies: JsonObject = Field(default_factory=dict)  # new values by the names of fields of `ModelDefinition`
     state: NewState | None = None  # in which the model continues, grown by labels that were added since
     learner: JsonObject | None = None  # the algorithm and hyperparameters with which the model continues
-    origin: Origin | None = None  # the changes before are those of the other model; the log begins here
+    origin: Origin | None = None  # the model that this one copies: earlier changes are its own, and the log begins here
     promotion: Promotion | None = None
     at: float  # seconds since the epoch
     by: str | None = None  # the id of the API key; None if no keys are required

@@ -42,7 +42,7 @@ class Model:
     retired: frozenset[str] = frozenset()  # labels that are never answered again
     change_count: int = 0
     learner_since: int = 0  # changes; predictions that have seen fewer have evidence of another learner
-    served_by: AnyLearner | None = None  # answers in the place of `learner`, which is a shadow's; None for a model
+    served_by: AnyLearner | None = None  # answers instead of `learner`, which is a shadow's; None for a model
     new_state: Literal["initial"] | FromSnapshot | None = None  # with which the last change replaced the model's own
     history_weight: int = 0  # the sum, over its changes of labels, of the number of labels after each
     digests: bytes = b""  # of the history that it was read from; empty if it was made otherwise

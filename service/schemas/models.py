@@ -181,9 +181,9 @@ class _Essentials(Body):
     """The K labels to choose from: at least 2, all different. List ordered levels from lowest to highest.
     Leave them out for a model with actions."""
     actions: ActionsDefinition | None = None
-    """In the place of labels: each request brings the actions to choose from, with features."""
+    """Instead of labels: each request brings the actions to choose from, with features."""
     features: Annotated[Features, Field(default_factory=no_features)]
-    """The features of contexts. Without it, the model has none: its contexts are absent or `{}`."""
+    """Features of contexts. Unset: contexts have none, and are absent or `{}`."""
     learner: Annotated[
         LearnerChoice | None, BeforeValidator(read_short_form, json_schema_input_type=LearnerChoice | str | None)
     ] = None
@@ -237,8 +237,8 @@ class ChangeNote(Answer):
     number: int
     """Counted from 1."""
     kind: ChangeKind
-    """`labels` may change policies as well. `clone` and `import` begin a model with the state of another one; the
-    changes before them are those of the other one."""
+    """A change of `labels` may change policies too. After `clone` or `import`, the model continues another model's
+    state; earlier changes are the other model's."""
     at: datetime
     by: Annotated[str | None, Field(examples=[None])]
     """The id of the API key that made it; null if no keys were required."""

@@ -155,7 +155,7 @@ class PredictAnswer:
     holdout: bool = False
     """Whether the holdout answered. The model does not learn from such a prediction."""
     slots: Annotated[list[Slot] | None, Field(examples=[None])] = None
-    """With `top`: the answers in order. `prediction_id` then accepts no feedback; those of the slots do."""
+    """The answers in order, if the request has `top`. Send feedback with the slots' ids, not with `prediction_id`."""
 
 
 class PredictBatchRequest(Body):
@@ -165,7 +165,7 @@ class PredictBatchRequest(Body):
     contexts: Annotated[list[SkipValidation[GivenContext]], Field(min_length=1)] | None = None
     """One for each prediction."""
     items: Annotated[list[SkipValidation[PredictItem]], Field(min_length=1)] | None = None
-    """In the place of `contexts` and `prediction_ids`: the requests for predictions, each without the model."""
+    """One request per prediction, without the model; replaces `contexts` and `prediction_ids`."""
     prediction_ids: list[SkipValidation[GivenId | None]] | None = None
     """Your own ids, one for each context; null where the service makes one."""
     include_distribution: bool = False
@@ -328,7 +328,7 @@ class ImportRound(Body):
     correct: bool | None = None
     """Whether the label was right."""
     reward: Annotated[float | None, Field(ge=0, le=1)] = None
-    """How good the label was, in the place of `correct` and `true_label`."""
+    """How good the label was; replaces `correct` and `true_label`."""
     true_label: ActionId | None = None
     """The label or action that was right. It determines `correct`."""
     at: Annotated[AwareDatetime, Field(strict=False)] | None = None

@@ -91,7 +91,7 @@ class LoggedModel:
 
     @property
     def has_actions(self) -> bool:
-        """Whether requests bring actions in the place of labels."""
+        """Whether requests bring actions instead of labels."""
         return self.model.definition.actions is not None
 
     @property

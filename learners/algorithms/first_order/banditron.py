@@ -35,8 +35,9 @@ class Banditron(Delayed, CompiledLearner[BanditronState]):
     """Answers with the highest-scoring label, the leader, with a share γ of uniform exploration; always updates.
 
     Each round subtracts the context from the leader's weights. A correct answer adds the context, divided by the
-    propensity, to those of the served label: in expectation, the Perceptron's update. With `as_of_prediction`, late
-    feedback uses the leader at prediction time, and the state does not depend on the order of arrival.
+    propensity, to the served label's weights. In expectation, this is the Perceptron's update. With
+    `as_of_prediction`, late feedback uses the leader at prediction time, and the state does not depend on the order of
+    arrival.
     """
 
     algorithm = "banditron"

@@ -255,7 +255,7 @@ def _step(
     values: FloatArray,
     coefficients: FloatArray,
 ) -> None:
-    """Take one gradient step; `coefficients` (K,), those of the gradient, are overwritten."""
+    """Take one step along the negative gradient; overwrite its `coefficients` (K,)."""
     if parameters.mode == _ADAPTIVE:
         coefficients *= weight
         adaptive_step(

@@ -76,7 +76,7 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
     @property
     def guarantee(self) -> str:
         if self.beta is not None or self.epsilon is not None:
-            return uncovered("beta and epsilon are not those of the theorem", "both null")
+            return uncovered("beta or epsilon differs from the theorem's value", "both null")
         return (
             "Expected mistakes exceed the η-loss of any U with ‖U‖ ≤ D by at most 5 (1/α + 2GD) K d ln T + γT after "
             "T rounds, where α = γη/(32K) and G = 16XK/γ (Beygelzimer, Orabona and Zhang 2017, Algorithm 2; Hazan, "

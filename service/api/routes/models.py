@@ -149,7 +149,7 @@ def versions_in(if_match: str | None) -> list[str]:
 
 
 def readable(item: _ItemT | UnreadModel) -> _ItemT | schemas.UnreadableModel:
-    """Return an item of a list of models; the problem in the place of a model that cannot be read."""
+    """Return a list item: the model, or the problem if it cannot be read."""
     if isinstance(item, UnreadModel):
         return schemas.UnreadableModel(name=item.name, problem=problem_of(item.error))
     return item
