@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from learners.actions.vectors import FeatureSets, joined_vectors
-from learners.base import Contexts, FloatArray, IntArray
+from learners.base import Contexts, IntArray
 from service.actions.definition import MOST_INDEX, ActionsDefinition
 from service.actions.factors import FactorReader, Factors
 from service.contexts.hashing import Hashes, combined, indices_of, signs_of
@@ -72,7 +72,7 @@ class ActionVectors:
 
     def feature_entries(self, context: NamedFactors, action: NamedFactors) -> list[FeatureEntry]:
         """Return the features of one candidate's vector, without zeros. Those with the same index add up."""
-        names, hashes, values = list[str](), list[Hashes](), list[FloatArray]()
+        names, hashes, values = list[str](), [np.empty(0, np.uint64)], [np.empty(0)]  # an action may have no features
         for name, hashed, value, group in zip(action.names, *action.factors, strict=True):
             met = np.flatnonzero(self._crossed[context.factors.groups, group])
             names += [name, *[f"{context.names[c]}*{name}" for c in met.tolist()]]

@@ -53,6 +53,18 @@ async def test_an_explanation_adds_up(
         assert max(answer["scores"], key=answer["scores"].get) == "red"
 
 
+@pytest.mark.parametrize("features", [{}, {"tags": []}, {"colour": None}], ids=str)
+async def test_actions_without_features_are_explained(
+    client: httpx2.AsyncClient, name: str, features: dict[str, Any]
+) -> None:
+    await post(client, "/models", **definition(name, actions={"features": NAMED | {"intercept": False}}))
+    asked = {"context": {"likes": "red"}, "actions": [{"id": "a", "features": features}, item("b", colour="red")]}
+    answer = await post(client, f"/models/{name}/explain", **asked)
+    predicted = await post(client, "/predict", model=name, include_distribution=True, **asked)
+    assert answer["distribution"] == predicted["distribution"]
+    assert [len(each["features"]) > 0 for each in answer["actions"]] == [False, True]
+
+
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"context": {"x": 1}}, "missing-field", "actions"),
     ({"context": {"x": 1}, "actions": []}, "no-actions", "actions"),
