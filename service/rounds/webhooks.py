@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook
@@ -17,6 +17,7 @@ from standardwebhooks import Webhook
 from service.error_messages.json_text import check_pairs, syntax_error, unreadable
 from service.error_messages.values import shown
 from service.errors import InvalidInputError, SignatureError
+from service.json_values import JsonObject
 from service.schemas.rounds import FeedbackRequest
 
 TOLERANCE_SECONDS = 300  # of a signature's timestamp. A replay within it is a duplicate and counts once.
@@ -93,18 +94,22 @@ def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the body is not JSON: {unreadable(error)}") from None
     if not is_event and isinstance(payload, dict) and "type" in payload and "data" in payload:
-        payload = payload["data"]
+        payload = _checked_data(payload["data"])
     if isinstance(payload, dict) and len(payload) > _MOST_MEMBERS:  # reporting an error for each would take long
         raise InvalidInputError(f"got feedback with {len(payload)} members; it may have at most {_MOST_MEMBERS}")
     return FeedbackRequest.model_validate(payload)
 
 
-def _event_data(headers: Mapping[str, str], body: bytes) -> Any:
+def _event_data(headers: Mapping[str, str], body: bytes) -> JsonObject:
     try:
         event = from_http_event(HTTPMessage(dict(headers), body))
     except Exception:  # noqa: BLE001  the library raises arbitrary errors on malformed events
         raise InvalidInputError("the body and headers are not a CloudEvent 1.0 in JSON") from None
-    data, subject = event.get_data(), event.get_subject()
+    data, subject = _checked_data(event.get_data()), event.get_subject()
+    return data if subject is None else {"prediction_id": subject} | data
+
+
+def _checked_data(data: object) -> JsonObject:
     if not isinstance(data, dict):
         raise InvalidInputError(f"got {shown(data)}; must be the JSON object of POST /feedback", "data")
-    return data if subject is None else {"prediction_id": subject} | data
+    return data

@@ -138,6 +138,12 @@ async def test_a_body_that_is_not_feedback_is_refused(hooked: Hooked, body: byte
     assert response.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("data", [3, [], None, "text"], ids=str)
+async def test_an_envelope_without_an_object_is_refused_by_its_field(hooked: Hooked, data: object) -> None:
+    response = await hooked.send({"type": "click", "data": data})
+    assert (response.status_code, response.json()["field"]) == (422, "data")
+
+
 BODY = b'{"prediction_id": "m:a", "correct": true}'
 GOOD = signed(BODY)
 BAD: dict[str, dict[str, str]] = {
