@@ -47,9 +47,9 @@ def repair(
     Reads definitions, snapshots, logs and open predictions, and lists damage.
 
     Exit codes: 0 without damage, 1 with damage, 2 for an unknown model or invalid settings, 5 if the store does not
-    answer.
+    answer, or does not exist.
     """
-    damaged = use_store(partial(_print_findings, model))
+    damaged = use_store(partial(_print_findings, model), create=False)
     typer.echo(f"{damaged} damaged" if damaged else "nothing is damaged")
     raise typer.Exit(EXIT_DAMAGED if damaged else 0)
 

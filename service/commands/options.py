@@ -55,15 +55,18 @@ def _unknown(name: str) -> str:
     return f"{name}: unknown; " + (f"did you mean WAGER_{near[0].upper()}?" if near else "see `wager serve --help`")
 
 
-def use_store(work: Callable[["OpenStore"], Awaitable[_T]]) -> _T:
+def use_store(work: Callable[["OpenStore"], Awaitable[_T]], *, create: bool = True) -> _T:
     """Open the store of the settings, with or without a running service, and do some work in it.
 
-    End the command with `EXIT_STORE` if the store does not answer, and with `EXIT_REFUSED` if the work is refused.
+    End the command with `EXIT_STORE` if the store does not answer, or does not exist and `create` is false, and with
+    `EXIT_REFUSED` if the work is refused.
     """
     from service.errors import StoreError, WagerError
-    from service.store.embedded.server import EmbeddedServerError
+    from service.store.embedded.server import LOG_FOLDER, EmbeddedServerError
 
     settings = read_settings()
+    if not (create or settings.store_url or (settings.data_dir / LOG_FOLDER).is_dir()):
+        fail(f"data_dir (WAGER_DATA_DIR): there is no store in {str(settings.data_dir)!r}", EXIT_STORE)
     try:
         with _store_url(settings) as url:
             return asyncio.run(_work(url, settings, work))

@@ -30,6 +30,8 @@ from service.store.embedded.system import available_memory, lock_folder, lower_c
 
 AppendFsync = Literal["always", "everysec", "no"]
 
+LOG_FOLDER = "appendonlydir"  # in the data directory; the server's default name
+
 _LONGEST_SOCKET_PATH = 107  # bytes; the kernel's sun_path without its final zero
 _START_SECONDS = 600.0
 """Maximum wait for the server to load its data."""
@@ -285,7 +287,7 @@ class EmbeddedServer:
 
     def _keep_reserve(self) -> None:
         """Let the server take no more data while its disk has less space than the reserve; nothing below half of it."""
-        free = free_bytes(self.data_dir / "appendonlydir")
+        free = free_bytes(self.data_dir / LOG_FOLDER)
         eased = [self._reserve * (_EASE if self._refuses >= state else 1.0) for state in (_DATA, _ALL)]
         refuses = (free < eased[0]) + (free < eased[1] / 2)
         if refuses == self._refuses:

@@ -369,6 +369,14 @@ async def create_damaged_models(url: str) -> None:
     await store.close()
 
 
+def test_repair_refuses_a_directory_without_a_store(tmp_path: Path) -> None:
+    for folder in (tmp_path / "missing", tmp_path):
+        found = CliRunner().invoke(app, ["repair"], env={"WAGER_DATA_DIR": str(folder)})
+        assert (found.exit_code, found.stdout) == (EXIT_STORE, "")
+        assert "WAGER_DATA_DIR" in found.stderr
+    assert not any(tmp_path.iterdir())
+
+
 def test_repair_lists_all_damage_and_changes_nothing(tmp_path: Path) -> None:
     with EmbeddedServer(tmp_path / "data") as server:
         asyncio.run(create_damaged_models(server.url))
