@@ -13,7 +13,7 @@ from service.commands.options import fail
 from service.json_values import JsonObject
 from toolkit.backup_folder import MANIFEST, Note, file_of, read_note, write_file, write_manifest, write_note
 from toolkit.progress import with_progress
-from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, download
+from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, download, path_of
 
 _PAGE = 1000
 _MOST_NAMED = 20  # unchanged models that the sentence at the end names
@@ -75,12 +75,12 @@ def _models(client: httpx2.Client) -> Iterator[JsonObject]:
 
 def _write_model(client: httpx2.Client, folder: Path, name: str) -> tuple[Note, bool]:
     """Write the file of a model, unless the folder has it; return its note, and whether the folder had it."""
-    described = call(client, "GET", f"/models/{name}")
+    described = call(client, "GET", path_of(name))
     etag, rounds = described.headers["etag"], described.json()["rounds_seen"]
     existing = read_note(folder, name)
     if existing is not None and (existing.etag, existing.rounds) == (etag, rounds) and existing.is_of(folder):
         return existing, True
-    size, digest = write_file(file_of(folder, name), download(client, f"/models/{name}/export"))
+    size, digest = write_file(file_of(folder, name), download(client, f"{path_of(name)}/export"))
     note = Note(name, etag, rounds, size, digest)
     write_note(folder, note)
     return note, False
@@ -88,6 +88,6 @@ def _write_model(client: httpx2.Client, folder: Path, name: str) -> tuple[Note, 
 
 def _rounds(client: httpx2.Client, name: str) -> Iterator[bytes]:
     after = 0
-    while lines := call(client, "GET", f"/models/{name}/rounds", params={"after": after, "limit": _PAGE}).content:
+    while lines := call(client, "GET", f"{path_of(name)}/rounds", params={"after": after, "limit": _PAGE}).content:
         yield lines
         after = json.loads(lines.splitlines()[-1])["round"]

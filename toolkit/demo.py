@@ -26,6 +26,7 @@ from rich.table import Table
 from service.json_values import JsonObject
 from service.processes import tied_command
 from toolkit import ToolError
+from toolkit.remote import answered, key_header
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -80,13 +81,10 @@ def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> 
     """Teach a new model for `rounds` rounds and print its accuracy. The model stays, if the service does."""
     console = Console(highlight=False)
     name = f"demo-{secrets.token_hex(4)}"
-    headers = {} if api_key is None else {"X-API-Key": api_key}
-    with _service(url, console) as (base, stays):
-        try:
-            client = httpx2.AsyncClient(base_url=base, timeout=30.0, headers=headers)
-            results = asyncio.run(_teach(client, name, rounds, seed, console))
-        except httpx2.HTTPError as error:
-            raise DemoError(f"{base} does not answer: {error!r}") from error
+    headers = key_header(api_key)
+    with _service(url, console) as (base, stays), answered(base):
+        client = httpx2.AsyncClient(base_url=base, timeout=30.0, headers=headers)
+        results = asyncio.run(_teach(client, name, rounds, seed, console))
     requests, seconds = 2 * rounds, results.seconds
     console.print()
     console.print(_learning_curve(results))

@@ -16,7 +16,7 @@ from toolkit.files.exported import SUFFIXES, Export, Hole, Lines
 from toolkit.offline_replay.distributions import Distributions
 from toolkit.offline_replay.history import History, UnknownHistoryError
 from toolkit.progress import Progress
-from toolkit.remote import DEFAULT_URL, AsJson, Key, Url, call, changes, connect, pages, pages_until
+from toolkit.remote import DEFAULT_URL, AsJson, Key, Url, call, changes, connect, pages, pages_until, path_of
 
 
 def export(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
@@ -41,7 +41,7 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     job: _Job | None = None
     try:
         with connect(url, api_key) as client:
-            wanted = Export(output, format_, call(client, "GET", f"/models/{model}").json())
+            wanted = Export(output, format_, call(client, "GET", path_of(model)).json())
             if follow and not wanted.is_folder:
                 fail("--follow: needs a folder, as --output")
             job = _Job(client, wanted, wanted.begin(after), part_rounds, distributions)
@@ -139,7 +139,7 @@ class _Job:
 
     def _take(self, lines: list[JsonObject]) -> None:
         if lines and lines[-1]["changes"] > self._export.model["changes"]["count"]:  # changed during the run
-            self._export = self._export.renewed(call(self._client, "GET", f"/models/{self._name}").json())
+            self._export = self._export.renewed(call(self._client, "GET", path_of(self._name)).json())
         distributions = [None] * len(lines) if self._distributions is None else self._distributions.of(lines)
         self._waiting += zip(lines, distributions, map(self._label_count, lines), strict=True)
         while self._export.is_folder and len(self._waiting) >= self._part_rounds:

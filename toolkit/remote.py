@@ -1,12 +1,16 @@
 """Calls of a running service, and its logs, page by page."""
 
+import contextlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import httpx2
 import typer
 
+from service.error_messages.patterns import NAME
+from service.error_messages.values import quoted
 from service.json_values import JsonObject
 from toolkit import ToolError
 
@@ -39,10 +43,39 @@ class RemoteError(ToolError):
         self.field = field
 
 
+@contextlib.contextmanager
+def answered(url: object) -> Iterator[None]:
+    """Raise `RemoteError` where httpx2 cannot send a request, or gets no answer."""
+    try:
+        yield
+    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
+        raise RemoteError(f"{url}: {error or type(error).__name__}") from error
+
+
+def key_header(key: str | None) -> dict[str, str]:
+    """Return the header that carries an API key.
+
+    Raises:
+        RemoteError: if no header can carry it. The message does not contain the key.
+    """
+    if not key:
+        return {}
+    if not key.isascii() or not key.isprintable():
+        raise RemoteError("the API key must consist of printable ASCII characters")
+    return {"Authorization": f"Bearer {key}"}
+
+
 def connect(url: str, key: str | None) -> httpx2.Client:
-    """Return a client of the service at a URL."""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    return httpx2.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS)
+    """Return a client of the service at a URL. Raise `RemoteError` if it is no URL, or the key is no key."""
+    with answered(url):
+        return httpx2.Client(base_url=url, headers=key_header(key), timeout=_TIMEOUT_SECONDS)
+
+
+def path_of(model: str) -> str:
+    """Return the path of a model. Raise `RemoteError` if no model can have the name."""
+    if not re.fullmatch(NAME, model):
+        raise RemoteError(f"there is no model {quoted(model)}")
+    return f"/models/{model}"
 
 
 def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx2.Response:
@@ -51,10 +84,8 @@ def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx
     Raises:
         RemoteError: if the service does not answer, or answers with a problem.
     """
-    try:
+    with answered(client.base_url):
         answer = client.request(method, path, **options)
-    except httpx2.HTTPError as error:
-        raise RemoteError(f"{client.base_url}: {error}") from error
     if not answer.is_success:
         raise _refused(answer)
     return answer
@@ -62,14 +93,11 @@ def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx
 
 def download(client: httpx2.Client, path: str) -> Iterator[bytes]:
     """Yield the body of a successful answer in chunks. Raise as `call` does."""
-    try:
-        with client.stream("GET", path) as answer:
-            if not answer.is_success:
-                answer.read()
-                raise _refused(answer)
-            yield from answer.iter_bytes()
-    except httpx2.HTTPError as error:
-        raise RemoteError(f"{client.base_url}: {error}") from error
+    with answered(client.base_url), client.stream("GET", path) as answer:
+        if not answer.is_success:
+            answer.read()
+            raise _refused(answer)
+        yield from answer.iter_bytes()
 
 
 def _refused(answer: httpx2.Response) -> RemoteError:
@@ -84,13 +112,13 @@ def _refused(answer: httpx2.Response) -> RemoteError:
 def changes(client: httpx2.Client, model: str, after: int) -> JsonObject:
     """Return the answer of `GET /models/{name}/changes` after a change."""
     query = {"after": after, "limit": _CHANGES}
-    found: JsonObject = call(client, "GET", f"/models/{model}/changes", params=query).json()
+    found: JsonObject = call(client, "GET", f"{path_of(model)}/changes", params=query).json()
     return found
 
 
 def rounds(client: httpx2.Client, model: str, after: int, limit: int) -> list[JsonObject]:
     """Return the next lines of a log after a round."""
-    text = call(client, "GET", f"/models/{model}/rounds", params={"after": after, "limit": limit}).text
+    text = call(client, "GET", f"{path_of(model)}/rounds", params={"after": after, "limit": limit}).text
     return [json.loads(line) for line in text.split("\n") if line]
 
 

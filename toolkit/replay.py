@@ -21,7 +21,7 @@ from toolkit.files.parquet import parts_of
 from toolkit.files.readers import Reader, open_reader, survey
 from toolkit.files.rows import Row, Shape, shape_of
 from toolkit.progress import Progress
-from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect
+from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, path_of
 
 _REQUEST_BYTES = 2**20
 """Bytes of a request, about; the service accepts at least four times as many."""
@@ -101,7 +101,7 @@ def _definition(
 ) -> tuple[JsonObject, JsonObject]:
     """Return the definition of the model, and the body that creates it, which is empty if it exists."""
     try:
-        return call(client, "GET", f"/models/{model}").json(), {}
+        return call(client, "GET", path_of(model)).json(), {}
     except RemoteError as error:
         if not create or error.type != "model-not-found":
             raise
@@ -117,7 +117,7 @@ def _create(client: httpx2.Client, definition: JsonObject, shape: Shape) -> None
     except RemoteError as error:
         if error.type != "model-exists":
             raise
-        existing = shape_of(call(client, "GET", f"/models/{definition['name']}").json())
+        existing = shape_of(call(client, "GET", path_of(definition["name"])).json())
         if existing._replace(size=shape.size) != shape:
             raise
 
@@ -147,7 +147,7 @@ class Sender:
     """
 
     def __init__(self, client: httpx2.Client, model: str, source: str, batch: int) -> None:
-        self._client, self._path, self._source, self._batch = client, f"/models/{model}", source, batch
+        self._client, self._path, self._source, self._batch = client, path_of(model), source, batch
         self.imported = 0
         self.position: int | None = None
 

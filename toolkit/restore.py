@@ -10,7 +10,7 @@ import typer
 from service.commands.options import fail
 from toolkit.backup_folder import BackupError, Note, check_file, chunks_of, file_of, read_manifest
 from toolkit.progress import with_progress
-from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect
+from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, path_of
 
 _FILE = {"Content-Type": "application/octet-stream"}
 _SKIPPED = {"model-exists": "existing", "model-not-found": "not allowed"}
@@ -48,7 +48,7 @@ def _restore(client: httpx2.Client, folder: Path, note: Note) -> str:
     """Create a model; return the outcome."""
     content, headers = chunks_of(file_of(folder, note.name)), _FILE | {"Content-Length": str(note.bytes)}
     try:
-        call(client, "POST", f"/models/{note.name}/import", content=content, headers=headers)
+        call(client, "POST", f"{path_of(note.name)}/import", content=content, headers=headers)
     except RemoteError as error:
         if error.type in _SKIPPED:
             return _SKIPPED[error.type]

@@ -46,8 +46,8 @@ service.api.middleware service.commands
 service.api.routes
 service.api
 service.app
-toolkit.files toolkit.load toolkit.progress toolkit.remote toolkit.backup_folder toolkit.demo
-toolkit.offline_replay
+toolkit.files toolkit.load toolkit.progress toolkit.remote toolkit.backup_folder
+toolkit.demo toolkit.offline_replay
 toolkit.backup toolkit.evaluation toolkit.export toolkit.repair toolkit.replay toolkit.restore
 toolkit.compare
 toolkit.commands

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from service.json_values import JsonObject
 from toolkit.evaluation.columns import NAMES, Columns, columns_of
-from toolkit.remote import call, connect, rounds
+from toolkit.remote import call, connect, path_of, rounds
 
 ROUNDS = 10_000
 """Rounds of a part: the most that one request returns."""
@@ -41,7 +41,7 @@ class RemotePart(NamedTuple):
 def remote_parts(url: str, key: str | None, name: str) -> tuple[JsonObject, list[RemotePart]]:
     """Return the description of a model, and the parts of its log as it is now."""
     with connect(url, key) as client:
-        model: JsonObject = call(client, "GET", f"/models/{name}").json()
+        model: JsonObject = call(client, "GET", path_of(name)).json()
     last = int(model["rounds_seen"])
     starts = range(0, last, ROUNDS)
     return model, [RemotePart(url, key, name, after, min(after + ROUNDS, last)) for after in starts]

@@ -150,6 +150,24 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytes
     check_file(tmp_path, *read_manifest(tmp_path))
 
 
+@pytest.mark.parametrize("options", [
+    ("--url", "http://[::1"), ("--url", "ftp://host"), ("--url", "http://host:port"), ("--url", "http://\udcff"),
+    ("--api-key", "\xe9"), ("--api-key", "a\nb"), ("--api-key", "\udcff"),
+], ids=ascii)  # fmt: skip
+def test_what_cannot_be_asked_ends_with_a_sentence(tmp_path: Path, options: tuple[str, str]) -> None:
+    for command in (("export", "--model", "m", "--output", tmp_path / "m.parquet"), ("backup", tmp_path), ("demo",)):
+        result = run(*command, "--url", "http://127.0.0.1:1", *options)
+        assert (result.exit_code, result.stderr[:7]) == (1, "wager: "), result.output
+        assert options[0] != "--api-key" or options[1] not in result.stderr
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a/b", "?", "..", "\udcff"], ids=ascii)
+def test_a_name_that_no_model_can_have_is_refused(live: Served, tmp_path: Path, name: str) -> None:
+    result = run("export", "--model", name, "--output", tmp_path / "m.parquet", "--url", live.url)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("wager: there is no model "), result.stderr
+
+
 KEY = "wk_000000000000_" + "0" * 64
 
 
