@@ -35,7 +35,7 @@ class Compute:
         self._started = 0
         self._running: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # by owner; the first owner is served next
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()  # None ends a thread
         self._closed = False
 
     @property
@@ -70,12 +70,14 @@ class Compute:
         return await self.run(owner, function, *args)
 
     def close(self) -> None:
-        """Refuse new jobs and fail waiting jobs. Running jobs end when they finish, or with the process."""
+        """Refuse new jobs and fail waiting jobs. The threads end after their running jobs, or with the process."""
         self._closed = True
         for job in [job for jobs in self._waiting.values() for job in jobs]:
             if not job.future.done():
                 job.future.set_exception(StoppingError("this worker is stopping"))
         self._waiting.clear()
+        for _ in range(self._started):
+            self._jobs.put(None)
 
     def _dispatch(self) -> None:
         for owner in list(self._waiting):
@@ -96,8 +98,9 @@ class Compute:
         self._jobs.put(job)
 
     def _work(self) -> None:
-        while True:
-            self._do(self._jobs.get())
+        while (job := self._jobs.get()) is not None:
+            self._do(job)
+            del job  # an idle thread would keep what the job refers to
 
     def _do(self, job: _Job) -> None:
         result, error = None, None

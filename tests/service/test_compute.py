@@ -144,6 +144,15 @@ async def test_a_closed_pool_refuses(gate: Gate) -> None:
     assert (await running).startswith("compute-")
 
 
+async def test_threads_end_with_their_pool() -> None:
+    compute = Compute(4)
+    threads = await asyncio.gather(*(compute.run(owner, threading.current_thread) for owner in "ab"))
+    compute.close()
+    for thread in threads:
+        thread.join(10.0)
+        assert not thread.is_alive()
+
+
 @pytest.mark.parametrize("n", [1, 2, 7, 512])
 @pytest.mark.parametrize("cost", [1, 1000, costs.SLICE // 3, costs.SLICE, 10 * costs.SLICE])
 @pytest.mark.parametrize("overhead", [0, 100 * costs.SLICE])
