@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from service.error_messages.values import shown
+from service.store.embedded.server import EmbeddedServer
 from service.store.values import Due
 from tests.servers import raw
 from tests.service.api.test_webhooks import SECRET, signed
@@ -26,8 +27,7 @@ class Stage(NamedTuple):
     """A worker with models that have an open, a closed and an expired prediction."""
 
     worker: Running
-    store_url: str
-    others: set[bytes]  # keys of other tests, which may expire
+    store_url: str  # of a store of its own: upkeep for models of other tests writes too
     baseline: list[str | int]  # `everything` before the first request
 
     def send(self, request: Refused) -> httpx2.Response:
@@ -37,7 +37,7 @@ class Stage(NamedTuple):
         """Return the models, their logs, and the number of their store keys without those that upkeep writes."""
         paths = [f"/models/{name}{more}" for name in MODELS for more in ("", "/rounds")]
         answers = [self.worker.send("GET", path).text for path in paths]
-        return [*answers, len(keys_of(self.store_url) - self.others)]
+        return [*answers, len(keys_of(self.store_url))]
 
 
 def keys_of(store_url: str) -> set[bytes]:
@@ -63,21 +63,25 @@ async def prepare(store_url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def stage(store_url: str) -> Iterator[Stage]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Run one worker for the whole table, because nothing may change; its clock does not move, so it writes nothing."""
-    others = keys_of(store_url)
-    asyncio.run(prepare(store_url))
-    with running(store_url, max_body_bytes=MOST_BYTES, webhook_secrets=SECRET) as one:
-        sent: list[tuple[str, dict[str, Any]]] = [
-            ("/predict", {"model": name, "context": X, "prediction_id": "open"}) for name in MODELS
-        ]
-        sent += [("/predict", {"model": MODEL, "context": X, "prediction_id": "closed"})]
-        sent += [("/predict", {"model": MODEL, "context": X, "prediction_id": "off", "activated": False})]
-        sent += [("/feedback", {"prediction_id": f"{MODEL}:closed", "correct": True})]
-        for path, body in sent:
-            assert one.post(path, body).is_success
-        built = Stage(one, store_url, others, [])
-        yield built._replace(baseline=built.everything())
+    with EmbeddedServer(tmp_path_factory.mktemp("store")) as store:
+        asyncio.run(prepare(store.url))
+        with running(store.url, max_body_bytes=MOST_BYTES, webhook_secrets=SECRET) as one:
+            yield staged(one, store.url)
+
+
+def staged(one: Running, store_url: str) -> Stage:
+    sent: list[tuple[str, dict[str, Any]]] = [
+        ("/predict", {"model": name, "context": X, "prediction_id": "open"}) for name in MODELS
+    ]
+    sent += [("/predict", {"model": MODEL, "context": X, "prediction_id": "closed"})]
+    sent += [("/predict", {"model": MODEL, "context": X, "prediction_id": "off", "activated": False})]
+    sent += [("/feedback", {"prediction_id": f"{MODEL}:closed", "correct": True})]
+    for path, body in sent:
+        assert one.post(path, body).is_success
+    built = Stage(one, store_url, [])
+    return built._replace(baseline=built.everything())
 
 
 def given_value(request: Refused, field: str) -> Any:
