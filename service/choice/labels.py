@@ -143,7 +143,7 @@ class LabelChoice(Choice):
     def candidates(self, requests: Requests) -> Candidates:
         n, labels = len(requests), len(self._labels)
         starts = self._starts if n == 1 else np.arange(0, n * labels + 1, labels)
-        return Candidates(starts, self._eligible(requests), self.contexts.gather([each.context for each in requests]))
+        return Candidates(starts, self._eligible(requests), self.contexts.to_batch([each.context for each in requests]))
 
     def _eligible(self, requests: Requests) -> BoolArray:
         """Return the mask of the labels of each request, (n * K,); (0,) if every label is eligible."""

@@ -82,7 +82,7 @@ class DenseKind(ContextKind[list[float]]):
     def entry(self, context: list[float], position: int) -> Entry:
         return Entry(position, f"context.{position}")
 
-    def gather(self, contexts: Sequence[list[float]]) -> Contexts:
+    def to_batch(self, contexts: Sequence[list[float]]) -> Contexts:
         packed = bytearray().join([self._pack(*context) for context in contexts])  # faster than an array of lists
         starts = self._one if len(contexts) == 1 else np.arange(len(contexts) + 1) * self._size
         return Contexts(starts, self._indices, np.frombuffer(packed), True)

@@ -58,7 +58,7 @@ class FeaturelessKind(ContextKind[JsonObject]):
     def entry(self, _: JsonObject, position: int) -> Entry:
         raise IndexError(f"there is no number {position}")
 
-    def gather(self, contexts: Sequence[JsonObject]) -> Contexts:
+    def to_batch(self, contexts: Sequence[JsonObject]) -> Contexts:
         return Contexts.sparse([0] * len(contexts), list[int](), list[int]())
 
     def fingerprinted(self, _: JsonObject) -> bytes:

@@ -175,7 +175,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return len(self.numbers(context))
 
     @abstractmethod
-    def gather(self, contexts: Sequence[GivenT]) -> Contexts:
+    def to_batch(self, contexts: Sequence[GivenT]) -> Contexts:
         """Convert checked contexts to the arrays of the learners."""
 
     @abstractmethod
@@ -232,7 +232,7 @@ def _as_written(context: Any) -> Any:
     return [int(x) if abs(x) < 2**53 and x == int(x) else x for x in context]
 
 
-def gather_sparse(contexts: Sequence[Any]) -> Contexts:
+def sparse_batch(contexts: Sequence[Any]) -> Contexts:
     """Convert contexts with `indices` and `values` to the arrays of the learners."""
     lengths = [len(context.indices) for context in contexts]
     indices = np.fromiter(chain.from_iterable([context.indices for context in contexts]), np.int64, sum(lengths))

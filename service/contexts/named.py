@@ -12,7 +12,7 @@ from learners.base import Contexts
 from service import costs
 from service.contexts.canonical import canonical
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, FeatureEntry, Products, gather_sparse
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, FeatureEntry, Products, sparse_batch
 from service.contexts.named_reader import Features, FieldSchema, NamedReader, NumberField
 from service.error_messages.patterns import MOST_DEPTH, MOST_NAME
 from service.error_messages.values import joined, quoted, shown
@@ -184,8 +184,8 @@ class NamedKind(ContextKind[NamedContext]):
     def entry(self, context: NamedContext, position: int) -> Entry:
         return Entry(context.indices[position], "context")
 
-    def gather(self, contexts: Sequence[NamedContext]) -> Contexts:
-        return gather_sparse(contexts)
+    def to_batch(self, contexts: Sequence[NamedContext]) -> Contexts:
+        return sparse_batch(contexts)
 
     def fingerprinted(self, context: NamedContext) -> bytes:
         return canonical(context.sent)

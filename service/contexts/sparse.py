@@ -18,8 +18,8 @@ from service.contexts.kind import (
     Number,
     PlainNumbers,
     Precision,
-    gather_sparse,
     rounded,
+    sparse_batch,
 )
 from service.error_messages.values import counted
 from service.errors import ContextIndexError, ContextLengthError
@@ -103,8 +103,8 @@ class SparseKind(ContextKind[SparseContext]):
     def entry(self, context: SparseContext, position: int) -> Entry:
         return Entry(context.indices[position], f"context.values.{position}")
 
-    def gather(self, contexts: Sequence[SparseContext]) -> Contexts:
-        return gather_sparse(contexts)
+    def to_batch(self, contexts: Sequence[SparseContext]) -> Contexts:
+        return sparse_batch(contexts)
 
     def fingerprinted(self, context: SparseContext) -> bytes:
         pairs = sorted(zip(context.indices, context.values, strict=True))

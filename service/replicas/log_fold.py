@@ -64,14 +64,14 @@ class LogFold(ABC):
         self._most_bytes = state_bytes(model.learner)
         self._limit = most_rounds(model)
 
-    def seen(self, newer: bool = False) -> Seen:
+    def seen(self, allow_newer: bool = False) -> Seen:
         """Return the rounds, changes and damage record that the state takes into account.
 
         Args:
-            newer: whether the log may have newer rounds.
+            allow_newer: whether the log may have newer rounds.
         """
         changes = self.change_count, self.model.digest
-        return Seen(self.round_count, self._limit, self._last_at, newer, self._quarantine.version, *changes)
+        return Seen(self.round_count, self._limit, self._last_at, allow_newer, self._quarantine.version, *changes)
 
     def release(self) -> None:
         """Free the state, unless it is in use; the next use loads it again. Garbage collection may take minutes."""
@@ -160,8 +160,8 @@ class LogFold(ABC):
             return True
         if (last := entry_at(tail, self._position)) is None:
             return False
-        there, self._last_at = self._last_at, mark_of(last)
-        return there is not None and there != self._last_at
+        expected, self._last_at = self._last_at, mark_of(last)
+        return expected is not None and expected != self._last_at
 
     async def _fold_all(self, entries: Sequence[LogEntry], changes: Sequence[ChangeEntry]) -> None:
         """Fold rounds, and make changes at their places among them."""

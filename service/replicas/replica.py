@@ -116,8 +116,8 @@ class Replica(LogFold):
         except DamagedSnapshotError as error:
             self.state = None
             await reject_snapshot(self._store, self.model, error.round_count, error)
-        there = (0, 0) if snapshot is None else (snapshot.round_count, snapshot.change_count)
-        if self.state is not None and there <= self._position:
+        stored = (0, 0) if snapshot is None else (snapshot.round_count, snapshot.change_count)
+        if self.state is not None and stored <= self._position:
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.round_count + 1}")
         await self._quarantine.refresh(0)
         self._last_at = None

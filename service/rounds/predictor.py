@@ -156,7 +156,7 @@ class Predictor:
                     return decided, stored
                 self._expects_rounds = True
                 await replica.catch_up_locked(stored)  # newer feedback arrived: learn from it, then decide again
-                seen = replica.seen(newer=True)
+                seen = replica.seen(allow_newer=True)
         raise StoreUnavailableError("the store repeatedly lost rounds; try again")
 
     async def _new_enough(self) -> Seen:
@@ -171,7 +171,7 @@ class Predictor:
             before = replica.round_count
             await replica.catch_up_locked()
             self._expects_rounds, includes_all = replica.round_count > before, True
-        return replica.seen(newer=includes_all)
+        return replica.seen(allow_newer=includes_all)
 
     async def _decide(self, model: Model, seen: Seen, requests: Requests) -> list[Decided]:
         """Decide in the event loop, or in a thread in slices, so that other models get a turn between long ones."""

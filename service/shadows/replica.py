@@ -84,10 +84,10 @@ class ShadowReplica(OtherLearnerFold):
             raise StoreCorruptError(f"the log of model {self.model.name!r} does not match its number of rounds")
         self.shadow = await self._current()
         snapshot = await self._loaded()
-        there = (self.shadow.since_rounds, self.shadow.since_changes)
+        stored = (self.shadow.since_rounds, self.shadow.since_changes)
         if snapshot is not None:
-            there = (snapshot.round_count, snapshot.change_count)
-        lacks_next = self.state is not None and there <= self._position
+            stored = (snapshot.round_count, snapshot.change_count)
+        lacks_next = self.state is not None and stored <= self._position
         if lacks_next or self._loads > _MOST_LOADS or not await self._start(snapshot):
             await self._begin_again()
 

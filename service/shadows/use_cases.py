@@ -40,12 +40,12 @@ class Shadows:
         learner = await self._compute.run_in_thread_if_costly(
             reading_cost(stored), name, complete_choice, model, choice, self._limits
         )
-        there = await self._store.read_shadows(stored.key)
-        if any(each.name == shadow and read_definition(each).learner == learner for each in there):
+        existing = await self._store.read_shadows(stored.key)
+        if any(each.name == shadow and read_definition(each).learner == learner for each in existing):
             return await self.get(name, shadow)
         text = Definition(learner=learner, at=self._now(), by=by).encode()
         if not await self._store.put_shadow(stored.key, shadow, self._new_id(), text):
-            names = joined([quoted(each.name) for each in there], "and")
+            names = joined([quoted(each.name) for each in existing], "and")
             raise TooManyShadowsError(f"the model has {SHADOW_SLOTS} shadows, {names}; remove one first", "shadow")
         return await self.get(name, shadow)
 

@@ -117,7 +117,7 @@ class Predictions(Protocol):
             blocks: the blocks to store.
             keep_seconds: how long to keep them.
             seen: the rounds and changes that the predictions take into account. These must be the whole log or,
-                with `newer`, its beginning. None skips the check.
+                with `allow_newer`, its beginning. None skips the check.
 
         Returns:
             If the log does not match `seen`, the tail after the rounds seen, preceded by the entry of the last of

@@ -335,7 +335,7 @@ class Seen(NamedTuple):
     round_count: int
     limit: int
     last_at: bytes | None = None  # mark of the last entry (`service.store.log_entries`); None if unknown
-    newer: bool = False  # whether the log may have newer rounds
+    allow_newer: bool = False  # whether the log may have newer rounds
     damage: int = 0  # version of the damage record taken into account
     change_count: int = 0
     digest: bytes = b""  # of the history up to these changes

@@ -54,7 +54,12 @@ PROTOCOL: Errors = {
         ),
     ],
     "test_two_workers_match_the_plain_python_model": [
-        ("protocol: missed rounds are not checked", "Predictor._new_enough", "(newer=includes_all)", "(newer=True)"),
+        (
+            "protocol: missed rounds are not checked",
+            "Predictor._new_enough",
+            "(allow_newer=includes_all)",
+            "(allow_newer=True)",
+        ),
         (
             "protocol: missed rounds are not folded",
             "Predictor._decide_and_store",
@@ -80,7 +85,7 @@ PROTOCOL: Errors = {
         ),
     ],
     "test_a_log_that_lost_rounds_and_continued_is_followed": [
-        ("protocol: a diverged log is not detected", "LogFold._contradicts", "there != self._last_at", "False"),
+        ("protocol: a diverged log is not detected", "LogFold._contradicts", "expected != self._last_at", "False"),
     ],
     "test_a_log_that_lacks_rounds_is_corrupt": [
         (

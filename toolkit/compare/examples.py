@@ -190,4 +190,4 @@ def _named(path: Path, table: Table, typed: dict[str, list[Any]], size: int) -> 
             checked.append(kind.check(context))
         except WagerError as error:
             raise FileError(path, place, f"{error.field}: {error.detail}") from error
-    return kind.gather(checked)
+    return kind.to_batch(checked)

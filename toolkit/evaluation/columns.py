@@ -171,4 +171,4 @@ class LoggedModel:
             except (pydantic.ValidationError, WagerError) as error:
                 detail = error.detail if isinstance(error, WagerError) else error.errors()[0]["msg"]
                 raise EvaluationError(f"{where}: row {first_row + row}: context: {detail}") from None
-        return self.model.choice.prepared(kind.gather(checked))
+        return self.model.choice.prepared(kind.to_batch(checked))

@@ -58,7 +58,7 @@ def round_of(history: History, line: JsonMapping) -> Round:
         eligible[:] = False
         eligible[[numbers[label] for label in line["eligible"]]] = True
     rounds = Rounds(
-        choice.prepared(choice.contexts.gather([choice.contexts.check(_CONTEXT.validate_python(line["context"]))])),
+        choice.prepared(choice.contexts.to_batch([choice.contexts.check(_CONTEXT.validate_python(line["context"]))])),
         np.array([numbers[line["label"]]], np.int64),
         np.array([line["propensity"]], np.float64),
         reward == 1.0,

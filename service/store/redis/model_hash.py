@@ -72,8 +72,8 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
     Raises:
         StoreCorruptError: as `read_model`.
     """
-    there, definition_bytes, (incarnation, created_at, rounds, predictions, correct, partial, summary, digest) = reply
-    if not there:
+    exists, definition_bytes, (incarnation, created_at, rounds, predictions, correct, partial, summary, digest) = reply
+    if not exists:
         return None
     key = ModelKey(name, _text(name, "incarnation", incarnation))
     if not definition_bytes:

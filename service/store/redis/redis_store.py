@@ -231,9 +231,9 @@ class RedisStore(Store):
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[Head] | Tail:
         named = [*keys.of_blocks(*key), *[keys.block(*key, id_) for id_, _ in blocks]]
-        rounds, limit, last_at, newer, damage, changes, digest = seen or Seen(-1, 0)
+        rounds, limit, last_at, allow_newer, damage, changes, digest = seen or Seen(-1, 0)
         kept, most = round(keep_seconds * 1000), self._max_open_bytes
-        args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, kept, most, digest]
+        args = [key.incarnation, rounds, changes, last_at or b"", int(allow_newer), limit, damage, kept, most, digest]
         reply = await self._run(_ADD_PREDICTIONS, named, [*args, *[record for _, record in blocks]])
         total, items, *version = _unless_gone(key, reply)
         if total is not None:

@@ -27,7 +27,7 @@ class Stage(NamedTuple):
     """A worker with models that have an open, a closed and an expired prediction."""
 
     worker: Running
-    store_url: str  # of a store of its own: upkeep for models of other tests writes too
+    store_url: str  # of the stage alone, since upkeep for models of other tests writes too
     baseline: list[str | int]  # `everything` before the first request
 
     def send(self, request: Refused) -> httpx2.Response:

@@ -85,7 +85,7 @@ def test_contexts_are_those_of_the_service(tmp_path: Path) -> None:
         {"age": age, "country": country} | ({"premium": float(premium)} if premium else {})
         for age, country, premium, _ in ROWS
     ]
-    expected = kind.gather([kind.check(context) for context in sent])
+    expected = kind.to_batch([kind.check(context) for context in sent])
     assert all(np.array_equal(*pair) for pair in zip(examples.contexts[:3], expected[:3], strict=True))
     assert [examples.classes[k] for k in examples.labels] == [row[3] for row in ROWS]
 

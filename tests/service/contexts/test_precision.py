@@ -37,7 +37,7 @@ def test_numbers_are_rounded_once(name: str) -> None:
         kind = kind_of(name, precision)
         context = checked(kind, NUMBERS)
         assert np.array(kind.numbers(context)).tobytes() == np.array(expected).tobytes()
-        gathered = kind.gather([context, context])
+        gathered = kind.to_batch([context, context])
         parts = kind.codec.encode(gathered)
         again = kind.codec.decode(b"".join(parts), np.cumsum([0, *map(len, parts)]))
         assert again.values.tobytes() == gathered.values.tobytes() == np.array(expected * 2).tobytes()

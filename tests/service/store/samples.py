@@ -66,9 +66,9 @@ async def new_model(store: Store, name: str) -> ModelKey:
     return key
 
 
-def sample_seen(rounds: int, limit: int, mark: bytes | None = None, *, newer: bool = False) -> Seen:
+def sample_seen(rounds: int, limit: int, mark: bytes | None = None, *, allow_newer: bool = False) -> Seen:
     """Return what a worker has seen of a model without changes."""
-    return Seen(rounds, limit, mark, newer, digest=NEW)
+    return Seen(rounds, limit, mark, allow_newer, digest=NEW)
 
 
 async def digest_of(store: Store, name: str) -> bytes:

@@ -149,7 +149,7 @@ async def test_newer_rounds_are_allowed_only_after_the_same_log(
     scenario: Scenario, rounds: int, moment: bytes | None
 ) -> None:
     await scenario.play(3)
-    seen = sample_seen(rounds, 10, moment if rounds else None, newer=True)
+    seen = sample_seen(rounds, 10, moment if rounds else None, allow_newer=True)
     reply = await scenario.store.add_predictions(scenario.key, sample_predictions("a"), WINDOW, seen)
     stored = rounds == 0 or (rounds < 4 and moment != OTHER_MOMENT)
     assert (reply == [None]) is stored

@@ -71,7 +71,7 @@ async def test_predictions_that_miss_a_change_get_the_tail(scenario: Scenario) -
     seen = Seen(3, 10, mark_of(made), change_count=1, digest=await digest_of(store, key.name))
     assert await store.add_predictions(key, sample_predictions("x"), WINDOW, seen) == [None]
     await scenario.play(5)
-    newer = seen._replace(newer=True)
+    newer = seen._replace(allow_newer=True)
     assert await store.add_predictions(key, sample_predictions("y"), WINDOW, newer) == [None]
     others = {"last_at": b"00000000"}, {"change_count": 0}, {"digest": NEW}, {"newer": False}
     for other in others:
