@@ -29,7 +29,7 @@ from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
 from service.schemas.models import ModelDefinition
-from service.store.records.codecs import SparseCodec, label_codec
+from service.store.records.codecs import AnswerArray, SparseCodec, label_codec
 from service.store.records.optional_fields import LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
@@ -119,7 +119,7 @@ class ActionChoice(Choice):
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
         return {action.id: position for position, action in enumerate(_parsed(request).actions)}
 
-    def show(self, requests: Requests, outputs: Any) -> list[Shown]:
+    def show(self, requests: Requests, outputs: AnswerArray) -> list[Shown]:
         chosen = zip(requests, outputs.tolist(), strict=True)
         return [Shown(_parsed(request).actions[position].id, None) for request, position in chosen]
 

@@ -7,17 +7,23 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
 from service.error_messages.values import counted, joined, shown
 from service.errors import UnknownLabelError, WrongTruthError
 from service.schemas.fast_decoders import FeedbackInput
-from service.store.records.codecs import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
+from service.store.records.codecs import (
+    AnswerArray,
+    AnswerCodec,
+    label_bytes,
+    label_codec,
+    label_set_codec,
+    ranking_codec,
+)
 from service.tuples import named_tuples
 
 
@@ -49,7 +55,7 @@ class Answers(ABC):
         return sys.getsizeof(self.numbers) + len(self.numbers) * sys.getsizeof(len(self.numbers))
 
     @abstractmethod
-    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+    def show(self, outputs: AnswerArray) -> list[Shown]:
         """Convert n answers or truths, shape (n, ...) as the codec decodes them, to labels."""
 
     @abstractmethod
@@ -62,7 +68,7 @@ class SingleLabels(Answers):
 
     truth_field = "true_label"
 
-    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+    def show(self, outputs: AnswerArray) -> list[Shown]:
         labels = self._labels
         return named_tuples(Shown, [(labels[k], None) for k in outputs.tolist()])
 
@@ -83,7 +89,7 @@ class LabelSets(Answers):
 
     truth_field = "true_labels"
 
-    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+    def show(self, outputs: AnswerArray) -> list[Shown]:
         return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
 
     def read(self, feedback: FeedbackInput) -> bytes | None:
@@ -101,7 +107,7 @@ class Rankings(Answers):
     truth_field = "true_labels"
     has_distribution = False
 
-    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+    def show(self, outputs: AnswerArray) -> list[Shown]:
         return [Shown(None, [self._labels[k] for k in row]) for row in outputs.tolist()]
 
     def read(self, feedback: FeedbackInput) -> bytes | None:
@@ -119,7 +125,7 @@ class ActionAnswers(Answers):
 
     truth_field = "correct"
 
-    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+    def show(self, outputs: AnswerArray) -> list[Shown]:
         """Refuse: only the request, or its record, has the ids."""
         raise TypeError(f"{len(outputs)} positions have no names without their requests")
 

@@ -17,11 +17,12 @@ from service.choice.requests import NO_OPTIONS, Options, PredictionRequest, Requ
 from service.contexts.kind import ContextKind
 from service.error_messages.values import counted, shown
 from service.schemas.models import ModelDefinition
+from service.store.records.codecs import AnswerArray
 from service.store.records.optional_fields import LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
 
-def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNorm, context: Any) -> None:
+def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNorm, context: object) -> None:
     """Raise `NormExceededError` if the norm of a checked context, or one of its entries, exceeds the bound."""
     numbers, bound = kind.numbers(context), preparation.room
     if norm == "maximum":
@@ -102,7 +103,7 @@ class Choice(ABC):
         """Return the position of each candidate of a parsed request, by its name."""
 
     @abstractmethod
-    def show(self, requests: Requests, outputs: Any) -> list[Shown]:
+    def show(self, requests: Requests, outputs: AnswerArray) -> list[Shown]:
         """Return answers to n parsed requests, (n, ...) as stored, in the names of their candidates."""
 
     @abstractmethod

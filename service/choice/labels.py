@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from service.compute import slices
 from service.contexts.registry import context_kind
 from service.error_messages.values import quoted
 from service.schemas.models import ModelDefinition
+from service.store.records.codecs import AnswerArray
 from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
@@ -114,7 +114,7 @@ class LabelChoice(Choice):
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
         return self.answers.numbers
 
-    def show(self, requests: Requests, outputs: Any) -> list[Shown]:
+    def show(self, requests: Requests, outputs: AnswerArray) -> list[Shown]:
         return self.answers.show(outputs)
 
     def distribution(self, request: PredictionRequest, p: FloatArray, eligible: BoolArray) -> dict[str, float]:

@@ -94,7 +94,7 @@ class RateLimits:
         command: sends one command to the store; raises `StoreError`.
     """
 
-    def __init__(self, command: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, command: _Call) -> None:
         self._command = command
 
     async def count(self, key_id: str, limit: str) -> RequestCount:

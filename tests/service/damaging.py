@@ -15,6 +15,7 @@ from service.rounds.sessions import ModelSession
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.capabilities import Store
+from service.store.connections.pipeline import Word
 from service.store.records.layout import ROUND, VERSION
 from service.store.redis.redis_store import RedisStore
 from service.store.values import LogEntry
@@ -52,7 +53,7 @@ async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) 
     """Replace the log with these entries."""
     await store.command("DEL", keys.log(*model.key))
     for number, block, rounds, changes in entries:
-        fields = ["t", "r", "v", VERSION, "p", block, "d", rounds]
+        fields: list[Word] = ["t", "r", "v", VERSION, "p", block, "d", rounds]
         await store.command("XADD", keys.log(*model.key), f"{number}-{changes}", *fields)
 
 

@@ -21,7 +21,7 @@ from service.errors import StoreUnavailableError
 from service.json_values import JsonObject
 from service.store import keys
 from service.store.connections.addresses import Kind, StoreAddress, TlsFiles, User, parse_store_url
-from service.store.connections.pipeline import Pipeline
+from service.store.connections.pipeline import Pipeline, Word
 from service.store.values import StoreReadiness
 
 _MOST_CONNECTIONS = 32
@@ -47,10 +47,10 @@ class Connection(Protocol):
 
     kind: Kind
 
-    def call(self, *command: Any) -> Awaitable[Any]:
+    def call(self, *command: Word) -> Awaitable[Any]:
         """Send one command to the server that has its keys; return the reply."""
 
-    async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
+    async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
         """Send one command, then wait until `replicas` replicas have its writes, for at most `seconds`.
 
         Returns:
@@ -112,15 +112,15 @@ class _OneServer:
         pool.connection_class = type("PackingConnection", (_Packing, pool.connection_class), {})
         self._turn = asyncio.Semaphore(_MOST_CONNECTIONS)
 
-    def call(self, *command: Any) -> Awaitable[Any]:
+    def call(self, *command: Word) -> Awaitable[Any]:
         return self._call(*command)
 
-    async def _call(self, *command: Any) -> Any:
+    async def _call(self, *command: Word) -> Any:
         async with self._turn:
             with _as_lost_connection():
                 return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
 
-    async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
+    async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
         """Use a separate connection, because WAIT blocks later commands."""
         pipeline = self._redis.pipeline(transaction=False)
         pipeline.execute_command(*command)
@@ -147,7 +147,7 @@ class _Server(_OneServer):
         super().__init__(address.kind, Redis(**where, **options, **_login(address.user), db=address.db, retry=_never()))
         self._line = Pipeline(address, options["socket_timeout"], options, options["socket_connect_timeout"])
 
-    def call(self, *command: Any) -> Awaitable[Any]:
+    def call(self, *command: Word) -> Awaitable[Any]:
         return self._line.call(*command) if command[0] == "EVALSHA" else super().call(*command)
 
     async def close(self) -> None:
@@ -158,7 +158,7 @@ class _Server(_OneServer):
 class _Sentinel(Sentinel):
     """Sends one query at a time. Concurrent queries both reorder the list of Sentinels, and may lose one."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[no-untyped-call]
         self._turn = asyncio.Lock()
 
@@ -208,12 +208,12 @@ class _Cluster:
         )
         self._turn = asyncio.Semaphore(_MOST_CONNECTIONS)
 
-    async def call(self, *command: Any) -> Any:
+    async def call(self, *command: Word) -> Any:
         async with self._turn:
             with _as_lost_connection():
                 return await self._redis.execute_command(*command)
 
-    async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
+    async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
         raise NotImplementedError("the cluster client does not expose the connection of a command")
 
     async def primaries(self) -> list[Primary]:
@@ -279,7 +279,7 @@ class Confirmed:
         self._replicas = replicas
         self._seconds = seconds
 
-    def call(self, *command: Any) -> Awaitable[Any]:
+    def call(self, *command: Word) -> Awaitable[Any]:
         """Send one command; return its reply.
 
         Raises:
@@ -287,7 +287,7 @@ class Confirmed:
         """
         return self._call_and_wait(*command) if self._replicas else self._connection.call(*command)
 
-    async def _call_and_wait(self, *command: Any) -> Any:
+    async def _call_and_wait(self, *command: Word) -> Any:
         reply, replicas = await self._connection.call_and_wait(self._replicas, self._seconds, *command)
         if replicas < self._replicas:
             detail = f"written, but only to {replicas} of {self._replicas} replicas within {self._seconds:g} s"

@@ -7,13 +7,16 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, TypeAlias
 
 import hiredis
 from redis import exceptions
 
 from service.json_values import JsonObject
 from service.store.connections.addresses import StoreAddress, User
+
+Word: TypeAlias = bytes | memoryview | str | int | float
+"""A word of a command."""
 
 _REFUSALS: dict[str, type[exceptions.RedisError]] = {
     "NOSCRIPT": exceptions.NoScriptError,
@@ -131,7 +134,7 @@ class Pipeline:
         self._opening = asyncio.Lock()
         self._replies: _Replies | None = None
 
-    def call(self, *command: Any) -> Awaitable[Any]:
+    def call(self, *command: Word) -> Awaitable[Any]:
         """Send one command; return the reply without redis-py's conversions.
 
         Raises:
@@ -149,7 +152,7 @@ class Pipeline:
             self._replies.cut()
             await self._replies.gone.wait()
 
-    async def _open_and_send(self, command: tuple[Any, ...]) -> Any:
+    async def _open_and_send(self, command: tuple[Word, ...]) -> Any:
         try:
             replies = await self._opened()
         except TimeoutError:
@@ -180,9 +183,9 @@ class Pipeline:
         return replies
 
 
-def _greeting(user: User, db: int) -> list[tuple[Any, ...]]:
+def _greeting(user: User, db: int) -> list[tuple[Word, ...]]:
     """Return the commands that authenticate a new connection and select its database."""
-    login: list[Any] = [] if user.name is None else [user.name, user.password or ""]
+    login: list[Word] = [] if user.name is None else [user.name, user.password or ""]
     if user.name is None and user.password is not None:
         login = [user.password]
     return [*([("AUTH", *login)] if login else []), *([("SELECT", db)] if db else [])]

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from importlib import resources
-from typing import Any
 
 from redis.exceptions import ResponseError
 
@@ -119,5 +118,5 @@ def _version(info: JsonObject) -> str:
     return _UNKNOWN_VERSION
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)

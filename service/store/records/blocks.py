@@ -3,11 +3,10 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from learners.base import Contexts, FloatArray
 from service.errors import NewerVersionError, StoreCorruptError
-from service.store.records.codecs import AnswerCodec
+from service.store.records.codecs import AnswerArray, AnswerCodec
 from service.store.records.layout import (
     CHECK,
     FEEDBACK,
@@ -33,7 +32,7 @@ class StoredPrediction(NamedTuple):
     expires_at: float  # seconds since the epoch
     rounds_seen: int
     propensities: FloatArray  # (m,)
-    outputs: npt.NDArray[Any]  # (m, ...), the answers
+    outputs: AnswerArray  # (m, ...), the answers
 
 
 def stored_prediction(

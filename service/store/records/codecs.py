@@ -3,7 +3,7 @@
 import struct
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from learners.base import NO_LABEL, BoolArray, Contexts, IntArray
 from service.errors import StoreCorruptError
 
 Kind: TypeAlias = Literal["label", "label-set", "ranking"]
+
+AnswerArray: TypeAlias = npt.NDArray[np.signedinteger]
+"""Answers in their stored dtype, (n, ...)."""
 
 _LABEL = struct.Struct("<i")
 
@@ -29,16 +32,14 @@ class AnswerCodec:
         dtype: dtype of an answer: one number, or a row of K.
     """
 
-    def __init__(
-        self, kind: Kind, n_labels: int, number: str, possible: Callable[[npt.NDArray[Any]], BoolArray]
-    ) -> None:
+    def __init__(self, kind: Kind, n_labels: int, number: str, possible: Callable[[AnswerArray], BoolArray]) -> None:
         self.kind = kind
         self.n_labels = n_labels
         self.dtype = np.dtype((number, () if kind == "label" else (n_labels,)))
         self.possible = possible
         self._number = np.dtype(number)
 
-    def rows(self, answers: IntArray) -> npt.NDArray[Any]:
+    def rows(self, answers: IntArray) -> AnswerArray:
         """Convert n answers (n, ...) of a learner to the stored dtype."""
         return answers.astype(self._number)
 
@@ -49,11 +50,11 @@ class AnswerCodec:
         data, size = self.rows(answers).tobytes(), self.dtype.itemsize
         return [data[start : start + size] for start in range(0, len(data), size)]
 
-    def possible_truths(self, stored: npt.NDArray[Any]) -> BoolArray:
+    def possible_truths(self, stored: AnswerArray) -> BoolArray:
         """Return which of n stored truths are valid answers or unknown, (n,)."""
         return self.equal(stored, NO_LABEL) | self.possible(stored)
 
-    def equal(self, stored: npt.NDArray[Any], others: npt.NDArray[Any] | int) -> BoolArray:
+    def equal(self, stored: AnswerArray, others: AnswerArray | int) -> BoolArray:
         """Return which of n pairs of stored answers are equal, (n,). A number is an answer of only this number."""
         same: BoolArray = stored == others
         return same if same.ndim == 1 else np.logical_and.reduce(same, axis=1)
@@ -72,7 +73,7 @@ def label_bytes(number: int) -> bytes:
 def label_set_codec(n_labels: int) -> AnswerCodec:
     """Return the codec of label sets. A set is stored as K numbers: 1 for each label in it, else 0."""
 
-    def possible(stored: npt.NDArray[Any]) -> BoolArray:
+    def possible(stored: AnswerArray) -> BoolArray:
         ok: BoolArray = ((stored == 0) | (stored == 1)).all(axis=1)
         return ok
 
@@ -82,7 +83,7 @@ def label_set_codec(n_labels: int) -> AnswerCodec:
 def ranking_codec(n_labels: int) -> AnswerCodec:
     """Return the codec of rankings. A ranking is stored as the numbers of all K labels, best first."""
 
-    def possible(stored: npt.NDArray[Any]) -> BoolArray:
+    def possible(stored: AnswerArray) -> BoolArray:
         ok: BoolArray = (np.sort(stored, axis=1) == np.arange(n_labels)).all(axis=1)
         return ok
 

@@ -1,14 +1,13 @@
 """The outcomes of predictions, and the valid ranges of a prediction's numbers."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from learners.base import BoolArray, Contexts, FloatArray
 from service.errors import StoreCorruptError
-from service.store.records.codecs import AnswerCodec
+from service.store.records.codecs import AnswerArray, AnswerCodec
 from service.store.records.layout import OUTCOME
 from service.tuples import named_tuples
 
@@ -63,7 +62,7 @@ MOST_ROUNDS = 2**53
 class Numbers(NamedTuple):
     """The numbers of n predictions."""
 
-    outputs: npt.NDArray[Any]  # (n, ...), the answers in the stored dtype
+    outputs: AnswerArray  # (n, ...), the answers in the stored dtype
     propensities: FloatArray  # (n,)
     residual_uniforms: FloatArray  # (n,)
     evidence: FloatArray  # (n, E)

@@ -1,10 +1,10 @@
 """Translates the driver's errors to the service's errors."""
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import wraps
 from inspect import iscoroutinefunction
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 from redis import exceptions
 
@@ -12,6 +12,7 @@ from service.errors import StoreCorruptError, StoreError, StoreFullError, StoreU
 from service.store.connections.readiness import OF_A_CLUSTER
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 _NO_WRITES = ("NOREPLICAS", "READONLY")
 """Error codes of servers that refuse writes: too few replicas are connected, or it is a replica."""
@@ -33,9 +34,9 @@ def translating_errors(cls: type[_T]) -> type[_T]:
     return cls
 
 
-def _translating(method: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+def _translating(method: Callable[_P, Awaitable[_T]]) -> Callable[_P, Awaitable[_T]]:
     @wraps(method)
-    async def translated(*args: Any, **kwargs: Any) -> Any:
+    async def translated(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         try:
             return await method(*args, **kwargs)
         except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:

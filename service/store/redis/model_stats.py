@@ -2,15 +2,13 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from service.json_values import JsonObject
 from service.store import keys
+from service.store.connections.connections import Call
 from service.store.redis.model_hash import corrupt, count, reward_sum
 from service.store.values import FeedbackStatus, ModelStats, StoreLoad
-
-_Call = Callable[..., Awaitable[Any]]
 
 _SLOT = b"s:"
 _COUNTERS = ("rounds", "predictions", "correct")
@@ -26,7 +24,7 @@ _FIELDS = (
 )
 
 
-async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
+async def read_model_stats(call: Call, name: str) -> ModelStats | None:
     """Read a model's counters and statistics; return None if the model does not exist.
 
     Raises:
@@ -64,7 +62,7 @@ async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
     )
 
 
-async def read_load(servers: Sequence[_Call], call: _Call) -> StoreLoad:
+async def read_load(servers: Sequence[Call], call: Call) -> StoreLoad:
     """Read the store's memory use, its memory limit, and the number of listed models.
 
     Args:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
@@ -12,6 +12,8 @@ from service.store.capabilities import Store
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+
+_T = TypeVar("_T")
 
 _UNTRACED = {"claim"}
 """Every worker calls it each second, for no request."""
@@ -35,11 +37,11 @@ class _Traced:
         return wrapped
 
 
-def _spanned(name: str, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+def _spanned(name: str, method: Callable[..., Awaitable[_T]]) -> Callable[..., Awaitable[_T]]:
     """Wrap a method in a span with its model and its number of items, but no content, which may be private."""
 
     @functools.wraps(method)
-    async def call(*args: Any) -> Any:
+    async def call(*args: object) -> _T:
         attributes: dict[str, str | int] = {"db.system.name": "redis", "db.operation.name": name}
         if args and isinstance(args[0], ModelKey):
             attributes["wager.model"] = args[0].name

@@ -27,7 +27,8 @@ from service.prediction_id import PredictionId
 from service.store import keys
 from service.store.capabilities import Store
 from service.store.connections.addresses import NO_FILES, TlsFiles
-from service.store.connections.connections import Confirmed, Connection, connect
+from service.store.connections.connections import Call, Confirmed, Connection, connect
+from service.store.connections.pipeline import Word
 from service.store.connections.readiness import read_readiness
 from service.store.redis import feedback_codec
 from service.store.redis.driver_errors import translated_error, translating_errors
@@ -166,7 +167,7 @@ class RedisStore(Store):
         coming = keys.coming_snapshot(*key, check)
         parts = await self._write_parts(coming, snapshot.state)
         named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.imports(*key)]
-        args = [
+        args: list[Word] = [
             *(key.incarnation, copy.definition, repr(now), copy.summary, policies.closing, policies.retention),
             *("".join(f"{line}\n" for line in copy.history), snapshot.round_count, snapshot.change_count),
             *(copy.counts.correct, repr(copy.counts.partial), copy.counts.expired, CHANGE_VERSION, copy.history[-1]),
@@ -233,8 +234,9 @@ class RedisStore(Store):
         named = [*keys.of_blocks(*key), *[keys.block(*key, id_) for id_, _ in blocks]]
         rounds, limit, last_at, allow_newer, damage, changes, digest = seen or Seen(-1, 0)
         kept, most = round(keep_seconds * 1000), self._max_open_bytes
-        args = [key.incarnation, rounds, changes, last_at or b"", int(allow_newer), limit, damage, kept, most, digest]
-        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *[record for _, record in blocks]])
+        flags: list[Word] = [last_at or b"", int(allow_newer), limit, damage, kept, most, digest]
+        args = [key.incarnation, rounds, changes, *flags, *[record for _, record in blocks]]
+        reply = await self._run(_ADD_PREDICTIONS, named, args)
         total, items, *version = _unless_gone(key, reply)
         if total is not None:
             return decode_tail(total, items, *version)
@@ -244,10 +246,10 @@ class RedisStore(Store):
         self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
     ) -> list[FeedbackResult]:
         order, encoded = feedback_codec.by_block(feedback)
-        late, needed, *history = rules
-        fixed = [key.incarnation, repr(now), int(late), int(needed), *history]
+        late, needed, changes, digest = rules
+        fixed: list[Word] = [key.incarnation, repr(now), int(late), int(needed), changes, digest]
         named = [*keys.of_blocks(*key), *[keys.block(*key, block) for block in encoded]]
-        parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
+        parts: list[Word] = [part for block, each in encoded.items() for part in (block, b"".join(each))]
         reply = await self._run(_ADD_FEEDBACK, named, [*fixed, *parts], self._confirmed)
         if reply == 0:
             raise OtherHistoryError(f"the store has lost changes of model {key.name!r}; try again")
@@ -258,7 +260,7 @@ class RedisStore(Store):
     async def activate(self, prediction: PredictionId, incarnation: str, now: float) -> FeedbackStatus:
         name, block, token = prediction
         named = [*keys.of_blocks(name, incarnation), keys.block(name, incarnation, block)]
-        args = [incarnation, repr(now), encoded_token(token)]
+        args: list[Word] = [incarnation, repr(now), encoded_token(token)]
         letter = await self._run(_ACTIVATE, named, args, self._confirmed)
         if letter is None:
             raise ModelNotFoundError(f"there is no model {name!r}", "prediction_id")
@@ -305,7 +307,7 @@ class RedisStore(Store):
 
     async def import_rounds(self, key: ModelKey, part: ImportBatch, now: float) -> Imported:
         named = [*keys.of_blocks(*key), keys.imports(*key)]
-        args = [key.incarnation, repr(now), part.digest, part.source, part.place, part.size, MOST_SOURCES]
+        args: list[Word] = [key.incarnation, repr(now), part.digest, part.source, part.place, part.size, MOST_SOURCES]
         reply = await self._run(
             _IMPORT_ROUNDS, named, [*args, *(each for block in part.blocks for each in block)], self._confirmed
         )
@@ -338,7 +340,7 @@ class RedisStore(Store):
         coming = keys.coming_snapshot(*key, check)
         parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # the log is trimmed by snapshots
         named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.shadows(*key)]
-        args = [
+        args: list[Word] = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
             *(parts, retain_rounds, snapshot.statistics, snapshot.damage, check, KEPT_FOR_SHADOWS, snapshot.digest),
         ]
@@ -354,7 +356,7 @@ class RedisStore(Store):
         parts = await self._write_parts(coming, snapshot.state)
         kept, list_ = keys.kept_snapshot(*key, note.id), keys.kept(*key)
         named = [keys.model(key.name), keys.log(*key), list_, coming, kept]
-        args = [
+        args: list[Word] = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
             *(parts, snapshot.statistics, snapshot.damage, check, note.id, _encoded(note), MOST_KEPT, snapshot.digest),
         ]
@@ -417,7 +419,7 @@ class RedisStore(Store):
             *(keys.model(key.name), keys.log(*key), keys.shadows(*key)),
             *(keys.shadow(*key, shadow.slot), coming),
         ]
-        args = [
+        args: list[Word] = [
             *(key.incarnation, shadow.name, shadow.id, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count),
             *(snapshot.last_at or b"", parts, snapshot.statistics, snapshot.damage, check, snapshot.digest),
         ]
@@ -432,7 +434,7 @@ class RedisStore(Store):
         named = [keys.model(key.name), keys.log(*key), keys.shadows(*key), keys.shadow(*key, shadow.slot)]
         since = f"{shadow.since_rounds}-{shadow.since_changes}"
         in_snapshot = "" if shadow.rounds is None else shadow.rounds
-        args = [key.incarnation, shadow.name, shadow.id, since, in_snapshot]
+        args: list[Word] = [key.incarnation, shadow.name, shadow.id, since, in_snapshot]
         _unless_gone(key, await self._run(_RESTART_SHADOW, named, args))
 
     async def watch(self, due: Due, models: Sequence[ModelKey]) -> None:
@@ -449,7 +451,7 @@ class RedisStore(Store):
     async def put_off(self, due: Due, key: ModelKey, offset: float, seconds: float) -> None:
         await self._run(_PUT_OFF, [due], [keys.member(key), repr(offset), repr(seconds)])
 
-    async def _enlist(self, due: Due, *args: Any) -> None:
+    async def _enlist(self, due: Due, *args: Word) -> None:
         """Change a list of due models like ZADD, also beyond the store's memory limit."""
         await self._run(_ENLIST, [due], args)
 
@@ -469,7 +471,7 @@ class RedisStore(Store):
             raise
         return self._confirmed.promised(readiness)
 
-    async def command(self, *words: Any) -> Any:
+    async def command(self, *words: Word) -> Any:
         """Run one command for tables other than models, such as `service.store.access_tables`."""
         return await self._call(*words)
 
@@ -518,7 +520,7 @@ class RedisStore(Store):
             return None
         return found
 
-    async def _record(self, script: Script, key: ModelKey, args: Sequence[Any]) -> int:
+    async def _record(self, script: Script, key: ModelKey, args: Sequence[Word]) -> int:
         named = [keys.model(key.name), keys.snapshot(*key), keys.damage(*key)]
         reply = await self._run(script, named, [key.incarnation, *args])
         if reply is not None:
@@ -528,7 +530,7 @@ class RedisStore(Store):
             raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
         return int(reply)
 
-    async def _scan(self, server: Any, cursor: int, pattern: str) -> tuple[int, list[tuple[str, bytes]]]:
+    async def _scan(self, server: Call, cursor: int, pattern: str) -> tuple[int, list[tuple[str, bytes]]]:
         """Return the next cursor, 0 after the last page, and a page of keys with their values."""
         following, found = await server("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
         if isinstance(following, dict):  # the cluster client returns cursors by server
@@ -571,7 +573,7 @@ class RedisStore(Store):
         self,
         script: Script,
         named: Sequence[str],
-        args: Sequence[Any],
+        args: Sequence[Word],
         connection: Connection | Confirmed | None = None,
     ) -> Any:
         call = (connection or self._connection).call
@@ -580,7 +582,7 @@ class RedisStore(Store):
         except exceptions.NoScriptError:
             return await call("EVAL", script.source, len(named), *named, *args)
 
-    def _call(self, *command: Any, connection: Connection | Confirmed | None = None) -> Awaitable[Any]:
+    def _call(self, *command: Word, connection: Connection | Confirmed | None = None) -> Awaitable[Any]:
         return (connection or self._connection).call(*command)
 
 
@@ -608,7 +610,7 @@ def _shadow(key: ModelKey, name: bytes, fields: Mapping[bytes, bytes]) -> Stored
     return StoredShadow(name.decode(), id_.decode(), slot, text, since_rounds, since_changes, folded, restarts)
 
 
-def _unless_gone(key: ModelKey, reply: Any) -> Any:
+def _unless_gone(key: ModelKey, reply: object) -> Any:
     if reply is None:
         raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
     return reply

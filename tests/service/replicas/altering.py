@@ -11,6 +11,7 @@ from service.models.reading import stored_model
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.capabilities import Store
+from service.store.connections.pipeline import Word
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import DIGEST_BYTES, StoredModel, digests_of
 from tests.service.sample_models import COMPUTE
@@ -39,7 +40,7 @@ async def write_history(store: RedisStore, name: str, lines: Sequence[str]) -> N
     """Replace the history of a model, which its log need not have."""
     (definition,) = await store.command("HMGET", keys.model(name), "definition")
     digests = digests_of([definition.decode(), *lines])
-    fields = {"changes": len(lines), "history": "".join(f"{line}\n" for line in lines)}
+    fields: dict[str, Word] = {"changes": len(lines), "history": "".join(f"{line}\n" for line in lines)}
     fields |= {"digests": digests, "digest": digests[-DIGEST_BYTES:]}
     await store.command("HSET", keys.model(name), *(part for pair in fields.items() for part in pair))
 
