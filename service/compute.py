@@ -10,12 +10,13 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from service import costs, request_context
 from service.errors import StoppingError
 
 _T = TypeVar("_T")
+_Args = TypeVarTuple("_Args")
 
 
 class _Job(NamedTuple):
@@ -43,7 +44,7 @@ class Compute:
         """Whether a thread is computing."""
         return bool(self._running.total())
 
-    async def run(self, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+    async def run(self, owner: str, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
         """Run a function in a thread; if long, it must release the interpreter's lock.
 
         In requests with an API key, the key has one share of the threads for all its models; else `owner` has one.
@@ -63,7 +64,9 @@ class Compute:
             del job  # an error refers to this frame: a cycle would keep the job until a full collection
         return result
 
-    async def run_in_thread_if_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+    async def run_in_thread_if_costly(
+        self, cost: int, owner: str, function: Callable[[*_Args], _T], *args: *_Args
+    ) -> _T:
         """Run a function that costs `cost` multiply-adds: in the event loop if cheap, else in a thread."""
         if cost < costs.INLINE:
             return function(*args)
@@ -113,7 +116,7 @@ class Compute:
             job.loop.call_soon_threadsafe(self._done, job, result, error)
         del job, result, error  # an error refers to this frame: a cycle would keep the job until a full collection
 
-    def _done(self, job: _Job, result: Any, error: Exception | None) -> None:
+    def _done(self, job: _Job, result: object, error: Exception | None) -> None:
         self._running[job.owner] -= 1
         if not self._running[job.owner]:
             del self._running[job.owner]

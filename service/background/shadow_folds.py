@@ -7,7 +7,7 @@ ones, so any worker can continue, and a worker that dies costs only a repetition
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from service.background.due_models import DueModels
 from service.compute import Compute
@@ -25,6 +25,7 @@ from service.store.stored_models import ModelKey, StoredModel
 from service.store.values import Due, StoredShadow
 
 _T = TypeVar("_T")
+_Args = TypeVarTuple("_Args")
 
 _LONGEST_REST = 1.0
 """Seconds. A computation that compiles a kernel takes longer, once."""
@@ -53,7 +54,7 @@ class RestingCompute(Compute):
         self._sleep = sleep
         self._turn = asyncio.Lock()
 
-    async def run(self, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+    async def run(self, owner: str, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
         async with self._turn:
             begin = self._monotonic()
             try:

@@ -4,7 +4,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import accumulate, groupby
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from learners.base import State
 from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
@@ -33,6 +33,7 @@ from service.store.stored_models import digest_after
 from service.store.values import ChangeEntry, LogEntry, Seen, Tail
 
 _T = TypeVar("_T")
+_Args = TypeVarTuple("_Args")
 
 
 class LogFold(ABC):
@@ -283,7 +284,7 @@ class LogFold(ABC):
         await self._store.read_tail(self.model.key, self.round_count, 1)
         return 0
 
-    async def _run(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
+    async def _run(self, cost: int, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
         return await self._compute.run_in_thread_if_costly(cost, self.model.name, function, *args)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -19,14 +19,14 @@ ITEMS_AT_ONCE = 512
 _TURNS_BETWEEN = 3
 
 
-class _Waiting(NamedTuple):
+class _Waiting(NamedTuple, Generic[Item, Result]):
     """Items submitted together, which share one future and are never split across batches."""
 
-    items: Sequence[Any]
-    handle: Handle[Any, Any]
+    items: Sequence[Item]
+    handle: Handle[Item, Result]
     room: int  # for the items of a batch that begins with these
     context: contextvars.Context  # of the submitter
-    future: asyncio.Future[Sequence[Any]]
+    future: asyncio.Future[Sequence[Result | Exception]]
 
 
 class GroupCommit(Generic[Item, Result]):
@@ -41,7 +41,7 @@ class GroupCommit(Generic[Item, Result]):
     def __init__(self, at_once: int = 1) -> None:
         self._at_once = at_once
         self._in_flight = 0
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_Waiting[Item, Result]] = deque()
         self._tasks = set[asyncio.Task[None]]()
         self._paused = False
 
@@ -74,7 +74,7 @@ class GroupCommit(Generic[Item, Result]):
         self._in_flight = 1
         return self._handle(items, handle)
 
-    async def _handle(self, items: Sequence[Any], handle: Handle[Any, Any]) -> Sequence[Any]:
+    async def _handle(self, items: Sequence[Item], handle: Handle[Item, Result]) -> Sequence[Result | Exception]:
         """Handle a batch that counts as in flight, until its results; if it raises, they are its error."""
         try:
             return await handle(items)
@@ -83,7 +83,9 @@ class GroupCommit(Generic[Item, Result]):
         finally:
             self._end(len(items))
 
-    def _queue(self, items: Sequence[Item], handle: Handle[Item, Result], room: int) -> asyncio.Future[Sequence[Any]]:
+    def _queue(
+        self, items: Sequence[Item], handle: Handle[Item, Result], room: int
+    ) -> asyncio.Future[Sequence[Result | Exception]]:
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(items, handle, room, contextvars.copy_context(), future))
         is_full = sum([len(each.items) for each in self._waiting]) >= room
@@ -115,15 +117,16 @@ class GroupCommit(Generic[Item, Result]):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _next_batch(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[_Waiting[Item, Result]]:
         """Remove and return the oldest items that fit into one batch; the first ones even if they are more."""
-        batch, room = list[_Waiting](), self._waiting[0].room
+        batch: list[_Waiting[Item, Result]] = []
+        room = self._waiting[0].room
         while self._waiting and (not batch or len(self._waiting[0].items) <= room):
             batch.append(self._waiting.popleft())
             room -= len(batch[-1].items)
         return batch
 
-    async def _run(self, batch: Sequence[_Waiting]) -> None:
+    async def _run(self, batch: Sequence[_Waiting[Item, Result]]) -> None:
         results = await self._handle([item for waiting in batch for item in waiting.items], batch[0].handle)
         start = 0
         for waiting in batch:

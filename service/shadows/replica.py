@@ -1,7 +1,7 @@
 """A worker's copy of a shadow: the fold of the model's log with another learner, and the comparison."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from learners.base import InvalidStateError
 from learners.codec import encode_state
@@ -20,6 +20,7 @@ from service.store.capabilities import Store
 from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, StoredShadow
 
 _T = TypeVar("_T")
+_Args = TypeVarTuple("_Args")
 
 _MOST_LOADS = 5
 """Loads in one call after which the snapshot counts as damaged, as for a model."""
@@ -70,7 +71,7 @@ class ShadowReplica(OtherLearnerFold):
             state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         return Snapshot(seen.round_count, state, seen.last_at, sums, seen.damage, seen.change_count, seen.digest)
 
-    async def _run(self, _: int, function: Callable[..., _T], *args: Any) -> _T:
+    async def _run(self, _: int, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
         """Run everything in a thread: even a short computation must not delay the requests of this worker."""
         return await self._compute.run(f"{self.model.name}/{self.shadow.name}", function, *args)
 

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tests.simulation.event_loop import Clock, VirtualLoop
 from tests.simulation.network import Network, SimulatedConnection
 
 _T = TypeVar("_T")
+_Args = TypeVarTuple("_Args")
 
 LIMITS = Limits(2**30, 10**12, 2**30)
 _TIMEOUT = 2.0  # seconds to wait for the server
@@ -46,7 +47,7 @@ class InlineCompute(Compute):
         super().__init__(2)
         self._rng = rng
 
-    async def run(self, _: str, function: Callable[..., _T], *args: Any) -> _T:
+    async def run(self, _: str, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
         """See `Compute.run`."""
         await self._pass()
         result = function(*args)

@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +20,7 @@ from service.store import stored_models
 from service.store.stored_models import ModelKey, StoredModel, digests_of
 
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 _MODES = st.sampled_from(["online", "frozen", "logging"])
 _LEARNERS = st.sampled_from([{"algorithm": "fastcb"}, {"algorithm": "gaptron", "loss": "hinge"}])
@@ -32,7 +33,7 @@ class CountingCompute(Compute):
         super().__init__(2)
         self.runs = 0
 
-    async def run_in_thread_if_costly(self, _: int, __: str, function: Callable[..., T], *args: Any) -> T:
+    async def run_in_thread_if_costly(self, _: int, __: str, function: Callable[[*Args], T], *args: *Args) -> T:
         self.runs += 1
         return function(*args)
 

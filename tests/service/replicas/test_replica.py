@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
 
@@ -35,6 +35,7 @@ from tests.service.sample_models import (
 from tests.service.workers import START
 
 _T = TypeVar("_T")
+_Args = TypeVarTuple("_Args")
 
 
 async def caught_up(replica: Replica) -> list[bytes]:
@@ -94,7 +95,9 @@ async def test_a_log_folds_to_the_same_bits_however_it_is_read(
 class Yielding(Compute):
     """Runs every other ready task before each computation."""
 
-    async def run_in_thread_if_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+    async def run_in_thread_if_costly(
+        self, cost: int, owner: str, function: Callable[[*_Args], _T], *args: *_Args
+    ) -> _T:
         await asyncio.sleep(0)
         return await super().run_in_thread_if_costly(cost, owner, function, *args)
 
