@@ -43,7 +43,7 @@ class AsyncWager(Configured[AsyncTransport]):
     async def predict(
         self,
         model: str,
-        context: Any = None,
+        context: object = None,
         *,
         actions: Sequence[Mapping[str, Any]] | None = None,
         eligible: Sequence[str] | None = None,
@@ -112,7 +112,7 @@ class AsyncWager(Configured[AsyncTransport]):
             return Activation(None, "ignored")
         return await self._call(operations.activate(prediction_id))
 
-    async def create_model(self, name: str, *, exist_ok: bool = False, **definition: Any) -> Model:
+    async def create_model(self, name: str, *, exist_ok: bool = False, **definition: object) -> Model:
         """Create a model. See `Wager.create_model`."""
         operation = operations.create_model({"name": name, **given(**definition)})
         if not exist_ok:
@@ -144,7 +144,7 @@ class AsyncWager(Configured[AsyncTransport]):
         await self._call(operations.delete_model(name))
 
     async def explain(
-        self, model: str, context: Any = None, *, actions: Sequence[Mapping[str, Any]] | None = None
+        self, model: str, context: object = None, *, actions: Sequence[Mapping[str, Any]] | None = None
     ) -> Explanation:
         """Return how a model sees a context. Nothing is stored."""
         return await self._call(operations.explain(model, context, actions))
@@ -160,7 +160,7 @@ class AsyncWager(Configured[AsyncTransport]):
         self,
         method: str,
         path: str,
-        body: Any = None,
+        body: object = None,
         *,
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,

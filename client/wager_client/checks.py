@@ -7,18 +7,18 @@ from typing import Any
 _LONGEST = 100  # characters of a value that errors show
 
 
-def wrong(name: str, given: Any, expected: str) -> TypeError:
+def wrong(name: str, given: object, expected: str) -> TypeError:
     """Return the error of an argument of another type than expected."""
     return TypeError(f"{name}: got {shown(given)}; must be {expected}")
 
 
-def shown(given: Any) -> str:
+def shown(given: object) -> str:
     """Return a value for an error, cut if it is long."""
     text = repr(given)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def text(name: str, given: Any, expected: str) -> str:
+def text(name: str, given: object, expected: str) -> str:
     """Return a string that is not empty. Raises `TypeError` for no string; `ValueError` for an empty one."""
     if not isinstance(given, str):
         raise wrong(name, given, expected)
@@ -27,12 +27,12 @@ def text(name: str, given: Any, expected: str) -> str:
     return given
 
 
-def model_name(given: Any) -> str:
+def model_name(given: object) -> str:
     """Return the name of a model. Raises as `text`."""
     return text("model", given, "the name of a model")
 
 
-def number(name: str, given: Any, least: float, *, above: bool = False) -> None:
+def number(name: str, given: object, least: float, *, above: bool = False) -> None:
     """Check a number of at least, or above, `least`. Raises `TypeError` for no number; `ValueError` for others."""
     if isinstance(given, bool) or not isinstance(given, Real):
         raise wrong(name, given, "a number")
@@ -44,28 +44,28 @@ def number(name: str, given: Any, least: float, *, above: bool = False) -> None:
         raise ValueError(f"{name}: got {given!r}; must be {'greater than' if above else 'at least'} {least}")
 
 
-def whole(name: str, given: Any, least: int) -> None:
+def whole(name: str, given: object, least: int) -> None:
     """Check an integer. Raises as `number`."""
     if not isinstance(given, Integral):
         raise wrong(name, given, "an integer")
     number(name, given, least)
 
 
-def mapping(name: str, given: Any) -> Mapping[str, Any]:
+def mapping(name: str, given: object) -> Mapping[str, Any]:
     """Return a mapping. Raises `TypeError` if it is none."""
     if not isinstance(given, Mapping):
         raise wrong(name, given, "a dictionary")
     return given
 
 
-def items(name: str, given: Any, expected: str) -> list[Any]:
+def items(name: str, given: object, expected: str) -> list[Any]:
     """Return the items of a batch. Raises `TypeError` if it is no iterable, or a string or a single object."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise wrong(name, given, f"a list of {expected}")
     return list(given)
 
 
-def default(given: Any) -> None:
+def default(given: object) -> None:
     """Check the caller's answer if the service is away: a label, labels in order, or None. Raises as `text`."""
     expected = "a label, or with `top` a list of labels"
     labels = [given] if given is None or isinstance(given, str) else given

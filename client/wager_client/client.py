@@ -61,7 +61,7 @@ class Wager(Configured[SyncTransport]):
     def predict(
         self,
         model: str,
-        context: Any = None,
+        context: object = None,
         *,
         actions: Sequence[Mapping[str, Any]] | None = None,
         eligible: Sequence[str] | None = None,
@@ -140,7 +140,7 @@ class Wager(Configured[SyncTransport]):
             return Activation(None, "ignored")
         return self._call(operations.activate(prediction_id))
 
-    def create_model(self, name: str, *, exist_ok: bool = False, **definition: Any) -> Model:
+    def create_model(self, name: str, *, exist_ok: bool = False, **definition: object) -> Model:
         """Create a model; the definition has the other fields of `POST /models`, such as `labels` and `features`.
 
         Raises `ModelExistsError` if the name is taken; with `exist_ok` that model is returned, whatever its definition
@@ -179,7 +179,7 @@ class Wager(Configured[SyncTransport]):
         self._call(operations.delete_model(name))
 
     def explain(
-        self, model: str, context: Any = None, *, actions: Sequence[Mapping[str, Any]] | None = None
+        self, model: str, context: object = None, *, actions: Sequence[Mapping[str, Any]] | None = None
     ) -> Explanation:
         """Return how a model sees a context. Nothing is stored."""
         return self._call(operations.explain(model, context, actions))
@@ -194,7 +194,7 @@ class Wager(Configured[SyncTransport]):
         self,
         method: str,
         path: str,
-        body: Any = None,
+        body: object = None,
         *,
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,

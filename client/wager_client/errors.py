@@ -56,7 +56,7 @@ class ProblemError(WagerError):
 
     of_slug: ClassVar[dict[str, "type[ProblemError]"]] = {}
 
-    def __init_subclass__(cls, slug: str = "", **options: Any) -> None:
+    def __init_subclass__(cls, slug: str = "", **options: object) -> None:
         super().__init_subclass__(**options)
         if slug:
             ProblemError.of_slug[slug] = cls

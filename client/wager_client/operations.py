@@ -78,12 +78,12 @@ def repeatable(operation: Operation[T]) -> Operation[T]:
     return replace(operation, repeatable=True)
 
 
-def given(**values: Any) -> dict[str, Any]:
+def given(**values: object) -> dict[str, Any]:
     """Return the values that are not None; sequences as lists."""
     return {name: _listed(value) for name, value in values.items() if value is not None}
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> Any:
     return list(value) if isinstance(value, (tuple, frozenset, set)) else value
 
 
@@ -92,7 +92,7 @@ def answer_as(kind: type[T]) -> Callable[[Answer], T]:
     return lambda answer: read(kind, answer.json())
 
 
-def list_in(body: Any, name: str) -> list[Json]:
+def list_in(body: object, name: str) -> list[Json]:
     """Return a list of objects in the body of an answer. Raises `UnexpectedAnswerError` if it has none."""
     listed = body.get(name) if isinstance(body, dict) else None
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
@@ -161,7 +161,7 @@ def _full_id(model: str, item: Mapping[str, Any]) -> str:
     return own if ":" in own else f"{model}:{own}"
 
 
-def _read(kind: type[ResultT], given: Any, asked: str) -> ResultT:
+def _read(kind: type[ResultT], given: object, asked: str) -> ResultT:
     """Return a result. Raises `UnexpectedAnswerError` also if it is of another request, as on a shared connection."""
     found = read(kind, given)
     if found.prediction_id != asked:
@@ -204,7 +204,7 @@ def feedback_items(items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[Fe
     return [_feedback_item(f"items[{n}]", each) for n, each in enumerate(listed)]
 
 
-def _feedback_item(name: str, given: Any) -> FeedbackItem:
+def _feedback_item(name: str, given: object) -> FeedbackItem:
     try:
         item = given if isinstance(given, FeedbackItem) else FeedbackItem(**checks.mapping(name, given))
         return item if item.prediction_id is None else replace(item, prediction_id=id_of(item.prediction_id))
@@ -299,7 +299,7 @@ def delete_model(name: str) -> Operation[None]:
     return Operation("DELETE", _path(name), lambda _: None, repeatable=False)
 
 
-def explain(name: str, context: Any, actions: Any) -> Operation[Explanation]:
+def explain(name: str, context: object, actions: object) -> Operation[Explanation]:
     """Return the request that explains a context."""
     return Operation("POST", f"{_path(name)}/explain", answer_as(Explanation), given(context=context, actions=actions))
 
@@ -318,7 +318,13 @@ def health() -> Operation[Health]:
 
 
 def request(
-    method: str, path: str, body: Any, *, params: Mapping[str, Any], headers: Mapping[str, str], repeatable: bool | None
+    method: str,
+    path: str,
+    body: object,
+    *,
+    params: Mapping[str, Any],
+    headers: Mapping[str, str],
+    repeatable: bool | None,
 ) -> Operation[Any]:
     """Return a request that has no function here. Raises `ValueError` for a wrong path; `TypeError` for a type."""
     checks.text("method", method, "a method such as GET")

@@ -168,7 +168,7 @@ class Health:
 _T = TypeVar("_T")
 
 
-def read(kind: type[_T], given: Any, **more: Any) -> _T:
+def read(kind: type[_T], given: object, **more: object) -> _T:
     """Return a dataclass, with the object as `raw`, from a JSON object. Raises `UnexpectedAnswerError`."""
     if not isinstance(given, Mapping):
         raise UnexpectedAnswerError(f"got {str(given)[:100]!r} for a {kind.__name__}; must be an object")

@@ -90,7 +90,7 @@ class Options:
         return headers
 
 
-def _check_key(key: Any) -> None:
+def _check_key(key: object) -> None:
     """Refuse a key that no header can have, without showing it."""
     if not isinstance(key, str):
         raise TypeError(f"api_key: got an object of the type {type(key).__name__}; must be a string")
@@ -134,7 +134,7 @@ def async_transport(given: Any) -> PerProcess[AsyncTransport]:
     return PerProcess[AsyncTransport](given, _refuse_fork)
 
 
-def _has(given: Any, *methods: str) -> bool:
+def _has(given: object, *methods: str) -> bool:
     return not isinstance(given, type) and all(callable(getattr(given, name, None)) for name in methods)
 
 

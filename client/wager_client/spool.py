@@ -242,7 +242,7 @@ def _read(path: Path) -> _Found:
     return found
 
 
-def _apply(line: Any, live: dict[int, dict[str, Any]]) -> None:
+def _apply(line: object, live: dict[int, dict[str, Any]]) -> None:
     """Add the entry of a line to the live ones, or remove those that it says are done."""
     if not isinstance(line, dict):
         raise TypeError("no object")
