@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from service.commands.options import fail
 from toolkit import ToolError
@@ -15,7 +14,7 @@ def command(name: str) -> Callable[..., None]:
     function = _function(name)
 
     @functools.wraps(function)
-    def run(**options: Any) -> None:
+    def run(**options: object) -> None:
         try:
             function(**options)
         except ToolError as error:

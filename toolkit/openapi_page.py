@@ -224,11 +224,11 @@ def _type(schema: Schema) -> str:
     return f"{found} of ({words})" if " or " in words else f"{found} of {words}"
 
 
-def _plain(limit: Any) -> Any:
+def _plain(limit: object) -> Any:
     return int(limit) if isinstance(limit, float) and limit.is_integer() else limit
 
 
-def _code(value: Any) -> str:
+def _code(value: object) -> str:
     return f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import httpx2
 import typer
@@ -182,7 +182,7 @@ class Sender:
         self.imported += answer["imported"]
         self.position = max(self.position or 0, answer["position"])
 
-    def _retry(self, method: str, path: str, **options: Any) -> httpx2.Response:
+    def _retry(self, method: str, path: str, **options: object) -> httpx2.Response:
         headers = {"content-type": "application/json"}
         for seconds in _WAITS:
             try:

@@ -54,7 +54,7 @@ class WithParameters:
         """Return the parameters by name; `deep` is for scikit-learn, as no parameter has parameters."""
         return {name: getattr(self, name) for name in self._parameters()}
 
-    def set_params(self, **parameters: Any) -> Self:
+    def set_params(self, **parameters: object) -> Self:
         """Set parameters by name, for the next `fit`; return the estimator. Raises `ValueError` for an unknown one."""
         known = self._parameters()
         for name in parameters:
@@ -151,7 +151,7 @@ class BanditClassifier(WithParameters):
 
     # --- learning
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: object, y: object) -> Self:
         """Forget everything, then learn from rows in order, as `partial_fit` with the classes of `y`."""
         table = read_table(X)
         labels = read_labels("y", y, table.contexts.n)
@@ -159,7 +159,7 @@ class BanditClassifier(WithParameters):
         self._begin(table, classes)
         return self._simulate(table, numbered("y", labels, classes))
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object, classes: object = None) -> Self:
         """Simulate bandit feedback for rows X (n, d) with true labels y (n,), in order; the same bits for any batches.
 
         X is a list of rows, an array, a data frame or a sparse matrix; labels are strings, integers or booleans. The
@@ -174,7 +174,13 @@ class BanditClassifier(WithParameters):
         return self._simulate(table, truths)
 
     def partial_fit_logged(  # the columns of a log
-        self, X: Any, labels: Any, propensities: Any, rewards: Any, classes: Any = None, true_labels: Any = None
+        self,
+        X: object,
+        labels: object,
+        propensities: object,
+        rewards: object,
+        classes: object = None,
+        true_labels: object = None,
     ) -> Self:
         """Learn from rounds that another policy or process made, as if the learner had just answered them.
 
@@ -193,7 +199,7 @@ class BanditClassifier(WithParameters):
         rounds = rounds_of(contexts, answered, *columns, truths, np.empty((n, 0)), uniforms)
         return self._learnt(fold_logged(self.learner_, self._state, rounds), n)
 
-    def sample(self, X: Any) -> Choices:
+    def sample(self, X: object) -> Choices:
         """Draw a label for each row, and pass the result to `update` with the feedback. Raises as `predict_proba`."""
         contexts = self._contexts(X)
         decisions = self.learner_.decide(self._state, contexts)
@@ -201,7 +207,7 @@ class BanditClassifier(WithParameters):
         return Choices(self.classes_[places], propensities, decisions.evidence, residual)
 
     def update(
-        self, X: Any, choices: Choices, correct: Any = None, rewards: Any = None, true_labels: Any = None
+        self, X: object, choices: Choices, correct: object = None, rewards: object = None, true_labels: object = None
     ) -> Self:
         """Learn from the feedback on labels that `sample` drew for X (n, d), at any later time and in any order.
 
@@ -227,18 +233,18 @@ class BanditClassifier(WithParameters):
 
     # --- answers
 
-    def predict_proba(self, X: Any) -> FloatArray:
+    def predict_proba(self, X: object) -> FloatArray:
         """Return the distribution over `classes_` for each row, (n, K). Raises `ValueError` or `NotFittedError`."""
         contexts = self._contexts(X)
         return self.learner_.decide(self._state, contexts).distributions
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: object) -> AnyArray:
         """Return the most probable class of each row, (n,). Raises as `predict_proba`."""
         places = np.argmax(self.predict_proba(X), axis=1)
         most_probable: AnyArray = self.classes_[places]
         return most_probable
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: object, y: object) -> float:
         """Return the share of rows whose most probable class is right. Raises as `predict_proba`, also for y."""
         answers = self.predict(X)
         truths = read_labels("y", y, len(answers))
@@ -255,7 +261,7 @@ class BanditClassifier(WithParameters):
             fields = fields | {"_state": type(state)(*(np.array(array) for array in state))}
         self.__dict__.update(fields)
 
-    def _classes(self, given: Any) -> AnyArray:
+    def _classes(self, given: object) -> AnyArray:
         if not self.__sklearn_is_fitted__():
             if given is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -300,7 +306,7 @@ class BanditClassifier(WithParameters):
         problem = f"unknown: {', '.join(strange[:5])}" if strange else "they are in another order"
         raise ValueError(f"The feature names should match those that were passed during fit; {problem}")
 
-    def _contexts(self, X: Any) -> Contexts:
+    def _contexts(self, X: object) -> Contexts:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(
                 f"This {type(self).__name__} instance is not fitted yet; call partial_fit or fit first"
@@ -309,7 +315,7 @@ class BanditClassifier(WithParameters):
         self._check_columns(table)
         return self._setup.prepared(table.contexts)
 
-    def _truths(self, given: Any, n: int, classes: AnyArray) -> IntArray | None:
+    def _truths(self, given: object, n: int, classes: AnyArray) -> IntArray | None:
         return None if given is None else numbered("true_labels", read_labels("true_labels", given, n), classes)
 
     def _simulate(self, table: Table, truths: IntArray) -> Self:

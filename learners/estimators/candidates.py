@@ -51,7 +51,7 @@ def candidates_of(learners: Iterable[Any]) -> list[Candidate]:
     return found
 
 
-def _candidate(given: Any) -> Candidate:
+def _candidate(given: object) -> Candidate:
     if isinstance(given, Candidate):
         return given
     if isinstance(given, str):
@@ -77,7 +77,7 @@ def name_of(choice: Choice) -> str:
     return " ".join([choice.algorithm, *(f"{name}={_shown(value)}" for name, value in given.items())])
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, str):
         return value
     try:

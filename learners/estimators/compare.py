@@ -40,8 +40,8 @@ class Plan(NamedTuple):
 
 def compare(
     learners: Iterable[Any],
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     *,
     seeds: int = 5,
     rounds: int | None = None,
@@ -141,13 +141,13 @@ def _set_up(candidate: Candidate, examples: Examples) -> Setup:
     return set_up(candidate.choice, len(examples.classes), examples.n_features)
 
 
-def _whole(name: str, given: Any, least: int = 1) -> int:
+def _whole(name: str, given: object, least: int = 1) -> int:
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
         raise ValueError(f"{name}: got {given!r}; must be an integer from {least}")
     return int(given)
 
 
-def _jobs(given: Any) -> int:
+def _jobs(given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given == 0:
         raise ValueError(f"n_jobs: got {given!r}; must be an integer from 1, or -1 for one on each core")
     return int(given)

@@ -22,7 +22,7 @@ class Table(NamedTuple):
     names: tuple[str, ...] | None  # the names of the columns, if all of them are strings
 
 
-def read_table(X: Any) -> Table:
+def read_table(X: object) -> Table:
     """Return the (n, d) finite numbers of any kind of table, as new arrays. Raises `ValueError` if they are not."""
     if hasattr(X, "tocsr"):
         return _sparse(X)
@@ -45,7 +45,7 @@ def _sparse(X: Any) -> Table:
     return Table(Contexts(starts, indices[: starts[-1]], values, False), X.shape[1], None)
 
 
-def as_array(name: str, given: Any, rule: str = "must hold numbers or labels") -> npt.NDArray[Any]:
+def as_array(name: str, given: object, rule: str = "must hold numbers or labels") -> npt.NDArray[Any]:
     """Return what numpy makes of an argument; anything but a list, a series or an array has no dimensions then.
 
     Raises `ValueError`, with the name and the rule, if numpy cannot read it, or if values are masked, as those below a
@@ -71,7 +71,7 @@ def _as_matrix(X: Any) -> npt.NDArray[Any]:
     return array
 
 
-def _names(X: Any) -> tuple[str, ...] | None:
+def _names(X: object) -> tuple[str, ...] | None:
     columns = list(X.columns) if hasattr(X, "columns") else []
     return tuple(columns) if columns and all(isinstance(name, str) for name in columns) else None
 
@@ -133,7 +133,7 @@ def take(contexts: Contexts, order: npt.NDArray[np.int64]) -> Contexts:
 AnyArray = npt.NDArray[Any]
 
 
-def read_labels(name: str, labels: Any, n: int | None = None) -> AnyArray:
+def read_labels(name: str, labels: object, n: int | None = None) -> AnyArray:
     """Return n strings, integers, booleans or whole floats, (n,). Raises `ValueError` if they are not."""
     if labels is None:
         raise ValueError(f"BanditClassifier requires {name} to be passed, but the target {name} is None")
@@ -165,7 +165,7 @@ def _check_values(name: str, array: AnyArray) -> None:
         raise ValueError(f"Unknown label type: {name} has the dtype {array.dtype}; must be strings, integers or bools")
 
 
-def sorted_classes(name: str, labels: Any) -> AnyArray:
+def sorted_classes(name: str, labels: object) -> AnyArray:
     """Return the K different labels in order, (K,). Raises `ValueError` if there are fewer than two."""
     classes: AnyArray = np.unique(read_labels(name, labels))
     if len(classes) < 2:
@@ -185,7 +185,7 @@ def numbered(name: str, labels: AnyArray, classes: AnyArray) -> IntArray:
     return found
 
 
-def read_column(name: str, given: Any, n: int) -> FloatArray:
+def read_column(name: str, given: object, n: int) -> FloatArray:
     """Return n finite numbers as float64. Raises `ValueError`, which begins with the name, for anything else."""
     array = as_array(name, given)
     if array.dtype == object and array.ndim == 1:
@@ -198,19 +198,19 @@ def read_column(name: str, given: Any, n: int) -> FloatArray:
     return numbers
 
 
-def read_rewards(name: str, given: Any, n: int) -> FloatArray:
+def read_rewards(name: str, given: object, n: int) -> FloatArray:
     """Return n rewards from 0 to 1; booleans count as 1 and 0. Raises `ValueError` if they are anything else."""
     rewards = read_column(name, given, n)
     return _valid(name, rewards, (rewards >= 0.0) & (rewards <= 1.0), "from 0 to 1")
 
 
-def read_bits(name: str, given: Any, n: int) -> FloatArray:
+def read_bits(name: str, given: object, n: int) -> FloatArray:
     """Return n numbers that are 0 or 1, from booleans or such numbers. Raises `ValueError` for anything else."""
     bits = read_column(name, given, n)
     return _valid(name, bits, (bits == 0.0) | (bits == 1.0), "True or False, or 1 or 0; `rewards` takes fractions")
 
 
-def read_propensities(given: Any, n: int) -> FloatArray:
+def read_propensities(given: object, n: int) -> FloatArray:
     """Return n propensities above 0 and at most 1. Raises `ValueError` if they are anything else."""
     propensities = read_column("propensities", given, n)
     return _valid("propensities", propensities, (propensities > 0.0) & (propensities <= 1.0), "above 0 and at most 1")

@@ -14,7 +14,7 @@ class Processes:
     leave them running for minutes, with its standard output open. Processes that joblib had before are used and stay.
     """
 
-    def __init__(self, n: int, **options: Any) -> None:
+    def __init__(self, n: int, **options: object) -> None:
         self._n, self._options = n, options
         self._results: list[Any] = []
         self._before: Any = None
@@ -25,7 +25,7 @@ class Processes:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(at_once=kind is not None)
 
-    def map(self, function: Callable[..., _T], tasks: Sequence[Any], *rest: Any) -> Iterator[_T]:
+    def map(self, function: Callable[..., _T], tasks: Sequence[Any], *rest: object) -> Iterator[_T]:
         """Yield an importable function's results for each task, in order. Raises `ImportError` without joblib."""
         if self._n == 1 or len(tasks) < 2:
             return (function(task, *rest) for task in tasks)

@@ -82,7 +82,7 @@ class Comparison:
     def __str__(self) -> str:
         return "\n".join([self.table(), "", f"Use {self.recommended}.", *(f"- {reason}" for reason in self.why)])
 
-    def plot(self, axes: Any = None) -> Any:
+    def plot(self, axes: object = None) -> Any:
         """Draw the learning curves on matplotlib axes, new or given; return them. Raises `ImportError` without it."""
         from matplotlib.figure import Figure  # noqa: PLC0415  no requirement
 

@@ -92,7 +92,7 @@ def hyperparameters_of(choice: Choice) -> dict[str, Any]:
     return {str(name): value for name, value in (given or {}).items()}
 
 
-def _number(name: str, given: Any) -> float:
+def _number(name: str, given: object) -> float:
     if not isinstance(given, int | float | np.integer | np.floating):
         raise ValueError(f"{name}: got {given!r}; must be a number")
     try:

@@ -136,7 +136,7 @@ def _labels(path: Path, table: Table, name: str) -> list[str]:
     return labels
 
 
-def _label(value: Any) -> str | None:
+def _label(value: object) -> str | None:
     match value:
         case bool():
             return "true" if value else "false"
@@ -167,7 +167,7 @@ def _number(value: str | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -36,7 +36,7 @@ class Dask:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def map(self, function: Callable[..., _T], parts: Sequence[Any], *rest: Any) -> Iterator[_T]:
+    def map(self, function: Callable[..., _T], parts: Sequence[Any], *rest: object) -> Iterator[_T]:
         """Yield the result of a function for each part and the other arguments, in order."""
         shared = self._client.scatter(list(rest), broadcast=True)
         waiting = [self._client.submit(function, part, *shared, pure=False) for part in parts]

@@ -102,7 +102,7 @@ def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObj
     return found
 
 
-def given_context(value: Any) -> Any:
+def given_context(value: object) -> Any:
     """Return the context of a cell, which may hold it as JSON; None if the cell is empty."""
     if _is_missing(value):
         return None
@@ -173,11 +173,11 @@ def _other(columns: Columns, row: JsonMapping, name: str) -> Any:
     return None if _is_missing(value) else value
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
 
-def _json(value: Any, field: str) -> Any:
+def _json(value: object, field: str) -> Any:
     """Return a value that a text file holds as JSON."""
     if not isinstance(value, str):
         return value
@@ -187,7 +187,7 @@ def _json(value: Any, field: str) -> Any:
         raise RowError(f"{field}: {error}") from None
 
 
-def _flag(value: Any, field: str) -> bool:
+def _flag(value: object, field: str) -> bool:
     flags = {"true": True, "1": True, "false": False, "0": False}
     if value is None or isinstance(value, bool):
         return bool(value)
@@ -196,12 +196,12 @@ def _flag(value: Any, field: str) -> bool:
     raise RowError(f"{field}: got {value!r}; must be true or false")
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> Any:
     """Return a label as text: numbers of a typed column, such as classes, are texts for the model."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _value(name: str, value: Any, is_text: bool) -> Any:
+def _value(name: str, value: object, is_text: bool) -> Any:
     """Return the value of a feature: a number where a text is one."""
     if _is_missing(value):
         return None

@@ -81,11 +81,11 @@ class Dsjson(NamedTuple):
         return str(value)
 
 
-def _first(values: Any) -> Any:
+def _first(values: object) -> Any:
     return values[0] if isinstance(values, list) and values else None
 
 
-def _actions(multi: Any, order: Any) -> list[JsonObject]:
+def _actions(multi: object, order: object) -> list[JsonObject]:
     if multi is None and isinstance(order, list):
         return [{} for _ in order]
     if not isinstance(multi, list) or not multi or not all(isinstance(each, dict) for each in multi):
@@ -115,7 +115,7 @@ def _check_order(line: JsonMapping, chosen: int, propensity: float, n: int) -> N
         raise RowError(f"_label_probability: got {propensity}; p begins with {p[0]}")
 
 
-def _cut(value: Any) -> str:
+def _cut(value: object) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -137,7 +137,7 @@ def _features(value: JsonObject, field: str) -> JsonObject:
     return features
 
 
-def converted(value: Any) -> Any:
+def converted(value: object) -> Any:
     """Return features of VW's JSON as named features: lists of numbers and objects become objects."""
     if isinstance(value, dict):
         return {name: converted(each) for name, each in value.items() if each is not None and not name.startswith("_")}
@@ -200,7 +200,7 @@ def _listed(
     return multi, ids, None if distribution is None else [distribution[numbers[label]] for label in ids]
 
 
-def _shared(context: Any) -> JsonObject:
+def _shared(context: object) -> JsonObject:
     """Return features as VW reads them: a list of numbers, and sparse numbers, as one namespace."""
     if isinstance(context, list):
         return {"x": {str(i): value for i, value in enumerate(context)}}
@@ -210,7 +210,7 @@ def _shared(context: Any) -> JsonObject:
     return found
 
 
-def _members(value: Any) -> Any:
+def _members(value: object) -> Any:
     """Return a value without what VW gives another meaning: texts in lists, and names that begin with `_`."""
     if isinstance(value, dict):
         return {

@@ -56,7 +56,7 @@ def shape_of(model: JsonMapping) -> Shape:
     return Shape(features["kind"], int(features.get("size") or 0), numbers, model.get("actions") is not None)
 
 
-def checked_label(shape: Shape | None, label: Any, field: str) -> str:
+def checked_label(shape: Shape | None, label: object, field: str) -> str:
     """Return a label or the id of an action."""
     if not isinstance(label, str) or not label:
         raise RowError(f"{field}: got {label!r}; must be a text")
@@ -98,7 +98,7 @@ def checked_number(value: Any, field: str) -> float:
     return number
 
 
-def checked_propensity(value: Any, field: str) -> float:
+def checked_propensity(value: object, field: str) -> float:
     """Return a probability that can be the weight of a round."""
     number = checked_number(value, field)
     if not LEAST_PROPENSITY <= number <= 1.0:
@@ -128,7 +128,7 @@ def outcome_of(reward: float, field: str) -> JsonObject:
     return {"correct": reward == 1.0} if reward in {0.0, 1.0} else {"reward": reward}
 
 
-def checked_context(shape: Shape | None, context: Any) -> Any:
+def checked_context(shape: Shape | None, context: object) -> Any:
     """Return a context of the model's kind."""
     if shape is None:
         context = {} if context is None else context
@@ -185,7 +185,7 @@ def _check_named(features: JsonMapping, field: str, space: str, depth: int) -> N
             raise RowError(f"{field}.{path}: got {_short(value)}; features are {ALLOWED}")
 
 
-def _check_text(text: Any, field: str) -> None:
+def _check_text(text: object, field: str) -> None:
     if type(text) is not str:
         raise RowError(f"{field}: got {_short(text)} in a list; features are {ALLOWED}")
     if len(text) > MOST_TEXT:
@@ -209,6 +209,6 @@ def context_of(shape: Shape | None, names: Sequence[str], values: Sequence[Any])
     return {"indices": indices, "values": [numbers[i] for i in indices]}
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
