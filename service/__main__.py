@@ -21,7 +21,7 @@ _ORDER = (
 class _Commands(TyperGroup):
     """The commands. `serve` and each tool are imported when they are used: a worker needs no toolkit."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         for name in _ORDER:
             self.get_command(ctx, name)
         return list(_ORDER)

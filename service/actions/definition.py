@@ -34,7 +34,7 @@ class ActionsDefinition(Body):
     """Which actions the log keeps: the chosen one, or all of each request, with their probabilities."""
 
 
-def _read_named(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
+def _read_named(given: object, read: ValidatorFunctionWrapHandler) -> Any:
     """Return an object of named features as it is; read other kinds. Pydantic would convert each object twice."""
     if type(given) is dict and "indices" not in given and "values" not in given:
         return given

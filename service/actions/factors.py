@@ -44,7 +44,7 @@ class FactorReader:
         """The approximate memory of the cache in bytes."""
         return 2 * 24 * self._cached
 
-    def read(self, given: Any, path: str) -> Factors:
+    def read(self, given: object, path: str) -> Factors:
         """Return the features of a parsed context. Raises InvalidInputError with a field below `path`."""
         try:
             return self._read(given)
@@ -72,17 +72,17 @@ class FactorReader:
             return self._kind.reading_cost(action.features)
         return self._kind.cost_of(action.source.count(b",") + 1)
 
-    def names(self, given: Any) -> list[str]:
+    def names(self, given: object) -> list[str]:
         """Return the names of the features of a parsed context that `read` accepts, in the same order."""
         return self._kind.factor_names(given)
 
-    def _read_cached(self, given: Any) -> Factors | None:
+    def _read_cached(self, given: object) -> Factors | None:
         try:
             return self._recent.get(_key(given))
         except TypeError:  # lists or objects among the values
             return self._recent.get(repr(given))
 
-    def _read(self, given: Any) -> Factors:
+    def _read(self, given: object) -> Factors:
         """Return the features of a parsed context. Those of named features come from a cache of two generations."""
         if not self._kind.has_names:
             return self._new(given)
@@ -98,13 +98,13 @@ class FactorReader:
             self._keep(key, found)
         return found
 
-    def _keep(self, key: Any, factors: Factors) -> None:
+    def _keep(self, key: object, factors: Factors) -> None:
         if self._cached > _MOST_CACHED:
             self._older, self._recent, self._cached = self._recent, {}, 0
         self._cached += len(factors.values) + 10 + (len(key) // 24 if isinstance(key, bytes) else 0)
         self._recent[key] = factors
 
-    def _new(self, given: Any) -> Factors:
+    def _new(self, given: object) -> Factors:
         if not self._kind.has_names:
             parts = self._kind.feature_entries(self._kind.check(given))
             hashes = hashes_of([part.name for part in parts]) if self._hashed else None
@@ -119,7 +119,7 @@ class FactorReader:
             return Factors(hashes_of(names), np.array(values), np.array(groups, np.int64))
         return self._read_nested(given)
 
-    def _read_nested(self, given: Any) -> Factors:
+    def _read_nested(self, given: object) -> Factors:
         found, products = self._kind.factors(given)
         names = list(chain.from_iterable(found.values()))
         numbers = list(chain.from_iterable([each.values() for each in found.values()]))
@@ -137,7 +137,7 @@ def _renamed(error: InvalidInputError, path: str) -> InvalidInputError:
     return type(error)(error.detail, (error.field or "context").replace("context", path, 1))
 
 
-def _flat(given: Any) -> list[tuple[str, str, float]] | None:
+def _flat(given: object) -> list[tuple[str, str, float]] | None:
     """Return the namespace, the name and the number of each feature, in order; None unless all have plain values.
 
     Most actions do, and this is much faster than `NamedReader`, which reads the others and finds what is wrong.
@@ -163,7 +163,7 @@ def _flat(given: Any) -> list[tuple[str, str, float]] | None:
     return found if len({name for _, name, _ in found}) == len(found) else None
 
 
-def _key(given: Any) -> Any:
+def _key(given: object) -> Any:
     if type(given) is not dict:
         return None
     values = tuple(given.values())

@@ -30,7 +30,7 @@ class LoggedActions(NamedTuple):
     actions: list[Logged]  # the chosen one only, or all
 
 
-def as_sent(given: Any) -> Any:
+def as_sent(given: object) -> Any:
     """Return a parsed context, or the features of an action, as JSON values."""
     return given.model_dump() if isinstance(given, BaseModel) else {} if given is None else given
 
@@ -45,7 +45,7 @@ def encode(actions: Sequence[GivenAction], chosen: int, distribution: Sequence[f
     return to_json({"n": len(actions), "chosen": chosen if distribution is not None else 0, "actions": kept})
 
 
-def to_json(value: Any) -> bytes:
+def to_json(value: object) -> bytes:
     """Return compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 

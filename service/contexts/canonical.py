@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """Return bytes that are equal only for equal JSON values: `1` and `1.0` are equal, and so are `0` and `-0.0`."""
     return json.dumps(_with_floats(value), sort_keys=True).encode()
 

@@ -116,7 +116,7 @@ class ContextKind(ABC, Generic[GivenT]):
     is_open: bool = False
 
     @abstractmethod
-    def __init__(self, features: Any) -> None: ...
+    def __init__(self, features: object) -> None: ...
 
     @staticmethod
     @abstractmethod
@@ -226,7 +226,7 @@ def values_in(given: object) -> int:
     return count
 
 
-def _as_written(context: Any) -> Any:
+def _as_written(context: object) -> Any:
     if not isinstance(context, list):
         return vars(context)
     return [int(x) if abs(x) < 2**53 and x == int(x) else x for x in context]
@@ -253,7 +253,7 @@ NUMBERS = {"float64": "<f8", "float32": "<f4"}  # the dtype of a stored number
 _LARGEST = 3.4e38  # of float32, approximately
 
 
-def rounded(kind: ContextKind[Any], context: Any) -> list[float]:
+def rounded(kind: ContextKind[Any], context: object) -> list[float]:
     """Return the numbers of a checked context in single precision. Raises NotFiniteError if one is too large."""
     given = kind.numbers(context)
     numbers = array("f", given).tolist()

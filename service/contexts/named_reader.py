@@ -196,7 +196,7 @@ def _check_finite(path: str, value: float) -> None:
         raise errors.NotFiniteError(f"got {shown(value)}; must be a finite number", _field(path))
 
 
-def _text(path: str, text: Any, position: int | None = None) -> str:
+def _text(path: str, text: object, position: int | None = None) -> str:
     field = _field(path) if position is None else f"{_field(path)}.{position}"
     if type(text) is not str:
         raise errors.FeatureTypeError(f"got {shown(text)}; must be a string, as lists are lists of strings", field)
@@ -211,7 +211,7 @@ def _is_text(text: str) -> bool:
     return text.isascii() or not _SURROGATE.search(text)
 
 
-def _values_at(value: Any, path: str) -> Iterable[Any]:
+def _values_at(value: object, path: str) -> Iterable[Any]:
     if not isinstance(value, Mapping):
         return
     if path in value:

@@ -115,7 +115,7 @@ def _check_arrays(arrays: JsonMapping, body_bytes: int) -> None:
         raise ModelFileError("its arrays overlap, leave gaps, or do not end with the file, which may be cut short")
 
 
-def _place_of_array(name: str, entry: Any) -> tuple[int, int]:
+def _place_of_array(name: str, entry: object) -> tuple[int, int]:
     match entry:
         case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(start), int(stop)], **others} if not others:
             sizes = [size for size in shape if type(size) is int and 0 <= size <= _MOST_ROUNDS]

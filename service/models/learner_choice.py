@@ -77,7 +77,7 @@ def _validated(choice: LearnerChoice, problem: Problem | ActionProblem, chosen: 
 
 
 def as_hyperparameter_error(
-    error: pydantic.ValidationError, chosen: Any, given: JsonMapping
+    error: pydantic.ValidationError, chosen: type, given: JsonMapping
 ) -> errors.HyperparameterError:
     """Return the error that names the first invalid hyperparameter."""
     first = error.errors(include_url=False)[0]

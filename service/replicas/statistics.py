@@ -255,5 +255,5 @@ def _slotted(counts: RoundStatistics, predicted_at: FloatArray) -> tuple[tuple[i
     return tuple(sorted((slot, n) for slot, n in recent.items() if slot >= newest - SLOTS))
 
 
-def _tupled(value: Any) -> Any:
+def _tupled(value: object) -> Any:
     return tuple(_tupled(item) for item in value) if isinstance(value, list) else value

@@ -132,7 +132,7 @@ def read_decoded_feedback(items: Sequence[Any]) -> Sequence[FeedbackInput] | Non
     return None if given is None else _feedback(given)
 
 
-def plain_reader(kind: Any) -> Callable[[bytes], Any | None] | None:
+def plain_reader(kind: object) -> Callable[[bytes], Any | None] | None:
     """Return a function that reads bodies of a type, and returns None for those that pydantic must read.
 
     Contexts are lists of numbers, or sparse contexts in single predictions, or any with actions. Feedback has no truth.
@@ -201,7 +201,7 @@ _READERS: dict[type[Any], Callable[[bytes], Any | None]] = {
 }
 
 
-def _attempt(read: Callable[..., _T], *args: Any) -> _T | None:
+def _attempt(read: Callable[..., _T], *args: object) -> _T | None:
     try:
         return read(*args)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -33,7 +33,7 @@ def answer(kind: type[_AnswerT]) -> type[_AnswerT]:
 _OURS = re.compile(r"(^|:)~[^:]*\Z")
 
 
-def _not_ours(given: Any) -> Any:
+def _not_ours(given: object) -> Any:
     if isinstance(given, str) and _OURS.search(given):
         message = "got {given}; ids that begin with ~ are reserved for the service"
         raise PydanticCustomError("reserved_id", message, {"given": shown(given)})

@@ -126,7 +126,7 @@ class _Body:
 
 
 @coroutine
-def _rest(waiting: Generator[Any, Any, Message], awaited: Any) -> Generator[Any, Any, Message]:
+def _rest(waiting: Generator[Any, Any, Message], awaited: object) -> Generator[Any, Any, Message]:
     """Await what remains of an awaitable after its first step."""
     try:
         yield awaited

@@ -39,7 +39,7 @@ def read_each(bodies: type[_Body], items: Sequence[Any]) -> list[_Body | Excepti
     return map_results(partial(_read, bodies), items)
 
 
-def _read(bodies: type[_Body], item: Any) -> _Body:
+def _read(bodies: type[_Body], item: object) -> _Body:
     try:
         return bodies.model_validate(item)
     except pydantic.ValidationError as error:

@@ -138,7 +138,7 @@ def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
         raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in errors]) from None
 
 
-def check_members(value: Any) -> None:
+def check_members(value: object) -> None:
     """Raise InvalidInputError if an object in a value, at any depth, has too many members."""
     level = [value]
     while level:  # all values at one depth together, as this is much faster
@@ -157,14 +157,14 @@ _ENCODER = msgspec.json.Encoder(enc_hook=lambda model: model.model_dump(mode="js
 
 
 async def answer_with(
-    request: Request, answer: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    request: Request, answer: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return a JSON response; a thread encodes a large one."""
     body = await encode(answer, compute_of(request.scope))
     return _JsonResponse(body, status, dict(headers or {}), "application/json")
 
 
-async def encode(answer: Any, compute: Compute) -> bytes:
+async def encode(answer: object, compute: Compute) -> bytes:
     """Return the JSON of a dataclass or a pydantic model; a thread encodes a large one."""
     if _numbers_in(answer) < LARGE:
         return _ENCODER.encode(answer)
@@ -178,7 +178,7 @@ async def send_body(send: Send, body: bytes) -> None:
         await send({"type": "http.response.body", "body": part, "more_body": more})
 
 
-def _numbers_in(answer: Any) -> int:
+def _numbers_in(answer: object) -> int:
     """Estimate the number of labels and numbers in the content of a response."""
     match answer:
         case PredictAnswer():
@@ -198,7 +198,7 @@ def _numbers_in(answer: Any) -> int:
     return 0
 
 
-def _written(answer: Any) -> bytes:
+def _written(answer: object) -> bytes:
     if isinstance(answer, PredictBatchAnswer):
         return b'{"predictions":[' + b",".join(map(_ENCODER.encode, answer.predictions)) + b"]}"
     if isinstance(answer, ExplainAnswer):
