@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import pydantic
 
@@ -17,9 +17,9 @@ def map_results(function: Callable[[_Item], _Result], items: Sequence[_Item | Ex
 
     Exceptions of earlier steps are returned as they are. The function may run twice on an item.
     """
-    if not _any_failed(items):
+    if _none_failed(items):
         with contextlib.suppress(WagerError, pydantic.ValidationError):  # usually all succeed, and this is faster
-            return list(map(function, items))  # type: ignore[arg-type]
+            return list(map(function, items))
     return [item if isinstance(item, Exception) else _attempt(function, item) for item in items]
 
 
@@ -34,8 +34,8 @@ async def apply_to_valid(
     function: Callable[[Sequence[_Item]], Awaitable[Sequence[_Result | Exception]]], items: Sequence[_Item | Exception]
 ) -> list[_Result | Exception]:
     """Call a function once, on the items that have not failed; return results and exceptions in the items' order."""
-    if not _any_failed(items):
-        return list(await function(items))  # type: ignore[arg-type]
+    if _none_failed(items):
+        return list(await function(items))
     fit = [item for item in items if not isinstance(item, Exception)]
     results = iter(await function(fit) if fit else ())
     return [item if isinstance(item, Exception) else next(results) for item in items]
@@ -48,5 +48,5 @@ def indices_of(items: Sequence[object], kind: type[Exception]) -> list[int]:
     return [i for i, item in enumerate(items) if isinstance(item, kind)]
 
 
-def _any_failed(items: Sequence[object]) -> bool:
-    return any(issubclass(each, Exception) for each in set(map(type, items)))  # faster than to look at each item
+def _none_failed(items: Sequence[_Item | Exception]) -> TypeGuard[Sequence[_Item]]:
+    return not any(issubclass(each, Exception) for each in set(map(type, items)))  # faster than to look at each item

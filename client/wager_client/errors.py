@@ -70,17 +70,9 @@ class ProblemError(WagerError):
         self.errors: list[Mapping[str, Any]] = list(body.get("errors") or [])
         self.request_id: str | None = body.get("request_id")
         self.retry_after = retry_after
+        self.is_away = status in _RETRIED
+        self.maybe_done = status >= 500 and self.slug not in _NEVER_DONE
         super().__init__(f"{status} {self.slug or 'without a problem type'}: {self.detail or self.title}")
-
-    @property
-    def is_away(self) -> bool:  # type: ignore[override]  # depends on the status
-        """Whether a later attempt may succeed."""
-        return self.status in _RETRIED
-
-    @property
-    def maybe_done(self) -> bool:  # type: ignore[override]  # depends on the status
-        """Whether the service may have done what the request asks for."""
-        return self.status >= 500 and self.slug not in _NEVER_DONE
 
 
 class BadRequestError(ProblemError):

@@ -148,7 +148,7 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
-def predict(model: str, item: Mapping[str, Any], default: Default | None = None) -> Operation[Prediction]:
+def predict(model: str, item: Json, default: Default | None = None) -> Operation[Prediction]:
     """Return the request for one prediction, with a new id if it has none, so that it can be repeated."""
     checks.default(default)
     body = {"model": checks.model_name(model), "prediction_id": new_id(), **item}
@@ -156,7 +156,7 @@ def predict(model: str, item: Mapping[str, Any], default: Default | None = None)
     return Operation("POST", "/predict", lambda answer: _read(Prediction, answer.json(), asked), body, quick=True)
 
 
-def _full_id(model: str, item: Mapping[str, Any]) -> str:
+def _full_id(model: str, item: Json) -> str:
     own = str(item["prediction_id"])
     return own if ":" in own else f"{model}:{own}"
 
@@ -177,7 +177,7 @@ def default_prediction(model: str, default: Default) -> Prediction:
     return Prediction(None, model, slots=slots, is_default=True)
 
 
-def predict_batch(model: str, items: Iterable[Mapping[str, Any]]) -> Operation[list[Prediction | ProblemError]]:
+def predict_batch(model: str, items: Iterable[Json]) -> Operation[list[Prediction | ProblemError]]:
     """Return the request for many predictions. See `predict`."""
     found = enumerate(checks.items("items", items, "dictionaries with the fields of `predict`"))
     listed = [dict(checks.mapping(f"items[{n}]", item)) for n, item in found]
@@ -198,7 +198,7 @@ def feedback(item: FeedbackItem) -> Operation[Feedback]:
 IGNORED = Feedback(None, "ignored")  # the result of feedback for a default answer
 
 
-def feedback_items(items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[FeedbackItem]:
+def feedback_items(items: Iterable[FeedbackItem | Json]) -> list[FeedbackItem]:
     """Return items of feedback from objects with their fields, or a prediction or slot as id. Raises `TypeError`."""
     listed = checks.items("items", items, "FeedbackItem, or of dictionaries with its fields")
     return [_feedback_item(f"items[{n}]", each) for n, each in enumerate(listed)]
@@ -245,7 +245,7 @@ def activate(prediction_id: str) -> Operation[Activation]:
     )
 
 
-def create_model(definition: Mapping[str, Any]) -> Operation[Model]:
+def create_model(definition: Json) -> Operation[Model]:
     """Return the request that creates a model. Its repeat would be refused, as the model exists."""
     checks.model_name(definition.get("name"))
     return Operation("POST", "/models", _model, dict(definition), repeatable=False)
@@ -282,7 +282,7 @@ def _summary(body: Json) -> ModelSummary:
     return read(ModelSummary, body, problem=None if problem is None else problem_in(problem))
 
 
-def change_model(model: Model | str, changes: Mapping[str, Any], etag: str | None) -> Operation[Model]:
+def change_model(model: Model | str, changes: Json, etag: str | None) -> Operation[Model]:
     """Return the request that changes a model. Raises `ValueError` without an ETag; `TypeError` for another type."""
     if not isinstance(model, str | Model):
         raise checks.wrong("model", model, "a model from `get_model`, or its name")
@@ -318,13 +318,7 @@ def health() -> Operation[Health]:
 
 
 def request(
-    method: str,
-    path: str,
-    body: object,
-    *,
-    params: Mapping[str, Any],
-    headers: Mapping[str, str],
-    repeatable: bool | None,
+    method: str, path: str, body: object, *, params: Json, headers: Mapping[str, str], repeatable: bool | None
 ) -> Operation[Any]:
     """Return a request that has no function here. Raises `ValueError` for a wrong path; `TypeError` for a type."""
     checks.text("method", method, "a method such as GET")

@@ -240,7 +240,7 @@ class AsyncFeedbackQueue:
         """Return what became of the feedback so far."""
         return self._outbox.report()
 
-    async def flush(self, timeout: float = 10.0) -> bool:  # noqa: ASYNC109 - the same as in FeedbackQueue
+    async def flush(self, timeout: float = 10.0) -> bool:
         """Wait until the queue is empty; return whether it is. See `FeedbackQueue.flush`."""
         self._refuse_elsewhere()
         with self._outbox.hurried(), contextlib.suppress(TimeoutError):
@@ -251,7 +251,7 @@ class AsyncFeedbackQueue:
                     await self._settled.wait()
         return not self._outbox.pending
 
-    async def close(self, timeout: float = 10.0) -> Report:  # noqa: ASYNC109 - the same as in FeedbackQueue
+    async def close(self, timeout: float = 10.0) -> Report:
         """Send what waits, then stop; return what became of the feedback. See `FeedbackQueue.close`."""
         if self._stopped or os.getpid() != self._pid:
             return self.report()

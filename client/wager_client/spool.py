@@ -7,6 +7,7 @@ damage, are put into a second file, and do not keep the others waiting. A third 
 import json
 import logging
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -18,10 +19,8 @@ from wager_client.errors import ProblemError, SpoolInUseError
 from wager_client.operations import FeedbackItem
 from wager_client.outbox import Entry
 
-try:
+if sys.platform != "win32":  # Windows has no such locks
     import fcntl
-except ImportError:  # Windows, which has no such locks
-    fcntl = None  # type: ignore[assignment]
 
 _MOST_DONE = 10_000  # lines of entries that are done, before the file is written anew
 MOST_REJECTED = 2**23  # bytes of the file of refused feedback, after which it becomes the old one
@@ -214,7 +213,7 @@ def opened(path: Path | str | None, *, fsync: bool) -> Spool | None:
 
 def _locked(path: Path) -> BinaryIO:
     file = path.open("ab")
-    if fcntl is not None:
+    if sys.platform != "win32":
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -27,7 +27,7 @@ class WorkerMetrics:
     """The counters of one worker. Counting adds to a list, which is cheap; `flush` moves the counts to the metrics."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double the series
+        disable_created_metrics()  # they would double the series
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "wager_http_request_duration_seconds",
@@ -58,7 +58,7 @@ class WorkerMetrics:
         self.flush()
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
-            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            MultiProcessCollector(registry)
         else:
             registry = self._registry
         both: Any = SimpleNamespace(collect=lambda: chain(registry.collect(), model_metrics))

@@ -118,7 +118,7 @@ class _OneServer:
     async def _call(self, *command: Word) -> Any:
         async with self._turn:
             with _as_lost_connection():
-                return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+                return await self._redis.execute_command(*command)
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
         """Use a separate connection, because WAIT blocks later commands."""
