@@ -366,9 +366,9 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - it hides that a setting is given twice
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base's signature
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the directory is `secrets_dir`
+        env_settings: PydanticBaseSettingsSource,  # it hides that a setting is given twice
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # the directory is `secrets_dir`
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Rank the sources: arguments, environment variables, files of `secrets_dir`, names to refuse."""
         given = EnvSettingsSource(settings_cls, case_sensitive=True).env_vars  # without empty ones

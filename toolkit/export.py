@@ -19,7 +19,7 @@ from toolkit.progress import Progress
 from toolkit.remote import DEFAULT_URL, AsJson, Key, Url, call, changes, connect, pages, pages_until, path_of
 
 
-def export(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
+def export(
     model: Annotated[str, typer.Option(help="Name of the model.")],
     output: Annotated[Path, typer.Option(help="A file with the suffix of the format, or a folder for parts.")],
     url: Url = DEFAULT_URL,

@@ -33,7 +33,7 @@ _LATER = frozenset({429, 500, 502, 503, 504})
 """Statuses after which a request may succeed."""
 
 
-def replay(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
+def replay(
     file: Annotated[Path, typer.Argument(help="dsjson, CSV, NDJSON or Parquet, or a folder of Parquet parts.")],
     model: Annotated[str, typer.Option(help="Name of the model.")],
     url: Url = DEFAULT_URL,

@@ -29,7 +29,7 @@ class Processes:
         """Yield an importable function's results for each task, in order. Raises `ImportError` without joblib."""
         if self._n == 1 or len(tasks) < 2:
             return (function(task, *rest) for task in tasks)
-        import joblib  # noqa: PLC0415  no requirement
+        import joblib
 
         if not self._results:
             self._before = _executor()
@@ -55,6 +55,6 @@ class Processes:
 
 def _executor() -> Any:
     """Return the processes that joblib keeps; None without them, or if another backend computes."""
-    from joblib.externals.loky import reusable_executor  # noqa: PLC0415  no requirement
+    from joblib.externals.loky import reusable_executor
 
     return getattr(reusable_executor, "_executor", None)

@@ -84,7 +84,7 @@ class Comparison:
 
     def plot(self, axes: object = None) -> Any:
         """Draw the learning curves on matplotlib axes, new or given; return them. Raises `ImportError` without it."""
-        from matplotlib.figure import Figure  # noqa: PLC0415  no requirement
+        from matplotlib.figure import Figure
 
         return _drawn(self, Figure(figsize=(8.0, 5.0), layout="constrained").subplots() if axes is None else axes)
 

@@ -36,7 +36,7 @@ class DueModels:
         lease: seconds for which a model is left to one worker. If the worker dies, another one visits the model then.
     """
 
-    def __init__(  # noqa: PLR0913 - each describes the list
+    def __init__(
         self,
         environment: Environment,
         due: Due,

@@ -80,7 +80,7 @@ def _interleaved(slots: Sequence[Sequence[bytes]]) -> list[bytes]:
 
 def _contexts(slots: Sequence[Contexts]) -> Contexts:
     """Return the contexts of m slots, n each, as n * m contexts in new arrays; or the n that all slots share."""
-    if all([each is slots[0] for each in slots]):  # noqa: C419  faster
+    if all([each is slots[0] for each in slots]):
         return slots[0]
     if slots[0].shared:
         matrices = [each.values.reshape(each.n, -1) for each in slots]

@@ -97,7 +97,7 @@ class LabelChoice(Choice):
     def fit_together(self, requests: Requests) -> bool:
         if self._refuses or not self.answers.has_distribution:
             return False
-        if not all([each.options is NO_OPTIONS and each.actions is None for each in requests]):  # noqa: C419  faster
+        if not all([each.options is NO_OPTIONS and each.actions is None for each in requests]):
             return False
         holdout = self.definition.holdout
         if holdout is not None and holdout.policy == "baseline":
@@ -147,7 +147,7 @@ class LabelChoice(Choice):
 
     def _eligible(self, requests: Requests) -> BoolArray:
         """Return the mask of the labels of each request, (n * K,); (0,) if every label is eligible."""
-        if not self._any_retired and all([each.options.eligible is None for each in requests]):  # noqa: C419  faster
+        if not self._any_retired and all([each.options.eligible is None for each in requests]):
             return EVERY
         eligible, numbers = np.tile(self.active, (len(requests), 1)), self.answers.numbers
         for i, each in enumerate(requests):

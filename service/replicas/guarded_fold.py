@@ -55,7 +55,7 @@ def _copied(state: State) -> Any:
 
 def _is_finite(state: State) -> bool:
     # The sum of finite numbers may overflow, so only a finite sum is an answer.
-    return all([np.isfinite(np.add.reduce(array, None)) or np.isfinite(array).all() for array in state])  # noqa: C419
+    return all([np.isfinite(np.add.reduce(array, None)) or np.isfinite(array).all() for array in state])
 
 
 class Recomputing(Folder):

@@ -113,7 +113,7 @@ def decide(basis: Basis, requests: Requests, chance: Chance, new_id: Callable[[]
     first = requests  # the request that each block belongs to
     if top is not None:
         bounds, tokens = list(range(0, n * top + 1, top)), [*range(top)] * n
-    elif n == 1 or not choice.shares_blocks or any([each.id is not None for each in requests]):  # noqa: C419  faster
+    elif n == 1 or not choice.shares_blocks or any([each.id is not None for each in requests]):
         bounds, tokens = list(range(n + 1)), [SINGLE] * n
     else:
         bounds = choice.records.bounds(predictions.contexts, predictions.parts)

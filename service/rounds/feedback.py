@@ -123,7 +123,7 @@ class FeedbackJoiner:
 
     async def _join(self, feedback: Sequence[Feedback]) -> list[FeedbackResult]:
         model, environment = self._replica.model, self._environment
-        if any([each.truth is not None and each.digest != model.digest for each in feedback]):  # noqa: C419  faster
+        if any([each.truth is not None and each.digest != model.digest for each in feedback]):
             raise errors.OtherHistoryError(f"model {model.name!r} has changed; try again")
         results = await environment.store.add_feedback(model.key, feedback, feedback_rules(model), environment.now())
         if FeedbackStatus.EXPIRED in {status for status, _ in results}:

@@ -105,7 +105,7 @@ class Predictor:
         return await run(checking_cost(model, requests), model.name, map_results, model.choice.check, requests)
 
     def _predict_each(self, requests: Requests) -> Awaitable[list[PredictAnswer | Exception]]:
-        if len(requests) == 1 or not any([request.options.top for request in requests]):  # noqa: C419  a list is faster
+        if len(requests) == 1 or not any([request.options.top for request in requests]):
             return self._predict_alike(requests)
         return self._predict_by_slots(requests)
 

@@ -75,8 +75,8 @@ class RoundService:
         names = [request.prediction_id.model for request in requests]
         for name, request in zip(names, requests, strict=True):
             by_model[name].append(request)
-        give: _WorkOnAll[FeedbackInput, FeedbackAnswer] = lambda session, items: session.feedback.give_all(items)  # noqa: E731
-        batches = [self._all(name, "prediction_id", give, items) for name, items in by_model.items()]
+        give = partial(self._all, field="prediction_id", work=lambda session, items: session.feedback.give_all(items))
+        batches = [give(name, items=items) for name, items in by_model.items()]
         answers = dict(zip(by_model, map(iter, await asyncio.gather(*batches)), strict=True))
         return [next(answers[name]) for name in names]
 
@@ -88,8 +88,7 @@ class RoundService:
     def activate(self, request: ActivateRequest) -> Awaitable[ActivateAnswer]:
         """Let a prediction take feedback. Repeated calls change nothing."""
         name, environment = request.prediction_id.model, self._sessions.environment
-        work = lambda session: activate(session.model, environment, request)  # noqa: E731
-        return self._sessions.use(name, "prediction_id", work)
+        return self._sessions.use(name, "prediction_id", lambda each: activate(each.model, environment, request))
 
     async def _all(
         self, name: str, field: str, work: _WorkOnAll[_Item, _T], items: Sequence[_Item], again: bool = True

@@ -29,7 +29,7 @@ _KINDS = ("auto", "dense", "named")
 _PLOTS = {".png", ".svg", ".pdf"}
 
 
-def compare(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
+def compare(
     file: Annotated[
         Path,
         typer.Argument(

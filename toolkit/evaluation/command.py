@@ -28,7 +28,7 @@ class EngineName(StrEnum):
     DASK = "dask"
 
 
-def evaluate(  # noqa: PLR0913, PLR0917  each is an option
+def evaluate(
     source: Annotated[
         Path | None, typer.Argument(help="A Parquet file of `wager export`, or a folder of them. Unset: a service.")
     ] = None,

@@ -151,10 +151,11 @@ class Export(NamedTuple):
             return
         with path.open("w", encoding="utf-8") as file:
             for i, line in enumerate(part.lines):
+                row = line
                 if self.format == "dsjson":
                     labels = self.model["labels"][: part.label_counts[i] if part.label_counts else None]
-                    line = dsjson_line(labels, line, part.distributions[i], path)  # noqa: PLW2901
-                file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+                    row = dsjson_line(labels, line, part.distributions[i], path)
+                file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> None:

@@ -76,7 +76,7 @@ def _add_changes(routes: APIRouter, replacing: Replacing) -> None:
         return await answer_described(request, await replacing.roll_back(name, body.snapshot, versions, caller_id()))
 
     @routes.post("/reset", response_model=ModelAnswer, responses=responses(*errors.CHANGE_ERRORS))
-    async def reset(name: Name, body: schemas.ResetRequest, request: Request, if_match: IfMatch = None) -> Response:  # noqa: ARG001
+    async def reset(name: Name, body: schemas.ResetRequest, request: Request, if_match: IfMatch = None) -> Response:
         """Continue from the learner's initial state: forget everything that the model has learned.
 
         Labels, policies, the log and the statistics stay. Repeating the last change with the same `If-Match`, as after

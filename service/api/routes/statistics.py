@@ -35,7 +35,7 @@ def router(reports: StatisticsReports) -> APIRouter:
         response_model=StatisticsAnswer,
         responses=_UNCHANGED | responses(*errors.READING_ERRORS),
     )
-    async def read_statistics(name: Name, request: Request, if_none_match: IfNoneMatch = None) -> Response:  # noqa: ARG001
+    async def read_statistics(name: Name, request: Request, if_none_match: IfNoneMatch = None) -> Response:
         """Return the rewards, labels, exploration and verdict of a model.
 
         The cost does not depend on the length of the log. Workers publish the sums every few seconds; `fold_lag` says
@@ -48,7 +48,7 @@ def router(reports: StatisticsReports) -> APIRouter:
         request: Request,
         cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page.")] = "",
         limit: Annotated[int, Query(ge=1, le=200, description="Maximum models on a page.")] = 100,
-        if_none_match: IfNoneMatch = None,  # noqa: ARG001
+        if_none_match: IfNoneMatch = None,
     ) -> Response:
         """List the models that the API key allows, with the essence of their statistics, ordered by name."""
         page = await reports.page(cursor, limit, own_names())

@@ -117,7 +117,7 @@ class EmbeddedServer:
         lock_seconds: maximum wait for a previous owner to leave the directory.
     """
 
-    def __init__(  # noqa: PLR0913 - each is a setting, or how long to wait
+    def __init__(
         self,
         data_dir: Path,
         appendfsync: AppendFsync = "everysec",

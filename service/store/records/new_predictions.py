@@ -154,6 +154,6 @@ def _count_varying(tails: Sequence[tuple[bytes, ...]]) -> int:
     """Return how many of the parts, from the first on, differ between the predictions of a block."""
     first = tails[0]
     varying = len(first)
-    while varying and all([tail[varying - 1] == first[varying - 1] for tail in tails]):  # noqa: C419
+    while varying and all([tail[varying - 1] == first[varying - 1] for tail in tails]):
         varying -= 1
     return varying

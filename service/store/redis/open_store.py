@@ -63,7 +63,7 @@ class OpenStore(NamedTuple):
     request_counter: RequestCounter
 
 
-def open_store(  # noqa: PLR0913 - each is a setting
+def open_store(
     url: str,
     timeout: float,
     tls: TlsFiles = NO_FILES,
