@@ -233,9 +233,9 @@ class RedisStore(Store):
     ) -> list[Head] | Tail:
         named = [*keys.of_blocks(*key), *[keys.block(*key, id_) for id_, _ in blocks]]
         rounds, limit, last_at, allow_newer, damage, changes, digest = seen or Seen(-1, 0)
-        kept, most = round(keep_seconds * 1000), self._max_open_bytes
-        flags: list[Word] = [last_at or b"", int(allow_newer), limit, damage, kept, most, digest]
-        args = [key.incarnation, rounds, changes, *flags, *[record for _, record in blocks]]
+        most = self._max_open_bytes
+        args: list[Word] = [key.incarnation, rounds, changes, last_at or b"", int(allow_newer), limit, damage]
+        args += [round(keep_seconds * 1000), most, digest, *[record for _, record in blocks]]
         reply = await self._run(_ADD_PREDICTIONS, named, args)
         total, items, *version = _unless_gone(key, reply)
         if total is not None:
