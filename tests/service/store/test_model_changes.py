@@ -73,7 +73,7 @@ async def test_predictions_that_miss_a_change_get_the_tail(scenario: Scenario) -
     await scenario.play(5)
     newer = seen._replace(allow_newer=True)
     assert await store.add_predictions(key, sample_predictions("y"), WINDOW, newer) == [None]
-    others = {"last_at": b"00000000"}, {"change_count": 0}, {"digest": NEW}, {"newer": False}
+    others = {"last_at": b"00000000"}, {"change_count": 0}, {"digest": NEW}, {"allow_newer": False}
     for other in others:
         wrong = newer._replace(**other)
         assert isinstance(await store.add_predictions(key, sample_predictions("z"), WINDOW, wrong), Tail)
