@@ -1,6 +1,6 @@
 """The command `wager`, also `python -m service`.
 
-Exit codes of `wager serve`: 0 after a stop by signal, 2 for wrong settings, 3 if the application did not start, 4 if
+Exit codes of `wager serve`: 0 after a stop by signal, 2 for invalid settings, 3 if the application did not start, 4 if
 the address is not available, 5 if the embedded store cannot run.
 """
 
@@ -19,7 +19,7 @@ _ORDER = (
 
 
 class _Commands(TyperGroup):
-    """The commands. `serve` and each tool are imported when they are used: a worker needs no toolkit."""
+    """The commands. Each is imported at its first use: a worker needs no toolkit."""
 
     def list_commands(self, ctx: object) -> list[str]:
         for name in _ORDER:
@@ -27,7 +27,7 @@ class _Commands(TyperGroup):
         return list(_ORDER)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in _ORDER:  # the others are suggested
+        if cmd_name not in _ORDER:  # import all, to suggest similar names
             self.list_commands(ctx)
         elif cmd_name not in self.commands:
             self.commands[cmd_name] = _imported(cmd_name)

@@ -39,7 +39,7 @@ from service.store.capabilities import Store
 from service.store.redis.open_store import OpenStore, open_store
 
 _UPKEEP_SECONDS = 1.0
-_MOST_WARMED = 100  # models whose kernels a worker loads before a request needs them
+_MOST_WARMED = 100  # maximum models whose kernels a worker preloads
 _PATIENCE = 0.1  # seconds between two cancellations of a task
 MakeEnvironment = Callable[[Store, Compute], Environment]
 
@@ -47,8 +47,8 @@ MakeEnvironment = Callable[[Store, Compute], Environment]
 def create_app(settings: Settings | None = None, make_environment: MakeEnvironment = system_environment) -> FastAPI:
     """Create the application of one worker.
 
-    Without settings, it reads them from the environment, in a process that is only a worker: it then loads the kernels
-    of the stored models when it starts. Raises `ValueError` if the settings name no store.
+    Without `settings`, the process is a dedicated worker: it reads them from the environment, and loads the kernels of
+    the stored models when it starts. Raises `ValueError` if the settings name no store.
     """
     die_with_parent()
     warms_up, settings = settings is None, settings or Settings()
@@ -126,7 +126,7 @@ async def _running(
 
 
 async def _warm_up(environment: Environment) -> None:
-    """Load the kernels that the stored models need, during the first requests. Another model loads its own in a thread.
+    """Load the kernels of the first stored models while requests are served; for other models, requests load them.
 
     The kernels of a learner take up to 60 MB.
     """

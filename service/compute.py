@@ -1,7 +1,7 @@
-"""Threads for long computations. API keys share them fairly, and they never delay the end of the process.
+"""Threads for long computations. API keys share them fairly, and they never delay the exit of the process.
 
-Kernels release the interpreter's lock, so the event loop continues while they run. Long work is cut into slices.
-Between two slices, others get a turn, and a cancelled computation ends.
+Kernels release the interpreter's lock, so the event loop continues while they run. Long work is divided into slices.
+Between two slices, other work gets a turn, and a cancelled computation ends.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Compute:
     async def run(self, owner: str, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
         """Run a function in a thread; if long, it must release the interpreter's lock.
 
-        In requests with an API key, the key has one share of the threads for all its models; else `owner` has one.
+        In a request with an API key, the key replaces `owner`: its models have one share of the threads together.
         """
         if self._closed:
             raise StoppingError("this worker is stopping")
@@ -103,7 +103,7 @@ class Compute:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             self._do(job)
-            del job  # an idle thread would keep what the job refers to
+            del job  # an idle thread would keep the job's references alive
 
     def _do(self, job: _Job) -> None:
         result, error = None, None
@@ -112,7 +112,7 @@ class Compute:
                 result = job.function(*job.args)
         except Exception as raised:  # noqa: BLE001  the caller of `run` gets it
             error = raised
-        with contextlib.suppress(RuntimeError):  # the event loop has ended, so nobody waits for the result
+        with contextlib.suppress(RuntimeError):  # the event loop has ended, so nothing awaits the result
             job.loop.call_soon_threadsafe(self._done, job, result, error)
         del job, result, error  # an error refers to this frame: a cycle would keep the job until a full collection
 
@@ -130,11 +130,11 @@ class Compute:
 
 
 def steps_in_slice(cost: int, overhead: int = 0) -> int:
-    """Return the number of steps in a slice of about `costs.SLICE`, or of its fixed overhead if larger; at least 1."""
+    """Return the steps, at least 1, in a slice that costs about `costs.SLICE`, or its fixed overhead if larger."""
     return max(1, max(costs.SLICE, overhead) // max(cost, 1))
 
 
 def slices(n: int, cost: int, overhead: int = 0) -> list[tuple[int, int]]:
-    """Cut n steps into slices of `steps_in_slice`; return each as (first step, end)."""
+    """Divide n steps into slices of `steps_in_slice`; return each as (first step, end)."""
     size = steps_in_slice(cost, overhead)
     return [(start, min(start + size, n)) for start in range(0, n, size)]

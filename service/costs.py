@@ -1,22 +1,22 @@
-"""The costs of computations in multiply-adds, by which the service decides what needs a thread and what fits together.
+"""Costs of computations, in multiply-adds. They decide which work needs a thread, and how much is done together.
 
-A multiply-add takes about a nanosecond. Learners know the costs of their decisions and folds; those below are measured.
+A multiply-add takes about a nanosecond. Learners estimate their own decisions and folds; those below are measured.
 """
 
 from learners.base import AnyLearner
 
-# What a computation may cost.
+# Limits on computations.
 INLINE = 5_000_000  # a few milliseconds: cheaper work runs in the event loop, other work in a thread
-SLICE = 20_000_000  # about ten milliseconds: then others get a turn. A slice costs more only if one step does.
+SLICE = 20_000_000  # about ten milliseconds: then other work gets a turn. A slice costs more only if one step does
 STRETCH = 1_000_000_000  # about one second: then a fold checks whether its model still exists
 IMPORTED_TOGETHER = 200_000_000  # decisions of rounds that are imported together
 PREDICTED_TOGETHER = 2_000_000_000  # decisions of one batch; then other requests for the model get a turn
-PROMOTION = 2_000_000_000  # rounds that a promotion folds while the request and each worker wait
-FIRST_CALL = 2**63  # of a kernel, which may compile it: always in a thread
+PROMOTION = 2_000_000_000  # rounds that a promotion folds, while the request and each worker wait
+FIRST_CALL = 2**63  # of a kernel: it may compile, so it always needs a thread
 
 # Requests.
-BATCH_ITEM, BATCH_NUMBER = 2_000, 50  # one item of a batch, and one number in it, decoded with all others
-SINGLE_ITEM = 100_000  # one item of a batch that is validated alone, because one of the batch is invalid
+BATCH_ITEM, BATCH_NUMBER = 2_000, 50  # one item of a batch, and one number in it, if the batch is decoded together
+SINGLE_ITEM = 100_000  # one item of a batch that is validated alone, because an item is invalid
 WEBHOOK_BYTE = 50  # verified and parsed
 CONTEXT_NUMBER = 100  # one number checked
 CONTEXT_FEATURE, CONTEXT_PRODUCT = 2_500, 2_000  # one named feature, or product of two, read and hashed
@@ -36,7 +36,7 @@ REPEATED_PREDICTION = 80_000  # one stored prediction, decoded
 EXPLAINED_NUMBER, EXPLAINED_FEATURE = 100, 5_000
 DECODED_BYTE, PRINTED_BYTE = 50, 100  # one byte of the log decoded, or decoded and converted to JSON
 PRINTED_ROUND = 20_000  # one line of the log, written as JSON
-STATISTICS_BYTE = 500  # read, with its share of the answer
+STATISTICS_BYTE = 500  # read, including its part of the response
 GLANCE = 100_000  # one model in a list, without its statistics
 
 # Models.

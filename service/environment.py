@@ -23,12 +23,12 @@ class Environment:
     now: Callable[[], float]  # seconds since the epoch
     rng: np.random.Generator
     new_id: Callable[[], str]
-    monotonic: Callable[[], float] = time.monotonic  # seconds; never goes back
-    store_offset: Callable[[], float] = float  # seconds to add to the store's clock, by which predictions expire
+    monotonic: Callable[[], float] = time.monotonic  # seconds
+    store_offset: Callable[[], float] = float  # seconds to add to the store's clock, which expires predictions
 
     @cached_property
     def models(self) -> ModelReader:
-        """Reads models, and keeps those read last."""
+        """Reads models, and caches the latest ones."""
         return ModelReader(self.compute)
 
 

@@ -1,4 +1,4 @@
-"""The errors of the service. Each one with a slug is a type of problem (RFC 9457), with a status and a title.
+"""The errors of the service. Each error with a slug is a problem type (RFC 9457), with a status and a title.
 
 WagerError
 ├── NotFoundError      404
@@ -13,14 +13,14 @@ from typing import ClassVar, TypeVar, cast
 
 
 class WagerError(Exception):
-    """The base of all errors that the service raises on purpose.
+    """The base of all intentional errors of the service.
 
     The title of a problem is the first line of the docstring, without the period.
 
     Attributes:
         detail: human-readable description, without the field.
         field: the path of the invalid field in the request, such as `context.3`; None if no field is invalid.
-        retry_after: seconds, at least 1, after which to try again; None if that would not help.
+        retry_after: seconds, at least 1, after which to try again; None if a retry would not help.
     """
 
     status: ClassVar[int]
@@ -309,7 +309,7 @@ REQUEST_ERRORS = (
 """Errors of a request for a prediction, and of an imported one."""
 
 FIT_ERRORS = (ClosingPolicyError, RewardNotAcceptedError, ModelTooLargeError, ModelTooCostlyError)
-"""Errors of policies that do not suit the learner, and of a learner that needs too much."""
+"""Errors of policies that do not suit the learner, and of a learner that exceeds the limits."""
 
 LEARNER_ERRORS = (UnknownAlgorithmError, HyperparameterError, FeaturesError, InterceptError, *FIT_ERRORS)
 """Errors of the choice of a learner."""

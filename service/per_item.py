@@ -15,10 +15,10 @@ _Result = TypeVar("_Result")
 def map_results(function: Callable[[_Item], _Result], items: Sequence[_Item | Exception]) -> list[_Result | Exception]:
     """Call a function on each item; return each result, or the exception that refuses the item.
 
-    Exceptions of earlier steps are returned as they are. The function may run twice on an item.
+    Exceptions from earlier steps are returned unchanged. The function may run twice on an item.
     """
     if _none_failed(items):
-        with contextlib.suppress(WagerError, pydantic.ValidationError):  # usually all succeed, and this is faster
+        with contextlib.suppress(WagerError, pydantic.ValidationError):  # faster if all succeed, as usual
             return list(map(function, items))
     return [item if isinstance(item, Exception) else _attempt(function, item) for item in items]
 
@@ -33,7 +33,7 @@ def _attempt(function: Callable[[_Item], _Result], item: _Item) -> _Result | Exc
 async def apply_to_valid(
     function: Callable[[Sequence[_Item]], Awaitable[Sequence[_Result | Exception]]], items: Sequence[_Item | Exception]
 ) -> list[_Result | Exception]:
-    """Call a function once, on the items that have not failed; return results and exceptions in the items' order."""
+    """Call a function once, on all valid items; return results and exceptions in the items' order."""
     if _none_failed(items):
         return list(await function(items))
     fit = [item for item in items if not isinstance(item, Exception)]
@@ -42,11 +42,11 @@ async def apply_to_valid(
 
 
 def indices_of(items: Sequence[object], kind: type[Exception]) -> list[int]:
-    """Return the positions of the items that are exceptions of a kind. Usually none are, which is fast to find."""
+    """Return the positions of exceptions of a kind; fast if there are none."""
     if not any(issubclass(each, kind) for each in set(map(type, items))):
         return []
     return [i for i, item in enumerate(items) if isinstance(item, kind)]
 
 
 def _none_failed(items: Sequence[_Item | Exception]) -> TypeGuard[Sequence[_Item]]:
-    return not any(issubclass(each, Exception) for each in set(map(type, items)))  # faster than to look at each item
+    return not any(issubclass(each, Exception) for each in set(map(type, items)))  # faster than a check of each item

@@ -19,7 +19,7 @@ SINGLE = -1
 """The token of a prediction that is alone in its block."""
 
 _PLACE_BITS = 16
-"""Number of low bits of a token that hold its position in the block. The 32 bits above are noise."""
+"""Number of low bits of a token that contain its position in the block. The 32 bits above are noise."""
 
 MOST_TOKENS = 2 ** (32 + _PLACE_BITS)
 """Exclusive upper bound of tokens."""
@@ -33,7 +33,7 @@ def wire_form(model: str, block: str, token: int) -> str:
 def wire_forms(model: str, block: str, tokens: Sequence[int]) -> list[str]:
     """Return the wire forms of the ids of one block."""
     if SINGLE in tokens:
-        return [f"{model}:{block}"]  # it is alone
+        return [f"{model}:{block}"]  # a single prediction
     begin = f"{model}:{block}:"
     return [begin + token for token in map(str, tokens)]
 
@@ -62,7 +62,7 @@ def tokens_of(bounds: Sequence[int], secret: str) -> list[int]:
 
     Args:
         bounds: start of each block, and n.
-        secret: seed of the noise; used for nothing else.
+        secret: seed of the noise; do not use it for anything else.
     """
     noise = np.frombuffer(hashlib.shake_128(secret.encode()).digest(4 * bounds[-1]), "<u4").astype(np.int64)
     tokens: IntArray = noise << _PLACE_BITS

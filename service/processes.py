@@ -1,6 +1,6 @@
 """Processes that end with their parent, and drain before they end.
 
-The file also runs as a script, without the packages, so it imports the standard library only.
+The file also runs as a script, without other packages, so it imports only the standard library.
 """
 
 import gc
@@ -19,8 +19,8 @@ _PR_SET_PDEATHSIG = 1
 def spare_lasting_objects() -> None:
     """Exempt existing objects from garbage collection, and collect less often.
 
-    Requests in flight outlive the youngest generation. With the default thresholds, this caused frequent full
-    collections, which took a third of a worker's time.
+    Requests in flight outlive the youngest generation. With the default thresholds, frequent full collections took a
+    third of a worker's time.
     """
     gc.collect()
     gc.freeze()
@@ -41,9 +41,9 @@ def exit_despite_threads(code: int) -> None:
 def die_with_parent(parent_pid: int | None = None) -> None:
     """Make Linux send SIGTERM to this process when its parent ends, for any reason.
 
-    Linux watches the *thread* that started this process, so the parent must start it from a thread that lives as
-    long as the process should. Without `parent_pid`, the parent is the process that started this one with
-    multiprocessing, if any. Raises `SystemExit` if the parent has already ended.
+    Linux watches the *thread* that started this process, so the parent must start it from a thread that outlives it.
+    Without `parent_pid`, the parent is the process that started this one with multiprocessing, if any. Raises
+    `SystemExit` if the parent has already ended.
     """
     if parent_pid is None:
         from multiprocessing import parent_process  # noqa: PLC0415 - would double the start-up time of the launcher
@@ -55,7 +55,7 @@ def die_with_parent(parent_pid: int | None = None) -> None:
     import ctypes  # noqa: PLC0415 - may be missing outside Linux
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent_pid:  # the parent ended before the request
+    if os.getppid() != parent_pid:  # the parent ended before `prctl`
         raise SystemExit(1)
 
 
@@ -71,7 +71,7 @@ def _begin_worker(parent_pid: int) -> None:
 
 
 def tied_command(command: Sequence[str]) -> list[str]:
-    """Return a command that runs `command`, whose program is an absolute path, tied to this process."""
+    """Return a command that runs `command` until this process ends. Its program must be an absolute path."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
@@ -85,7 +85,7 @@ if __name__ == "__main__":
 
 
 class Draining:
-    """Delays the first SIGTERM by some seconds, and reports whether it has arrived. A second one is not delayed."""
+    """Delays the first SIGTERM, and reports whether it has arrived. A second one is not delayed."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -1,6 +1,6 @@
 """The notes on the current request, for its log line and its errors.
 
-`Observer` creates the notes; later steps add to them. Tasks that a request starts inherit its notes.
+`Observer` creates the notes; later steps add to them. Tasks started by a request inherit its notes.
 """
 
 from contextvars import ContextVar
@@ -24,14 +24,14 @@ current: ContextVar[RequestContext | None] = ContextVar("current", default=None)
 
 
 def note_model(name: str) -> None:
-    """Note the model of the current request."""
+    """Record the model of the current request."""
     notes = current.get()
     if notes is not None:
         notes.model = name
 
 
 def note_key(key_id: str) -> None:
-    """Note the API key of the current request: its public id, never the key."""
+    """Record the public id of the current request's API key, never the key."""
     notes = current.get()
     if notes is not None:
         notes.key_id = key_id

@@ -25,7 +25,7 @@ from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB, _TIB = 2**10, 2**20, 2**30, 2**40
 _OF_EMBEDDED = frozenset({"appendfsync", "disk_reserve_bytes", "memory_limit_bytes"})
-"""The settings that have no effect with a store URL; without the data directory, which the container image sets."""
+"""The settings that have no effect with a store URL, except the data directory, which the container image sets."""
 
 FOREIGN = {
     *("api_key", "base_url"),  # the client, and the commands that use a service
@@ -33,13 +33,13 @@ FOREIGN = {
     "kernels",  # the entry point of the image
     *("locust_model", "open_bandit", "test_folder"),  # benchmarks and tests
 }
-"""Names of variables that are no settings but begin with the prefix, without it, in lower case."""
+"""Variables with the prefix that are not settings: their names without it, in lower case."""
 
 _OF_KUBERNETES = re.compile(r"(\w+_)?(service_host|service_port(_\w+)?|port_\d+_(tcp|udp|sctp)(_(proto|port|addr))?)")
-"""What Kubernetes sets in each container of a namespace that has a Service named `wager` or `wager-...`."""
+"""Variables that Kubernetes sets in each container of a namespace that has a Service named `wager` or `wager-...`."""
 
 _LINK = re.compile(r"(tcp|udp|sctp)://")
-"""The beginning of the value of another such variable: `WAGER_PORT`, or `WAGER_..._PORT`."""
+"""The beginning of the value of other such variables: `WAGER_PORT` and `WAGER_..._PORT`."""
 
 
 def _check_store_url(url: str) -> str:
@@ -79,7 +79,7 @@ def _words(secrets: SecretStr) -> list[str]:
 
 
 def _list_of(fits: Callable[[str], object], refusal: str) -> AfterValidator:
-    """Return a check of names that are separated by commas; the refusal may show the name."""
+    """Return a check of comma-separated names; The name replaces `%` in the refusal."""
 
     def check(names: str) -> str:
         if names and not _split(names):
@@ -116,7 +116,7 @@ def _is_webhook_secret(word: str) -> bool:
 
 
 class _Fault(str):
-    """Why the value of a setting cannot be used, in its place."""
+    """Replaces an unusable value of a setting, and explains why it is unusable."""
 
 
 def _looks_ours(name: str) -> bool:
@@ -133,7 +133,7 @@ def _read_files(folder: str | Path | None) -> dict[str, str]:
 
 def _text_of(path: Path) -> str:
     try:
-        if path.exists() and not path.is_file():  # to read a pipe would block
+        if path.exists() and not path.is_file():  # reading a pipe would block
             return _Fault("its entry in secrets_dir must be a file")
         return path.read_text("utf-8").strip()
     except UnicodeDecodeError:
@@ -166,13 +166,13 @@ class Settings(BaseSettings):
     """The settings of one service, shared by all of its workers.
 
     An argument overrides the environment variable (``WAGER_PORT``, ...). An empty variable counts as unset. An unset
-    one is read from the directory `secrets_dir`, if given, from the file named like the variable (``WAGER_STORE_URL``,
-    in upper or lower case); an empty file counts as unset too. Sizes are in bytes and may have a unit (``64MiB``). A
-    variable or file whose name begins like a setting, and that neither is one nor belongs to another part of the
-    service, counts as a wrong setting. So does a setting given twice: by two variables, or by two files.
+    one is read from the directory `secrets_dir`, if given: from the file with the variable's name (``WAGER_STORE_URL``,
+    in upper or lower case); an empty file counts as unset too. Sizes are in bytes and may have a unit (``64MiB``). An
+    unknown variable or file with the prefix, unless it belongs to another part of the service, is an invalid setting.
+    So is a setting given twice, by two variables or by two files.
 
     Raises:
-        pydantic.ValidationError: from the constructor. Names every wrong setting, without its value, which may be
+        pydantic.ValidationError: from the constructor. Names every invalid setting, without its value, which may be
             secret.
     """
 
@@ -370,7 +370,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,  # the directory is `secrets_dir`
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Rank the sources: arguments, environment variables, files of `secrets_dir`, names to refuse."""
+        """Return the sources by priority: arguments, environment variables, files of `secrets_dir`, names to refuse."""
         given = EnvSettingsSource(settings_cls, case_sensitive=True).env_vars  # without empty ones
         variables = {name: value for name, value in given.items() if value and _looks_ours(name)}
         by_variables = _by_setting(variables)
@@ -382,7 +382,7 @@ class Settings(BaseSettings):
         return init_settings, *(InitSettingsSource(settings_cls, dict(each)) for each in others)
 
     def as_environment(self) -> dict[str, str]:
-        """Return the environment variables that give a worker these settings, without the directory of files.
+        """Return the environment variables that pass these settings to a worker, except `secrets_dir`.
 
         The files may have changed since they were read.
         """
@@ -395,7 +395,7 @@ class Settings(BaseSettings):
 
     @property
     def keys_required(self) -> bool:
-        """Whether requests need an API key. If the host is not set, another program may listen on any address."""
+        """Whether requests need an API key. Without a host setting, another program may have chosen any address."""
         private = "host" in self.model_fields_set and self.on_loopback
         return self.auth == "required" or (self.auth == "auto" and not private)
 
@@ -408,7 +408,7 @@ class Settings(BaseSettings):
             return self.host == "localhost"
 
     def all_webhook_secrets(self) -> list[str]:
-        """Return the secrets that a webhook may be signed with."""
+        """Return the secrets with which webhooks may be signed."""
         return [] if self.webhook_secrets is None else _words(self.webhook_secrets)
 
     @property

@@ -1,4 +1,4 @@
-"""Named tuples in large numbers."""
+"""Creates many named tuples quickly."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -8,5 +8,5 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 def named_tuples(kind: type[_Row], rows: Iterable[Iterable[Any]]) -> list[_Row]:
-    """Return a named tuple of each row, with a value for every field, in a third of the time of calls of `kind`."""
+    """Convert each row, with a value for every field, to a named tuple, in a third of the time of calls of `kind`."""
     return list(map(partial(tuple.__new__, kind), rows))

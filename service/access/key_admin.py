@@ -15,11 +15,11 @@ from service.errors import InvalidInputError, NotFoundError
 from service.json_values import JsonObject
 from service.store.access_tables import KeyTable, RequestCounter
 
-_NOISE_BYTES = 38  # 6 of the id, 32 of the secret
+_NOISE_BYTES = 38  # 6 for the id, 32 for the secret
 
 
 class IssuedKey(NamedTuple):
-    """A new key. Its text exists only here: the store has only its digest."""
+    """A new key. Its text exists only here: the store contains only its digest."""
 
     id: str
     text: str
@@ -63,7 +63,7 @@ class KeyAdmin:
             raise _no_such(key_id)
 
     async def all(self) -> dict[str, KeyRecord | None]:
-        """Return the record of each key by id, in the order of ids; None for an unreadable record."""
+        """Return the record of each key, sorted by id; None for an unreadable record."""
         return {key_id: read_record(key_id, record) for key_id, record in sorted((await self._table.all()).items())}
 
     async def _issue(self, fields: JsonObject) -> IssuedKey:

@@ -24,7 +24,7 @@ _MOST_CACHED = 4096  # addresses, and keys
 
 
 class WrongKeys:
-    """Counts wrong keys in fixed windows, which the first one of an address opens. `now` is monotonic, in seconds."""
+    """Counts wrong keys per address, in fixed windows that start at the first one. `now` is monotonic, in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -120,7 +120,7 @@ class Caller:
 
 
 class Gatekeeper:
-    """Identifies callers by their keys. A record is cached for `cache_seconds`, the maximum delay of a revocation."""
+    """Identifies callers by their keys. Caches records: a revocation takes effect within `cache_seconds`."""
 
     def __init__(self, table: KeyTable, now: Callable[[], float], cache_seconds: float) -> None:
         self._table = table

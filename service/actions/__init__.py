@@ -1,1 +1,1 @@
-"""Actions with features: how a model describes them, their vectors, and what the log keeps of them."""
+"""Actions with features: their definition, their vectors, and their log format."""

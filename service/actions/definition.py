@@ -1,4 +1,4 @@
-"""What a model with actions defines, and the actions of a request."""
+"""The definition of a model with actions, and the actions in a request."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal
@@ -35,7 +35,7 @@ class ActionsDefinition(Body):
 
 
 def _read_named(given: object, read: ValidatorFunctionWrapHandler) -> Any:
-    """Return an object of named features as it is; read other kinds. Pydantic would convert each object twice."""
+    """Return named features unvalidated, because Pydantic would convert each object twice; validate other kinds."""
     if type(given) is dict and "indices" not in given and "values" not in given:
         return given
     return read(given)
@@ -86,7 +86,7 @@ def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
 
 
 def complete(actions: ActionsDefinition, defaults: JsonMapping) -> ActionsDefinition:
-    """Return actions whose features have these values where they are left out."""
+    """Return the actions, with defaults for the missing fields of their features."""
     missing = {name: value for name, value in defaults.items() if name not in actions.features.model_fields_set}
     return actions.model_copy(update={"features": actions.features.model_copy(update=missing)})
 
@@ -123,7 +123,7 @@ class SourceAction:
 
 
 class SourceReader:
-    """Reads actions. Remembers the features that it has checked, in two generations."""
+    """Reads actions. Caches the features that it has validated, in two generations."""
 
     def __init__(self) -> None:
         self._recent = set[bytes]()

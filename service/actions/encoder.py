@@ -66,12 +66,12 @@ class ActionVectors:
         return len(action.values) * (1 + len(context.values) * self.crosses)
 
     def join(self, contexts: Sequence[Factors], actions: Sequence[Factors], starts: IntArray) -> Contexts:
-        """Return the vectors of m candidates. `starts` (n + 1,) has the first action of each of n contexts, and m."""
+        """Return the vectors of m candidates. `starts` (n + 1,) is the first action of each of n contexts, then m."""
         given = contexts if self.crosses else [_NOTHING] * len(contexts)
         return joined_vectors(_sets(given), _sets(actions), starts, self._crossed, self.size, self._plain)
 
     def feature_entries(self, context: NamedFactors, action: NamedFactors) -> list[FeatureEntry]:
-        """Return the features of one candidate's vector, without zeros. Those with the same index add up."""
+        """Return the nonzero features of one candidate's vector. Values at the same index add up."""
         names, hashes, values = list[str](), [np.empty(0, np.uint64)], [np.empty(0)]  # an action may have no features
         for name, hashed, value, group in zip(action.names, *action.factors, strict=True):
             met = np.flatnonzero(self._crossed[context.factors.groups, group])

@@ -52,7 +52,7 @@ class FactorReader:
             raise _renamed(error, path) from None
 
     def read_action(self, action: GivenAction | SourceAction, path: str) -> Factors:
-        """Return the features of an action, as `read` does. Those with a source come from the cache by their source."""
+        """Return the features of an action, as `read` does. The source, if any, is the key in the cache."""
         source = action.source
         if source is None:
             return self._read_cached(action.features) or self.read(action.features, path)
@@ -83,7 +83,7 @@ class FactorReader:
             return self._recent.get(repr(given))
 
     def _read(self, given: object) -> Factors:
-        """Return the features of a parsed context. Those of named features come from a cache of two generations."""
+        """Return the features of a parsed context. Named features are cached, in two generations."""
         if not self._kind.has_names:
             return self._new(given)
         found = self._read_cached(given)
@@ -140,7 +140,7 @@ def _renamed(error: InvalidInputError, path: str) -> InvalidInputError:
 def _flat(given: object) -> list[tuple[str, str, float]] | None:
     """Return the namespace, the name and the number of each feature, in order; None unless all have plain values.
 
-    Most actions do, and this is much faster than `NamedReader`, which reads the others and finds what is wrong.
+    Most actions do, and this is much faster than `NamedReader`, which reads the others and reports errors.
     """
     if type(given) is not dict or not given:
         return None

@@ -1,4 +1,4 @@
-"""What the store keeps of the actions of a prediction, as JSON, in the part `actions` of its record.
+"""Logged actions: the JSON in the part `actions` of a prediction's record.
 
 The chosen action is `{"n": number of candidates, "chosen": position, "actions": [[id, features]]}`. With
 `log_actions: all`, `actions` has all candidates, each as `[id, features, probability]`.
@@ -36,7 +36,7 @@ def as_sent(given: object) -> Any:
 
 
 def encode(actions: Sequence[GivenAction], chosen: int, distribution: Sequence[float | None] | None) -> bytes:
-    """Encode the chosen action, or with a distribution all of them; None is an unknown probability."""
+    """Encode the chosen action, or all actions if there is a distribution; None is an unknown probability."""
     if distribution is None:
         action = actions[chosen]
         kept: list[list[Any]] = [[action.id, as_sent(action.features)]]

@@ -1,1 +1,1 @@
-"""What the statistics mean: estimates, verdicts, evaluation."""
+"""Analysis of the statistics: estimates, verdicts, evaluation."""

@@ -1,4 +1,4 @@
-"""Estimates with confidence intervals, and what they start from: the definition and the counters of a model."""
+"""Estimates with confidence intervals, and their inputs: the definition and the counters of a model."""
 
 from typing import NamedTuple
 
@@ -61,17 +61,17 @@ def counted_model(stats: ModelStats) -> CountedModel:
 
 
 def fold_lag(stats: ModelStats) -> int:
-    """Return the rounds in the log that no worker has published as folded."""
+    """Return the number of rounds in the log that the published statistics lack."""
     return max(0, stats.round_count - stats.statistics_rounds)
 
 
 def snapshot_lag(stats: ModelStats) -> int:
-    """Return the rounds in the log after the latest snapshot."""
+    """Return the number of rounds in the log after the latest snapshot."""
     return max(0, stats.round_count - stats.snapshot_rounds)
 
 
 def open_predictions(model: CountedModel, now: float) -> int:
-    """Return the predictions in the window without feedback; the window is accurate to 1/`SLOTS` of its length."""
+    """Return the number of open predictions in the window, which is accurate to 1/`SLOTS` of its length."""
     stats, statistics = model
     first = int(now // statistics.slot_seconds) - SLOTS + 1
     before = max((slot for slot in stats.predictions_by if slot < first), default=None)
@@ -89,7 +89,7 @@ class Estimate(NamedTuple):
     mean: float | None
     low: float
     high: float
-    rounds: float  # that carry it; for a weighted mean, the effective number
+    rounds: float  # in the mean; for a weighted mean, the effective number
 
 
 UNKNOWN = Estimate(None, 0.0, 1.0, 0.0)
@@ -111,7 +111,7 @@ def observed(rounds: int, total: float, squares: float) -> Estimate:
 def _weighted(sums: LabelSums, labels: slice) -> Estimate:
     """Return the self-normalized weighted mean (SNIPS), with Wilson's interval at its effective number of rounds.
 
-    The effective number is the smaller one of Kish's, (Σw)²/Σw², and of the number of plain rounds whose mean would
+    The effective number is the smaller of Kish's, (Σw)²/Σw², and the number of unweighted rounds whose mean would
     have the estimated variance Σw²(r - v)²/(Σw)².
     """
     weights = sum(sums.weights[labels])  # w = 1/p
@@ -138,7 +138,7 @@ def label_reward(sums: LabelSums, label: int) -> Estimate:
 def label_value(sums: LabelSums, label: int, *, has_contexts: bool) -> Estimate:
     """Return the estimated mean reward of always answering a label, where it is eligible.
 
-    Without contexts, the rounds that answered the label are like all others.
+    Without contexts, this is the mean reward of the rounds that answered it.
     """
     if not has_contexts:
         return label_reward(sums, label)

@@ -31,7 +31,7 @@ from service.store.values import LogEntry
 LEVEL = 0.95  # the level of all intervals
 MOST_ROUNDS = 100_000  # of an evaluation
 _REPLICATES, _SEED, _LEAST_CLIP = 500, 1, 10.0
-_PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # of the rounds that are read at once, and of all with their eligible labels
+_PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # of a page of rounds, and of all pages with their eligible labels
 
 
 def clip_for(rounds: int) -> float:
@@ -88,7 +88,7 @@ class LatestRounds:
         return await self._compute.run(name, _values, model, pages, limit < most)  # its first call may compile
 
     async def _read(self, model: Model, after: int, last: int) -> list[_Page]:
-        """Return the readable rounds after one, up to another, in pages."""
+        """Return the readable rounds after `after`, up to `last`, in pages."""
         pages, size = list[_Page](), max(1, _PAGE_BYTES // model.choice.records.round_bytes)
         while after < last:
             entries = (await self._store.read_tail(model.key, after, min(size, last - after))).entries
@@ -154,7 +154,7 @@ def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> Evaluatio
 
 
 def _best_constant(model: Model, rounds: LoggedRounds, pages: Sequence[_Page]) -> tuple[str, str | None, Evaluated]:
-    """Return the constant policy whose label one half of the rounds chooses, evaluated on the other half."""
+    """Choose the best constant label on one half of the rounds; return it for evaluation on the other half."""
     labels = model.definition.labels
     label = choose_label(label_sums(rounds, len(labels), _SEED))
     allowed = np.concatenate([_allowed(page, label) for page in pages])

@@ -1,4 +1,4 @@
-"""The statistics of one model, and of all models in short."""
+"""The full statistics of one model, and a summary of every model."""
 
 import asyncio
 import itertools
@@ -20,10 +20,10 @@ from service.schemas.models import ModelSummary
 from service.store.stored_models import UnreadModel
 from service.store.values import ModelStats
 
-LEAST_EVIDENCE = 10.0  # effective rounds from which the value of a label may be called the best
+LEAST_EVIDENCE = 10.0  # minimum effective rounds of the best label
 _MICRO = 1e6
 _RARE, _CERTAIN = PROPENSITY_BOUNDS.index(0.05), PROPENSITY_BOUNDS.index(0.9)
-_MOST_POINTS = 32  # of the curve of a model in a list
+_MOST_POINTS = 32  # in the curve of a listed model
 _MOST_SUBJECTS = 512
 
 _ACTIONS = (
@@ -79,7 +79,7 @@ def _mean(estimate: Estimate) -> schemas.MeanAnswer:
 
 
 def _served_reward(statistics: RoundStatistics) -> Estimate:
-    """Return the mean reward of the answers served, since the details began, without the holdout."""
+    """Return the mean reward of the served answers, without the holdout, since detailed counting began."""
     curve = statistics.curve
     return observed(sum(curve.rounds), sum(curve.rewards), sum(curve.squares))
 
@@ -169,7 +169,7 @@ def _best_label(subject: Subject, statistics: RoundStatistics) -> str | None:
 
 
 def _other_labels(statistics: RoundStatistics) -> schemas.OtherLabelsAnswer | None:
-    """Return the labels that are not counted individually, together; None if there are none."""
+    """Return the sums over the labels that are not counted individually; None if there are none."""
     sums, latest = statistics.by_label, joined(statistics.latest)
     if statistics.labels is None or statistics.labels <= MOST_LABELS:
         return None
@@ -232,7 +232,7 @@ def _sparkline(statistics: RoundStatistics) -> list[float | None]:
 
 
 class OverviewPage(NamedTuple):
-    """Models in name order, as JSON, and the name to continue after; None if there are no more."""
+    """Models in name order, and the cursor of the next page; None on the last page."""
 
     models: list[schemas.ModelOverview | UnreadModel]
     next_cursor: str | None
@@ -270,7 +270,7 @@ class StatisticsReports:
             return UnreadModel(item.name, error)
 
     async def _subject(self, name: str) -> Subject:
-        """Return the subject of a model, which is read again after each change."""
+        """Return the subject of a model, cached until the model changes."""
         listed = await self._store.list_model(name)
         if listed is None:
             raise missing(name)

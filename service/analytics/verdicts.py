@@ -1,4 +1,4 @@
-"""Verdicts and bounds: how far a model has decided, and what its theorem guarantees."""
+"""Verdicts and bounds: whether a model's decisions have settled, and what its theorem guarantees."""
 
 import math
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from service.schemas.statistics import VerdictWord
 
 LEAST_ROUNDS = 100  # latest rounds below which every model is exploring: an interval of a share is then wider than 0.2
 SPREAD = 0.25  # concentration below which decisions are spread, on the scale from 0 (uniform) to 1 (certain)
-CONCENTRATED = 0.85  # concentration from which decisions are nearly certain
-ONE_LABEL = 0.95  # share of the latest rounds from which one label has nearly all traffic
+CONCENTRATED = 0.85  # minimum concentration of nearly certain decisions
+ONE_LABEL = 0.95  # minimum share of the latest rounds for one label to have nearly all traffic
 LEAST_EXPLORATION = 0.001  # mean probability of another answer below which no exploration is left
 
 
@@ -33,7 +33,7 @@ class _Case(NamedTuple):
 
     @property
     def explores(self) -> bool:
-        """Whether other answers are still tried, or need not be."""
+        """Whether the model still explores, or needs no exploration."""
         return not self.subject.explores or 1.0 - self.certainty >= LEAST_EXPLORATION
 
     def value_of(self, label: int) -> Estimate:
@@ -42,7 +42,7 @@ class _Case(NamedTuple):
 
 
 def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
-    """Judge how far a model has decided."""
+    """Judge whether a model's decisions have settled."""
     latest = joined(statistics.latest)
     if latest.rounds < LEAST_ROUNDS or not latest.weighed:
         return Verdict("exploring", f"There are {latest.rounds} recent rounds; a verdict needs {LEAST_ROUNDS}.")
@@ -67,7 +67,7 @@ def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
 
 
 def _of_one_label(case: _Case, top: int, share: float) -> Verdict:
-    """Judge a model that answers one label nearly always, by the values of the other labels."""
+    """Judge a model that nearly always answers one label, by the values of the other labels."""
     name = case.subject.name_of
     value = case.value_of(top)
     others = {k: case.value_of(k) for k in _active(case.statistics) if k != top}
@@ -111,7 +111,7 @@ def _active(statistics: RoundStatistics) -> Sequence[int]:
 
 
 def _best(values: dict[int, Estimate]) -> tuple[int, Estimate] | None:
-    """Return the label with the largest value; a label without rounds only if no other has any."""
+    """Return the label with the largest value, preferring labels with rounds."""
     if not values:
         return None
     return max(values.items(), key=lambda item: (item[1].mean is not None, item[1].mean or 0.0, -item[0]))

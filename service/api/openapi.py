@@ -1,4 +1,4 @@
-"""Completes openapi.json with keys, refusals, and links between operations."""
+"""Completes openapi.json with API keys, refusals, and links between operations."""
 
 import asyncio
 import json
@@ -57,11 +57,11 @@ _LINKS: dict[tuple[str, str], tuple[JsonObject, ...]] = {
         _to("promote", _SAME_NAME, {"shadow": "$request.path.shadow"}),
     ),
 }
-"""The links of an answer, by its operation and status."""
+"""The links of each response, by operation and status."""
 
 
 def complete_openapi(app: FastAPI) -> None:
-    """Let the application's openapi.json have shared schemas, links, keys and the problems of refused requests."""
+    """Add shared schemas, links, API keys and refusals to the application's openapi.json."""
     plain = app.openapi
 
     def complete() -> JsonObject:
@@ -78,7 +78,7 @@ def complete_openapi(app: FastAPI) -> None:
 
 
 def serve_openapi(app: FastAPI, compute: Compute) -> None:
-    """Serve `openapi.json`. A thread builds it, at the first request: it takes 0.4 s of processor time."""
+    """Serve `openapi.json`. A thread builds it at the first request, in 0.4 s of processor time."""
     turn, built = asyncio.Lock(), list[bytes]()
 
     async def openapi(_request: Request) -> Response:
@@ -120,7 +120,7 @@ _REFUSED: tuple[type[errors.WagerError], ...] = (
 )
 _REFUSALS = documented(*map(problem_types.OF_ERROR.__getitem__, _REFUSED))
 _OF_PAGES = documented(problem_types.OF_ERROR[errors.UnknownHostError])
-"""Where no keys are required, the page of another site is refused. A read is not, if its host is the service's."""
+"""If no keys are required, requests from other sites' pages are refused, except reads with the service's own host."""
 _OF_WRITING_PAGES = documented(problem_types.OF_ERROR[errors.ForeignOriginError])
 _OF_ANY_BODY = (problem_types.OF_HTTP[408], problem_types.BODY_TOO_LARGE)
 _OF_BODIES = documented(*_OF_ANY_BODY, problem_types.INVALID_JSON, problem_types.UNSUPPORTED_MEDIA_TYPE)

@@ -1,4 +1,4 @@
-"""Visits models that are due, whether or not this worker has loaded them: expired predictions, and rounds to trim."""
+"""Visits models with expired predictions or rounds to trim, whether or not this worker has loaded them."""
 
 import asyncio
 import logging
@@ -14,26 +14,26 @@ from service.store.values import Due
 _log = logging.getLogger(__name__)
 
 _WATCH_SECONDS = 30.0
-"""A fail-over of the store may lose a part of a list; each worker adds the models that it has loaded again so often."""
+"""Interval at which each worker lists its loaded models again: a fail-over of the store may lose a part of a list."""
 
 _RETRY_SECONDS = 60.0
-"""Seconds after which to visit a model again that cannot be read."""
+"""Seconds until the next visit of a model that cannot be read."""
 
 _BLOCKS_AT_ONCE = 64
-"""Maximum blocks of one model per call, which the store closes in a few milliseconds. Then other models get a turn."""
+"""Maximum blocks of one model per call, to close them in a few milliseconds. Then other models get a turn."""
 
 
 class DueModels:
-    """Visits the due models of one list. All workers do so; the store reserves each model for one of them.
+    """Visits the due models of one list. Every worker has one; the store reserves each model for one worker at a time.
 
     Args:
         environment: provides the store, the offset of its clock, and a clock.
         due: the list.
-        work: what is done with its models, for messages.
-        visit: does the work of one model, and puts the model off.
-        loaded: returns the models of the list that this worker has loaded.
-        at_once: models visited concurrently. Most of a worker's commands in flight stay free for requests.
-        lease: seconds for which a model is left to one worker. If the worker dies, another one visits the model then.
+        work: a description of the work, for messages.
+        visit: does the work for one model, and postpones the next visit.
+        loaded: returns the loaded models of this worker that belong on the list.
+        at_once: models visited concurrently; few, because requests need the connections to the store too.
+        lease: seconds for which a model is reserved. If the worker dies, another one visits the model afterwards.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class DueModels:
                 self._watched_at = self._monotonic()
             while keys := await self._store.claim(self._due, self._offset(), self._at_once, self._lease):
                 await asyncio.gather(*map(self._visit_one, keys))
-        except StoreError as error:  # the next run repeats it
+        except StoreError as error:  # the next run tries again
             _log.warning("%s: %s", self._work, error.detail)
 
     async def _visit_one(self, key: ModelKey) -> None:
@@ -94,7 +94,7 @@ def retention(environment: Environment, sessions: SessionCache) -> DueModels:
     store, offset = environment.store, environment.store_offset
 
     async def trim(key: ModelKey) -> None:
-        if await store.forget_old(key, offset()):  # the snapshot does not include all of them
+        if await store.forget_old(key, offset()):  # the snapshot lacks some of them
             await sessions.write_snapshot(key.name)
             await store.forget_old(key, offset())
 

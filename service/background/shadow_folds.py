@@ -1,7 +1,7 @@
 """Folds the shadows of every model, whether or not this worker has loaded the model.
 
 The store reserves each model for one worker at a time. A visit starts from the stored snapshots and ends by writing new
-ones, so any worker can continue, and a worker that dies costs only a repetition.
+ones, so any worker can continue. If a worker dies, another one repeats its last visit.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
 
 _LONGEST_REST = 1.0
-"""Seconds. A computation that compiles a kernel takes longer, once."""
+"""Maximum seconds of rest. Only a computation that compiles a kernel takes longer."""
 
 
 class RestingCompute(Compute):
-    """Runs one computation at a time in the threads of another pool, and rests as long as each one took.
+    """Runs one computation at a time in the threads of another pool, and rests after each for as long as it took.
 
-    Computations in the background therefore take at most half of one core of each worker.
+    Background computations therefore take at most half of one core of each worker.
 
     Args:
         compute: the threads.
@@ -73,11 +73,11 @@ _BYTES_PER_SECOND = 2_000_000
 """A visit reads and writes each snapshot, so shadows with a large state rest longer between visits."""
 
 _RETRY_SECONDS = 60.0
-"""Seconds after which to fold a shadow again that cannot be read."""
+"""Seconds until the next fold of a shadow that cannot be read."""
 
 
 def shadow_folds(environment: Environment) -> DueModels:
-    """Fold shadows. If a visit outlasts its lease, two workers fold the same rounds; the snapshot with more is kept."""
+    """Fold shadows. If a visit outlasts its lease, two workers fold the same rounds; the newer snapshot is kept."""
     work = "folding the shadows"
     return DueModels(environment, Due.SHADOWS, work, _ShadowFolds(environment).visit, at_once=4, lease=10.0)
 
@@ -91,7 +91,7 @@ class _ShadowFolds:
         self._monotonic = environment.monotonic
 
     async def visit(self, key: ModelKey) -> None:
-        """Fold the shadows of a model, and let it be due again."""
+        """Fold the shadows of a model, and schedule its next visit."""
         stored = await self._store.get_model(key.name)
         shadows = [] if stored is None or stored.key != key else await self._store.read_shadows(key)
         if stored is None or not shadows:
@@ -109,7 +109,7 @@ class _ShadowFolds:
         return max([await self._fold(model, shadow) for shadow in lagging])
 
     async def _fold(self, model: Model, shadow: StoredShadow) -> float:
-        """Fold a shadow for a while; return the seconds until it needs the next visit."""
+        """Fold a shadow for up to `VISIT_SECONDS`; return the seconds until its next visit."""
         ends_at = self._monotonic() + VISIT_SECONDS
         try:
             replica = ShadowReplica(model, self._store, self._compute, shadow)

@@ -16,7 +16,7 @@ SNAPSHOT_EVERY = 1_000
 """Minimum new rounds and changes that trigger a snapshot."""
 
 SNAPSHOT_PAUSE = 1.0
-"""Minimum seconds between two snapshots. Folding the rounds of one second again takes less time."""
+"""Minimum seconds between two snapshots. Refolding the rounds of one second takes less time."""
 
 SNAPSHOT_AGE = 30.0
 """Seconds after which a snapshot is written even with few new rounds; longer for a large state."""
@@ -38,7 +38,7 @@ class SnapshotPolicy:
         self._begun_at = now()
 
     def begin(self) -> None:
-        """Note that a snapshot is being written."""
+        """Record that a snapshot is being written."""
         self._begun_at = self._now()
 
     @property
@@ -108,7 +108,7 @@ class StatisticsPublisher:
         self._rounds = await self._store.publish_statistics(replica.model.key, published)
 
     def _warn(self, warnings: list[str]) -> list[str]:
-        """Log the learner's first warnings, once in this worker; return them."""
+        """Log the learner's warnings, once per worker; return them."""
         if warnings and not self._warned:
             _log.warning("model %s: %s", self._replica.model.name, " ".join(warnings))
             self._warned = True
@@ -116,22 +116,22 @@ class StatisticsPublisher:
 
 
 FOLD_EVERY = 64
-"""Recorded rounds that start a fold in the background. The number is small because other requests wait while the
-store reads the rounds and the worker folds them. The rounds of one batch are still folded together."""
+"""Recorded rounds that start a background fold; few, because other requests wait while the store reads the rounds and
+the worker folds them. The rounds of one batch are still folded together."""
 
 FOLD_EVERY_IF_LATE = 512
-"""The same, if predictions may lag: the rounds that are folded together cost less each."""
+"""The same, if predictions may lag: a larger fold costs less per round."""
 
 _READ_AFTER = 0.75
-"""Share of the allowed lag after which a prediction starts a fold in the background. Predictions wait for it only if it
-ends after the lag."""
+"""Share of the allowed lag after which a prediction starts a background fold. Predictions wait only if it ends after
+the allowed lag."""
 
 _LONGEST_PAUSE = 1.0
 """Maximum seconds between two folds of a model that makes predictions. A longer pause saves little."""
 
 
 class Upkeep:
-    """The upkeep of one replica. Runs in the background when much work is waiting.
+    """The upkeep of one replica. Runs in the background if much work is waiting.
 
     Args:
         replica: the replica to maintain.
@@ -154,16 +154,16 @@ class Upkeep:
 
     @property
     def rounds_waiting(self) -> int:
-        """The number of rounds up to the last one that this worker recorded and has not folded."""
+        """The number of unfolded rounds, up to the last one that this worker recorded."""
         return max(0, self._newest_round - self._replica.round_count)
 
     def note_predictions(self) -> None:
-        """Note a new batch of predictions."""
+        """Count a new batch of predictions."""
         self._batches += 1
         self._start_if_due()
 
     def note_rounds(self, newest: int) -> None:
-        """Note the number of the newest recorded round; 0 if none was recorded."""
+        """Record the number of the newest recorded round; 0 if none was recorded."""
         self._newest_round = max(self._newest_round, newest)
         self._start_if_due()
 
@@ -190,7 +190,7 @@ class Upkeep:
 
     @property
     def _is_late(self) -> bool:
-        """Whether predictions may lag, and soon the state is too old for them. A model without requests may be late."""
+        """Whether predictions may lag, and the state is almost too old for them."""
         return self._lag > 0 and not self._replica.is_newer_than(min(_READ_AFTER * self._lag, _LONGEST_PAUSE))
 
     async def _write_if_due(self) -> None:

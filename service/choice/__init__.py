@@ -1,1 +1,1 @@
-"""What a prediction chooses among: the labels of a model, or the actions of a request; and how one of them is drawn."""
+"""The candidates of a prediction, the labels of a model or the actions of a request, and the draw of one of them."""

@@ -1,4 +1,4 @@
-"""The choice among the actions that each request brings."""
+"""The choice among the actions of each request."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -34,11 +34,11 @@ from service.store.records.optional_fields import LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
 _BYTES_PER_NUMBER = 16
-_CANDIDATES_AT_ONCE = 10_000  # maximum candidates that are decided together, unless one request has more
+_CANDIDATES_AT_ONCE = 10_000  # maximum candidates decided together, unless one request has more
 
 
 class ActionChoice(Choice):
-    """The actions of the requests of one model; from `since` changes on, predictions have evidence of its learner."""
+    """The actions of one model's requests; from change `since` on, predictions contain this learner's evidence."""
 
     things = "actions"
     shares_blocks = False
@@ -64,7 +64,7 @@ class ActionChoice(Choice):
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
         cost, of_features = self.contexts.reading_cost(request.context), self._vectors.actions.reading_cost
         for action in request.actions or ():
-            cost += max(costs.ACTION, of_features(action) // 2)  # many come from the cache
+            cost += max(costs.ACTION, of_features(action) // 2)  # many are cached
             if cost >= enough:
                 break
         return cost
@@ -82,7 +82,7 @@ class ActionChoice(Choice):
         return request._replace(parsed=ParsedActions(request.context, context, eligible, factors, entries))
 
     def _entries(self, context: Factors, factors: Sequence[Factors], positions: Sequence[int]) -> int:
-        """Return the number of entries of all vectors, products included, if that is not too many."""
+        """Return the number of entries of all vectors, products included; refuse too many."""
         most, total = max(factors, key=lambda each: len(each.values)), sum([len(each.values) for each in factors])
         if self._vectors.entries(context, most) > MOST_FEATURES:
             i = next(i for i, each in zip(positions, factors, strict=True) if each is most)
@@ -198,7 +198,7 @@ class ActionChoice(Choice):
             )
 
     def contributions(self, state: State, vector: Contexts) -> FloatArray:
-        """Return what each entry of a prepared vector adds to its candidate's score, (m,)."""
+        """Return the contribution of each entry of a prepared vector to its candidate's score, (m,)."""
         return self._learner.contributions(state, vector)
 
 

@@ -1,4 +1,4 @@
-"""The kinds of answers: how each is stored and shown, and how its truth is read.
+"""The kinds of answers: how to store and show each, and how to read its truth.
 
 A new kind is a class here, a codec in `service.store.records.codecs`, and a line in `answers_of`.
 """
@@ -28,7 +28,7 @@ from service.tuples import named_tuples
 
 
 class Shown(NamedTuple):
-    """An answer in labels. One of the two is None."""
+    """An answer as labels. One of the two fields is None."""
 
     label: str | None
     labels: list[str] | None
@@ -51,7 +51,7 @@ class Answers(ABC):
 
     @property
     def table_bytes(self) -> int:
-        """The memory of the tables in bytes, without that of the labels."""
+        """The memory of the tables in bytes, without the labels."""
         return sys.getsizeof(self.numbers) + len(self.numbers) * sys.getsizeof(len(self.numbers))
 
     @abstractmethod
@@ -60,7 +60,7 @@ class Answers(ABC):
 
     @abstractmethod
     def read(self, feedback: FeedbackInput) -> bytes | None:
-        """Return the encoded truth of some feedback, None without one; raise an error if the model cannot give it."""
+        """Return the encoded truth of some feedback, None if absent; raise an error if the model has no such answer."""
 
 
 class SingleLabels(Answers):
@@ -102,7 +102,7 @@ class LabelSets(Answers):
 
 
 class Rankings(Answers):
-    """All labels, in an order."""
+    """All labels, ranked."""
 
     truth_field = "true_labels"
     has_distribution = False
@@ -126,7 +126,7 @@ class ActionAnswers(Answers):
     truth_field = "correct"
 
     def show(self, outputs: AnswerArray) -> list[Shown]:
-        """Refuse: only the request, or its record, has the ids."""
+        """Refuse: only the request, or its record, contains the ids."""
         raise TypeError(f"{len(outputs)} positions have no names without their requests")
 
     def read(self, feedback: FeedbackInput) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The contract of what predictions choose among. It has two implementations: `labels` and `actions`."""
+"""The interface of choices among candidates. It has two implementations: `labels` and `actions`."""
 
 import math
 from abc import ABC, abstractmethod
@@ -41,7 +41,7 @@ def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNo
 
 
 _SUM_TOLERANCE = 1e-9
-# Maximum bytes of the rounds that feedback for all slots of a request makes: each has the whole context.
+# Maximum bytes of the rounds that feedback for all slots of a request creates: each contains the whole context.
 _MOST_ROUND_BYTES = 2**26
 
 # Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the records of all slots.
@@ -49,16 +49,16 @@ _MOST_SLOT_BYTES = 2**22
 
 
 class LoggedChoice(NamedTuple):
-    """What a row of the log says about its choice."""
+    """The choice in a row of the log."""
 
     answer: Shown
-    right: Shown  # the true answer; nothing if unknown
+    right: Shown  # the true answer; `NOTHING` if unknown
     context: Any  # as the client sent it
     actions: Any = None  # `service.actions.logged.LoggedActions` of a model with actions
 
 
 class Choice(ABC):
-    """What the predictions of one model choose among."""
+    """The choice of one model's predictions among candidates."""
 
     definition: ModelDefinition
     answers: Answers
@@ -66,33 +66,33 @@ class Choice(ABC):
     preparation: Preparation  # of contexts, or of vectors of candidates, for the learner
     records: RecordFormat
     things: str  # the plural of what is chosen, for messages
-    active: BoolArray  # which labels of the model are not retired, (K,); (0,) for a model with actions
+    active: BoolArray  # the labels that are not retired, (K,); (0,) for a model with actions
     uniforms: int  # U, the number of uniform numbers that one answer consumes
     shares_blocks: bool  # whether predictions of different requests may be stored in one block
 
     @abstractmethod
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
-        """Return the cost of `parse`; some cost of at least `enough` if it is that high."""
+        """Return the cost of `parse`. A cost of at least `enough` need not be exact."""
 
     @abstractmethod
     def parse(self, request: PredictionRequest) -> PredictionRequest:
-        """Parse what a request chooses among; return it with that. No change of the model affects this."""
+        """Parse the candidates of a request; return it with them. The result is independent of changes of the model."""
 
     @abstractmethod
     def count(self, request: PredictionRequest) -> int:
-        """Return how many candidates of a parsed request are eligible."""
+        """Return the number of eligible candidates of a parsed request."""
 
     @abstractmethod
     def check_names(self, request: PredictionRequest) -> None:
         """Check that the options of a parsed request name its candidates."""
 
     def fit_together(self, requests: Requests) -> bool:
-        """Return whether `check` returns each of many requests as it is, if that is fast to find."""
+        """Check whether `check` would return every request unchanged; False if that is slow to determine."""
         return False
 
     @abstractmethod
     def slot_bytes(self, request: PredictionRequest) -> tuple[int, int]:
-        """Return the approximate bytes of what the slots of a parsed request share, and of each slot."""
+        """Return the approximate bytes that the slots of a parsed request share, and those of each slot."""
 
     @abstractmethod
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
@@ -104,7 +104,7 @@ class Choice(ABC):
 
     @abstractmethod
     def show(self, requests: Requests, outputs: AnswerArray) -> list[Shown]:
-        """Return answers to n parsed requests, (n, ...) as stored, in the names of their candidates."""
+        """Convert the stored answers to n parsed requests, (n, ...), to the names of their candidates."""
 
     @abstractmethod
     def distribution(self, request: PredictionRequest, p: FloatArray, eligible: BoolArray) -> dict[str, float]:
@@ -112,11 +112,11 @@ class Choice(ABC):
 
     @abstractmethod
     def slices(self, requests: Requests) -> list[slice]:
-        """Divide parsed requests into slices that are decided together, each in about a slice of computation."""
+        """Divide parsed requests into slices to decide together, each in about a slice of computation."""
 
     @abstractmethod
     def deciding_cost(self, requests: Requests) -> int:
-        """Return the cost of deciding one slot of parsed requests, and of encoding it, in multiply-adds."""
+        """Return the cost of deciding and encoding one slot of each parsed request, in multiply-adds."""
 
     @abstractmethod
     def candidates(self, requests: Requests) -> Candidates:
@@ -124,28 +124,28 @@ class Choice(ABC):
 
     @abstractmethod
     def decide(self, state: State, candidates: Candidates) -> tuple[FloatArray, FloatArray]:
-        """Return the probability of each candidate (m,), 0 where not eligible, and the evidence (n, E)."""
+        """Return the probability of each candidate (m,), 0 if not eligible, and the evidence (n, E)."""
 
     @abstractmethod
     def choose(self, state: State, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         """Decide, and draw one candidate of each of n requests with uniform numbers (n, U) in [0, 1).
 
-        The result has the probabilities of all m candidates, in any shape. Its labels are positions of candidates; for
-        sets and rankings, they are rows of labels.
+        The result contains the probabilities of all m candidates, in any shape. Its labels are positions of candidates;
+        for sets and rankings, they are rows of labels.
         """
 
     @property
     @abstractmethod
     def table_bytes(self) -> int:
-        """The approximate memory of its tables in bytes, without that of the labels."""
+        """The approximate memory of the tables in bytes, without the labels."""
 
     @abstractmethod
     def stored(
         self, requests: Requests, candidates: Candidates, chosen: IntArray, probabilities: FloatArray | None
     ) -> tuple[Contexts, OptionalFields]:
-        """Return the contexts to store for n answers at some positions, (n,), and what is stored beside them.
+        """Return the contexts and the optional fields to store for n answers at the positions `chosen`, (n,).
 
-        `probabilities` are those of all candidates, (m,); None if they are unknown.
+        `probabilities` are those of all candidates, (m,); None if unknown.
         """
 
     @abstractmethod
@@ -154,15 +154,15 @@ class Choice(ABC):
 
     @abstractmethod
     def counts(self, rows: LogRows) -> IntArray:
-        """Return how many candidates each of n rounds of the log could choose from, (n,)."""
+        """Return the number of eligible candidates of each of n logged rounds, (n,)."""
 
     @abstractmethod
     def fold_unchecked(self, state: State, rounds: Rounds) -> State:
-        """Return the learner's state after rounds of the log, as `Learner.fold_unchecked`."""
+        """Return the learner's state after logged rounds, as `Learner.fold_unchecked` does."""
 
     @cached_property
     def prepared(self) -> Preparer:
-        """Returns contexts as the learner sees them, from contexts as they are stored."""
+        """The function that prepares stored contexts for the learner."""
         return Preparer(self.preparation)
 
     def check(self, request: PredictionRequest) -> PredictionRequest:
@@ -188,7 +188,7 @@ class Choice(ABC):
             raise errors.TopTooLargeError(detail, "top")
 
     def check_options(self, request: PredictionRequest) -> None:
-        """Check what a change of the model may have made wrong in a parsed request."""
+        """Check the options of a parsed request, which a change of the model may invalidate."""
         options, holdout = request.options, self.definition.holdout
         if options is NO_OPTIONS and holdout is None:
             return

@@ -1,4 +1,4 @@
-"""Decides and draws the answers of many requests: one slot after another, each among what is left."""
+"""Decides and draws the answers to many requests, slot by slot, each among the remaining candidates."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -22,7 +22,7 @@ class Chosen(NamedTuple):
     draws: Draws  # n * m
     evidence: FloatArray  # (n * m, E)
     sound: BoolArray  # (n * m,), see `Choices`
-    contexts: Contexts  # n * m, or n if the slots of a request share its context; to be stored
+    contexts: Contexts  # to be stored: n * m, or n if the slots of a request share its context
     parts: OptionalFields  # stored beside them
     candidates: Candidates  # of the first slot
     probabilities: FloatArray  # of these candidates
@@ -33,7 +33,7 @@ def choose(
 ) -> Chosen:
     """Choose the answers to n parsed requests with m slots each.
 
-    Each request has at least m candidates. `held_out`, (n,), says which the holdout answers; None without a holdout.
+    Each request has at least m candidates. `held_out`, (n,), marks the requests of the holdout; None without one.
     `uniforms` is (n, m, U), in [0, 1).
     """
     candidates = choice.candidates(requests)

@@ -1,4 +1,4 @@
-"""The choice among the labels of a model, and of learners that answer a set or a ranking of them."""
+"""The choice of one label of a model, or of a set or a ranking of its labels."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -27,7 +27,7 @@ _BYTES_PER_NUMBER = 16
 
 
 class LabelChoice(Choice):
-    """The labels of one model; from `since` changes on, predictions have evidence of this size."""
+    """The labels of one model; from change `since` on, predictions contain evidence of this size."""
 
     things = "labels"
     shares_blocks = True

@@ -14,8 +14,8 @@ from service.schemas.models import ModelDefinition
 class Override(NamedTuple):
     """The requests of a batch that another policy answers."""
 
-    rows: BoolArray  # (n,), which requests
-    probabilities: FloatArray  # (m,), of their candidates; those of other requests are not used
+    rows: BoolArray  # (n,), the mask of these requests
+    probabilities: FloatArray  # (m,), of all candidates; those of other requests are unused
 
 
 def override_of(
@@ -27,7 +27,7 @@ def override_of(
 ) -> Override | None:
     """Return the override of n requests; None if the learner answers all of them.
 
-    `held_out`, (n,), says which the holdout answers; None without a holdout. `positions` returns the position of each
+    `held_out`, (n,), marks the requests of the holdout; None without one. `positions` returns the position of each
     candidate of a request by its name.
     """
     if held_out is None:
@@ -48,7 +48,7 @@ def override_of(
 
 
 def _policy(definition: ModelDefinition, options: Options, held_out: bool) -> dict[str, float]:
-    """Return the probabilities that a policy names; nothing if it is uniform."""
+    """Return the policy's probabilities by name; none if it is uniform."""
     if not held_out:
         return dict(options.policy or ())
     holdout = definition.holdout

@@ -1,4 +1,4 @@
-"""A request for one prediction: what it brings to choose among, and what it asks besides the context."""
+"""A request for one prediction: its context, its candidates and its options."""
 
 import json
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ class Options(NamedTuple):
     """The optional parts of a request that change how it is answered."""
 
     eligible: tuple[str, ...] | None = None  # None: every label of the model, or every action of the request
-    baseline: str | None = None  # what the client would choose itself
+    baseline: str | None = None  # the client's own choice
     policy: tuple[tuple[str, float], ...] | None = None  # probabilities to draw from, in logging mode
-    activated: bool = True  # whether the prediction takes feedback at once
+    activated: bool = True  # whether the prediction accepts feedback immediately
     top: int | None = None  # the number of slots; None for one answer without slots
 
     def encode(self) -> bytes:
-        """Return bytes that differ between requests for different answers."""
+        """Return bytes that differ between different options."""
         eligible = None if self.eligible is None else sorted(self.eligible)
         slots = [] if self.top is None else [self.top]
         return json.dumps([eligible, self.baseline, sorted(self.policy or ()), self.activated, *slots]).encode()
@@ -50,7 +50,7 @@ class PredictionRequest(NamedTuple):
     include_distribution: bool
     options: Options = NO_OPTIONS
     actions: Sequence[GivenAction] | None = None
-    parsed: ParsedActions | None = None  # by `Choice.parse`
+    parsed: ParsedActions | None = None  # set by `Choice.parse`
 
 
 Requests: TypeAlias = Sequence[PredictionRequest]

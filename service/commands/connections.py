@@ -1,8 +1,8 @@
-"""What uvicorn's HTTP protocol lacks on a port that faces clients.
+"""Limits that uvicorn's HTTP protocol lacks on a port that is open to clients.
 
 Uvicorn closes connections that are idle after a response, and `body_limit` limits bodies that the application reads.
-This protocol limits the rest: the time and the size of a head, requests that arrive before the answer to another one,
-and readers that stop. SECURITY.md has what a reverse proxy must do instead.
+This protocol limits the rest: the time and the size of a head, pipelined requests, and slow readers. SECURITY.md
+describes what a reverse proxy must do instead.
 """
 
 import asyncio
@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_SILENT_BYTES = 65_536  # maximum bytes of a head, and of everything else between two parts of a body
-_PIECE = 8192  # bytes that are parsed at once, so that few requests wait for the answer to another one
-# Head timeouts until a reader must have read: buffers between empty in steps that a slow reader needs a minute for.
+_PIECE = 8192  # bytes parsed at once, so that few pipelined requests wait
+# Head timeouts between checks of a reader: the buffers in between empty in steps, and a slow reader needs a minute for
+# one.
 _CHECKED_AFTER = 16
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -40,10 +41,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:
         super().__init__(**settings)
         self._deadlines = deadlines
-        self._begun = self._arrived = self._answered = 0  # requests: their heads, their bodies, the answers to them
+        self._begun = self._arrived = self._answered = 0  # counts of heads, bodies and responses
         self._silent = 0  # bytes since the last head or part of a body
-        self._held: deque[bytes] = deque()  # not parsed before an answer
-        self._ending: Callable[[], None] | None = None  # refuses what the client sent last, after the answers before it
+        self._held: deque[bytes] = deque()  # not parsed until the next response
+        self._ending: Callable[[], None] | None = None  # refuses the client's last data, after the earlier responses
         self._head_timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
 
@@ -90,7 +91,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._expect_head()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a malformed request, after the answers to those before it."""
+        """Refuse a malformed request, after the responses to earlier ones."""
         self._end_after_answers(partial(super().send_400_response, msg))
 
     def _end_after_answers(self, end: Callable[[], None]) -> None:
@@ -110,21 +111,21 @@ class LimitedProtocol(HttpToolsProtocol):
         self._begun += 1
         self._head_timer = _cancel(self._head_timer)
         super().on_headers_complete()
-        self.headers = []  # of trailers: none may count as a header (RFC 9110, section 6.5.1)
+        self.headers = []  # a new list for trailers: none may count as a header (RFC 9110, section 6.5.1)
 
     def on_body(self, body: bytes) -> None:
-        """Note that the body goes on."""
+        """Reset the count of silent bytes: the body continues."""
         self._silent = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Count a request that has arrived."""
+        """Count a request that has arrived completely."""
         self._silent = 0
         self._arrived += 1
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Go on reading after a response."""
+        """Continue reading after a response."""
         self._answered += 1
         super().on_response_complete()
         if self._ending is not None:
@@ -132,7 +133,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._ending()
         elif self._held:
             self._parse_held()
-        elif self._arrived < self._answered:  # the rest of the body has as much time as a head
+        elif self._arrived < self._answered:  # the rest of the body must arrive in the time of a head
             self._expect_head()
 
     def _expire(self) -> None:
@@ -168,7 +169,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 class _JoinedWrites:
-    """The transport of a connection, which writes the head of a response together with what follows at once."""
+    """The transport of a connection. Writes the head of a response together with the body if it follows immediately."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop, self._head = transport, loop, b""
@@ -199,7 +200,7 @@ class _JoinedWrites:
 
 
 def _without_upgrade(data: bytes) -> bytes:
-    """Return a packet whose head asks for no other protocol: the parser would read no body (RFC 9110, section 7.8)."""
+    """Rename the `Upgrade` header (RFC 9110, section 7.8): with it, the parser would not read the body."""
     head, end, rest = data.partition(b"\r\n\r\n")
     return _UPGRADE.sub(b"\r\nx-upgrade:", head) + end + rest
 
@@ -211,6 +212,6 @@ def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
 
 
 def _unread(transport: asyncio.Transport) -> int:
-    """Return the bytes of a connection that its reader's system has not acknowledged."""
+    """Return the bytes of a connection that the peer has not acknowledged."""
     waiting = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
     return transport.get_write_buffer_size() + int(struct.unpack("i", waiting)[0])

@@ -1,7 +1,7 @@
 """The commands `wager keys`. They need access to the store, and no API key.
 
-They write to the store of WAGER_STORE_URL, or to the embedded one in WAGER_DATA_DIR, with or without a running
-service. A running service accepts a new key immediately, and a revoked one for up to WAGER_KEY_CACHE_SECONDS.
+They write to the store at WAGER_STORE_URL, or to the embedded one in WAGER_DATA_DIR, with or without a running
+service. A running service accepts a new key immediately, and a revoked key for up to WAGER_KEY_CACHE_SECONDS.
 """
 
 import os
@@ -87,7 +87,7 @@ def _moment(seconds: float | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text of the store without characters that control a terminal."""
+    """Replace characters of a stored text that could control the terminal."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 

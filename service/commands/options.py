@@ -28,7 +28,7 @@ def fail(message: str, code: int = EXIT_REFUSED) -> NoReturn:
 
 
 def read_settings(**options: Any) -> "Settings":
-    """Read the settings; options override them unless None. End the command with a line for each wrong setting."""
+    """Read the settings; options except None override them. End the command with a line for each invalid setting."""
     from pydantic import ValidationError
 
     from service.error_messages.json_schemas import root_of
@@ -56,7 +56,7 @@ def _unknown(name: str) -> str:
 
 
 def use_store(work: Callable[["OpenStore"], Awaitable[_T]], *, create: bool = True) -> _T:
-    """Open the store of the settings, with or without a running service, and do some work in it.
+    """Open the configured store, with or without a running service, and do some work in it.
 
     End the command with `EXIT_STORE` if the store does not answer, or does not exist and `create` is false, and with
     `EXIT_REFUSED` if the work is refused.

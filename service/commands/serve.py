@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 class Supervisor(Multiprocess):
     """Replaces workers that died.
 
-    Uvicorn's supervisor waits for the answer to a health check as long as a hung worker may take. It keeps its copy of
-    the worker's end of the pipe open, so it would not see that the worker died, or that another one did, until then.
+    Uvicorn's supervisor keeps its own copy of the worker's end of the health-check pipe open. It would therefore notice
+    the death of a worker, or of another one, only when the timeout for a hung worker expires.
     """
 
     def init_processes(self) -> None:
@@ -41,7 +41,7 @@ class Supervisor(Multiprocess):
         self._close_ends_of_workers()
 
     def _close_ends_of_workers(self) -> None:
-        """Close what only workers use, so that the pipe of a dead worker has an end."""
+        """Close the workers' ends of the pipes, so that the pipe of a dead worker reports its end."""
         for process in self.processes:
             process.child_conn.close()
 
@@ -67,7 +67,7 @@ def serve(**options: str | None) -> None:
         _export(ready)
         _announce(settings, ready)
         started = _run_http(ready, listener)
-        # The embedded store has not stopped yet, and may lose what it has not written.
+        # The embedded store is still running, and may lose unwritten data.
         signal.signal(signal.SIGTERM, partial(_exit, EXIT_STORE))
     raise typer.Exit(0 if started else EXIT_APPLICATION)
 
@@ -83,7 +83,7 @@ def _exit(code: int, _number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _listen(settings: "Settings") -> socket.socket:
-    """Bind the address first, so that a taken port fails before anything starts."""
+    """Bind the address first: if the port is taken, fail before anything starts."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -123,7 +123,7 @@ def _store(settings: "Settings") -> Iterator["Settings"]:
 
 
 def _export(settings: "Settings") -> None:
-    """Replace all settings variables, in any letter case, with those that pass these settings to workers."""
+    """Replace the environment variables of all settings, in any letter case, to pass these settings to workers."""
     ours = {f"wager_{name}" for name in type(settings).model_fields}
     for name in [name for name in os.environ if name.lower() in ours]:
         del os.environ[name]
@@ -171,13 +171,13 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
 
 
 def connection_settings(settings: "Settings") -> JsonObject:
-    """Return uvicorn's settings of connections."""
+    """Return uvicorn's connection settings."""
     from service.commands.connections import Deadlines, LimitedProtocol
 
     deadlines = Deadlines(settings.head_timeout_seconds, settings.body_min_bytes_per_second)
     return {
         "http": partial(LimitedProtocol, deadlines=deadlines),
-        "ws": "none",  # an upgrade to it is ignored
+        "ws": "none",  # upgrades to WebSocket are ignored
         "timeout_keep_alive": 75,  # must exceed the load balancer's, so that the balancer closes first
         "server_header": False,
     }

@@ -17,12 +17,12 @@ _UNITS = ("", "KiB", "MiB", "GiB")
 
 
 def options() -> dict[str, FieldInfo]:
-    """Return the settings that are options: all but the secret ones, which a list of processes would show."""
+    """Return the settings that are options: all but secrets, which a list of processes would show."""
     return {name: field for name, field in Settings.model_fields.items() if _type_of(field) is not SecretStr}
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose options are the settings, for typer; each is passed as text, None if not given."""
+    """Return a typer command whose options are the settings; each is passed as text, None if not given."""
 
     def run(**given: str | None) -> None:
         command(**given)

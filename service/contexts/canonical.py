@@ -1,11 +1,11 @@
-"""The canonical form of JSON values, for comparing requests: equal numbers have one form, members any order."""
+"""The canonical form of JSON values, to compare requests: equal numbers have one form, and members are sorted."""
 
 import json
 from typing import Any
 
 
 def canonical(value: object) -> bytes:
-    """Return bytes that are equal only for equal JSON values: `1` and `1.0` are equal, and so are `0` and `-0.0`."""
+    """Return bytes that are equal only for equal JSON values; `1` equals `1.0`, and `0` equals `-0.0`."""
     return json.dumps(_with_floats(value), sort_keys=True).encode()
 
 

@@ -1,4 +1,4 @@
-"""The hash that gives a named feature its index and sign. docs/contexts.md specifies it; it must never change."""
+"""The hash of a named feature, which determines its index and sign. docs/contexts.md specifies it; never change it."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from xxhash import xxh64_intdigest
 
 from learners.base import FloatArray, IntArray
 
-HALF = 2**63  # hashes from here on have the sign -1
+HALF = 2**63  # hashes of at least this have the sign -1
 
 _STEP, _MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93), np.uint64(32)
 _INDEX_BITS, _SIGN_SHIFT = np.uint64(HALF - 1), np.uint64(63)

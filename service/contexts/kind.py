@@ -1,4 +1,4 @@
-"""The contract of a kind of context. A new kind is a class in a file of this folder, and a name in `registry.KINDS`."""
+"""The interface of a kind of context. A new kind is a class in a file of this folder, listed in `registry.KINDS`."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -29,7 +29,7 @@ PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]  # numbers, 
 
 def without_default(schema: JsonObject) -> None:
     """Remove the default from a JSON Schema."""
-    # A new model gets what its learner needs: see `service.models.defaults`.
+    # The learner determines the default of a new model: see `service.models.defaults`.
     schema.pop("default", None)
 
 
@@ -74,7 +74,7 @@ class Products(NamedTuple):
     values: FloatArray  # (m,), without signs
 
 
-MOST_COUNTED = 4096  # a context with more values is costly to read, however many there are
+MOST_COUNTED = 4096  # a context with more values is costly in any case
 
 _NESTED = frozenset({dict, list})
 
@@ -94,10 +94,10 @@ class ContextKind(ABC, Generic[GivenT]):
         form: what clients send for this kind, such as "a list of numbers for dense features".
         wanted: what clients send to this model, such as "a list of 3 numbers".
         example: a valid context of this model in JSON.
-        smaller: how to make the features of a model smaller; empty if there is no choice.
+        smaller: how to reduce the size of a model's features; empty if impossible.
         codec: encodes and decodes the stored bytes.
         has_names: whether features have names and namespaces, so that they are hashed.
-        is_open: whether any features are allowed, and none interact; False without names.
+        is_open: whether any names are allowed, and no features interact; False without names.
     """
 
     name: ClassVar[str]
@@ -121,11 +121,11 @@ class ContextKind(ABC, Generic[GivenT]):
     @staticmethod
     @abstractmethod
     def claims(given: object) -> bool:
-        """Check whether a JSON value or a parsed context is meant as this kind."""
+        """Check whether a JSON value or a parsed context looks like this kind."""
 
     @staticmethod
     def of_plain(context: Any) -> Any:
-        """Return the parsed context that `given` would make of what `plain` accepts."""
+        """Convert a context that `plain` accepted to the parsed context that `given` would return."""
         return context
 
     def reading_cost(self, given: object) -> int:
@@ -137,7 +137,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return costs.CONTEXT_NUMBER * count
 
     def check(self, context: object) -> GivenT:
-        """Return a context that fits the model, as the other methods take it. Raises InvalidInputError."""
+        """Return a context that fits the model, in the form that the other methods accept. Raises InvalidInputError."""
         return self.checked(self.typed(context))
 
     def typed(self, context: object) -> Any:
@@ -155,7 +155,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
 
     def fit_together(self, contexts: Sequence[Any]) -> bool:
-        """Check, if that is fast, whether parsed contexts fit the model and `check` leaves them as they are."""
+        """Check whether `check` would return parsed contexts unchanged; False if that is slow to determine."""
         return False
 
     @abstractmethod
@@ -168,7 +168,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
     @abstractmethod
     def entry(self, context: GivenT, position: int) -> Entry:
-        """Return the origin of a number of a checked context."""
+        """Return the origin of the number at a position of a checked context."""
 
     def size(self, context: GivenT) -> int:
         """Return the number of numbers in a checked context."""
@@ -184,11 +184,11 @@ class ContextKind(ABC, Generic[GivenT]):
 
     @abstractmethod
     def show(self, contexts: Contexts, i: int, sent: bytes) -> Any:
-        """Return the i-th context of the log as the client sent it, which the bytes of `sent` may say."""
+        """Return the i-th logged context as the client sent it; `sent` is the JSON that `sent()` stored, if any."""
 
     @abstractmethod
     def feature_entries(self, context: GivenT) -> list[FeatureEntry]:
-        """Return the features of a checked context. Those with the same index add up."""
+        """Return the features of a checked context. Values at the same index add up."""
 
     def factors(self, context: object) -> tuple[dict[str, dict[str, float]], Products]:
         """Return the features of each namespace of a parsed context, and their interactions; raise as `check` does."""
@@ -199,12 +199,12 @@ class ContextKind(ABC, Generic[GivenT]):
         return [part.name for part in self.feature_entries(self.check(context))]
 
     def check_namespace(self, namespace: str, where: str, field: str) -> None:
-        """Raise NamespaceError if contexts cannot have a namespace; `where` is the features' place."""
+        """Raise NamespaceError if contexts cannot have a namespace; `where` is the field of the features."""
         detail = f"got {quoted(namespace)}; {where} are {self.name}, and only features with names have namespaces"
         raise NamespaceError(detail, field)
 
     def sent(self, context: GivenT) -> bytes:
-        """Return the JSON of a checked context, if its numbers do not determine it; else nothing."""
+        """Return the JSON of a checked context; empty if its numbers determine it."""
         return b""
 
     def check_new(self) -> None:
@@ -212,7 +212,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
 
 def values_in(given: object) -> int:
-    """Return the number of values in a parsed context, at any depth; the count stops soon above `MOST_COUNTED`."""
+    """Return the number of values in a parsed context, at any depth; the count may stop above `MOST_COUNTED`."""
     if type(given) is list or (type(given) is dict and _NESTED.isdisjoint(map(type, given.values()))):  # most are flat
         return len(given)
     if not isinstance(given, (dict, list)):

@@ -97,7 +97,7 @@ class NamedKind(ContextKind[NamedContext]):
         return type(given) is dict and bool(given)
 
     def cost_of(self, count: int) -> int:
-        # As many products as two namespaces of half the features have.
+        # The worst case: two namespaces with half of the features each.
         products = min(MOST_FEATURES, count * count // 4) if self._interactions else 0
         return count * costs.CONTEXT_FEATURE + products * costs.CONTEXT_PRODUCT
 
@@ -105,7 +105,7 @@ class NamedKind(ContextKind[NamedContext]):
         spaces = self._reader.read(context)
         count = self._check_number(spaces)
         vector = self._vector(spaces)
-        if len(vector) < count:  # collisions: the order of summation must not depend on the order of the members
+        if len(vector) < count:  # collisions: the sums must not depend on the order of the members
             vector = self._vector({space: dict(sorted(spaces[space].items())) for space in sorted(spaces)})
         indices = sorted(vector)
         return NamedContext(context, indices, [vector[index] for index in indices])
@@ -160,7 +160,7 @@ class NamedKind(ContextKind[NamedContext]):
         return count
 
     def _factors(self, spaces: Mapping[str, Features]) -> list[tuple[list[_Feature], list[_Feature]]]:
-        """Return the factors of the products of each interaction. Pairs of one namespace are in order of names."""
+        """Return the pairs of factors of each interaction. Pairs within one namespace are sorted by name."""
         factors = []
         for one, other in self._interactions:
             first, second = (list(spaces.get(space, {}).items()) for space in (one, other))

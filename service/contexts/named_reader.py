@@ -1,4 +1,4 @@
-"""Declarations of named features, and the reader of a context of them: a name and a number for each."""
+"""Declarations of named features, and the reader that converts a context to names and numbers."""
 
 import math
 import re
@@ -22,11 +22,11 @@ class _Field(Body):
     _types: ClassVar[tuple[type[Any], ...]]
 
     def wrong_type(self, value: object) -> str | None:
-        """Return what the value must be, if it has another type."""
+        """Return the wanted type if the value has another type."""
         return None if type(value) in self._types else self._wanted
 
     def wrong_value(self, value: Any) -> str | None:
-        """Return what is wrong with a value of the right type."""
+        """Return the reason why a value of the right type is invalid, if it is."""
         return None
 
 
@@ -95,7 +95,7 @@ def _not_among(values: list[str] | None, value: str) -> str | None:
 
 
 _LARGEST = 1e100
-_SURROGATE = re.compile("[\ud800-\udfff]")  # which UTF-8 cannot encode
+_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
 
 Features: TypeAlias = dict[str, float]  # the features of a context: numbers by name
 

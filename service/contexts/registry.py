@@ -1,4 +1,4 @@
-"""All kinds of contexts, and their schemas in requests and responses. A new kind is one more name in `KINDS`."""
+"""All kinds of contexts, and their schemas in requests and responses. A new kind is a new name in `KINDS`."""
 
 import contextlib
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from service.contexts.sparse import SparseKind
 from service.strict_body import Body
 
 KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind, FeaturelessKind, NamedKind)
-"""The kinds, in the order of their claims."""
+"""The kinds, in the order in which they may claim a context."""
 
 _WITH_FEATURES = tuple(kind for kind in KINDS if kind.has_features)
 _CLAIMS = [(kind.claims, kind.name) for kind in KINDS]
@@ -71,13 +71,13 @@ else:
     PlainContexts = Annotated[list[DenseKind.plain], msgspec.Meta(min_length=1)]
 
 
-_READER = TypeAdapter(list[GivenContext], config=Body.model_config)  # as for a context in a request
+_READER = TypeAdapter(list[GivenContext], config=Body.model_config)  # configured as for a request
 
 
 def read_contexts(contexts: list[Any]) -> list[Any] | None:
-    """Return JSON values as parsed contexts; None if one is invalid.
+    """Parse JSON values as contexts; return None if one is invalid.
 
-    Plain contexts take a quarter of the time that pydantic needs, with the same result.
+    msgspec parses plain contexts in a quarter of pydantic's time, with the same result.
     """
     with contextlib.suppress(msgspec.ValidationError):
         plain: list[Any] = msgspec.convert(contexts, PlainContexts)

@@ -70,7 +70,7 @@ class SparseKind(ContextKind[SparseContext]):
 
     @staticmethod
     def claims(given: object) -> bool:
-        """Objects with other members besides one of the two are for named features."""
+        """Claim objects with both members, or with one of them alone; others are named features."""
         if type(given) is dict:  # faster than isinstance
             return ("indices" in given and "values" in given) or (
                 len(given) == 1 and next(iter(given)) in ("indices", "values")

@@ -1,4 +1,4 @@
-"""Reads JSON Schemas: finds the place that a path leads to, and describes the values allowed there."""
+"""Reads JSON Schemas: finds the place of a path, and describes the values allowed there."""
 
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _PLURALS = {kind: f"{kind}s" for kind in ("number", "integer", "string", "boolea
 
 
 class Place(NamedTuple):
-    """A place in a request: its path, the schemas that it may have, and those of the object or list around it."""
+    """A place in a request: its path, its possible schemas, and those of the enclosing object or list."""
 
     path: tuple[str, ...]
     schemas: tuple[Schema, ...]
@@ -25,13 +25,13 @@ class Place(NamedTuple):
 
 
 class Root(NamedTuple):
-    """The schema of a whole request, with the definitions that it refers to."""
+    """The schema of a whole request, with the definitions to which it refers."""
 
     schema: Schema
     definitions: Mapping[str, Schema]
 
     def find(self, steps: Iterable[str | int]) -> Place:
-        """Return the place of one of pydantic's paths, whose steps also name the members of tagged unions."""
+        """Return the place of one of pydantic's paths, which also contain steps into tagged unions."""
         path: tuple[str, ...] = ()
         around: tuple[Schema, ...] = ()
         here = tuple(self._expanded(self.schema))
@@ -55,12 +55,12 @@ class Root(NamedTuple):
         return joined([*others, *texts[len(others) :]], "or") if texts else "a valid value"
 
     def names(self, schemas: Sequence[Schema]) -> str:
-        """Return the names that members of these objects may have."""
+        """Return the rule for the names of an open object's members."""
         named = [schema["propertyNames"] for schema in schemas if "propertyNames" in schema]
         return self.allowed([{"type": "string"} | each for each in named])
 
     def members(self, schemas: Sequence[Schema]) -> tuple[str, ...]:
-        """Return the names of the members that objects of these schemas may have."""
+        """Return the declared member names of objects with these schemas."""
         return tuple(dict.fromkeys(name for schema in schemas for name in schema.get("properties", ())))
 
     def kinds(self, schemas: Sequence[Schema]) -> str:
@@ -70,7 +70,7 @@ class Root(NamedTuple):
         return joined(names, "or") if names else self.allowed(schemas)
 
     def _expanded(self, schema: Schema) -> Iterator[Schema]:
-        """Resolve references and untagged unions; pydantic's paths have a step for tagged unions (oneOf) only."""
+        """Resolve references and untagged unions; only tagged unions (oneOf) have a step in pydantic's paths."""
         if "$ref" in schema:
             yield from self._expanded(self.definitions[schema["$ref"].rpartition("/")[2]])
         elif "anyOf" in schema:

@@ -1,4 +1,4 @@
-"""Why a body is not JSON, in words."""
+"""Explains why a body is not JSON."""
 
 import re
 
@@ -14,7 +14,7 @@ _EXPECTED = {
     "Invalid \\uXXXX escape": "a \\u escape needs four hexadecimal digits",
     "Illegal trailing comma": "expected no comma before a closing bracket",
 }
-"""The beginnings of Python's parser messages, and our words for them. Python 3.13 adds the last one."""
+"""The beginnings of the messages of Python's parser, and our wording. Python 3.13 added the last one."""
 
 
 def syntax_error(message: str, position: int) -> str:
@@ -24,7 +24,7 @@ def syntax_error(message: str, position: int) -> str:
 
 
 def unreadable(error: BaseException | None) -> str:
-    """Return why a text cannot be read as JSON, for reasons other than its syntax."""
+    """Explain why a text cannot be read as JSON, apart from syntax errors."""
     match error:
         case UnicodeDecodeError():
             if bytes(error.object[:2]) == b"\x1f\x8b":  # gzip

@@ -1,12 +1,12 @@
-"""The patterns of names and ids with their rules in words, and limits that requests and files share."""
+"""The patterns of names and ids, their rules in words, and the limits that requests and files share."""
 
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _TOKEN = r"(0|[1-9][0-9]{0,14})"
 
 NAME = rf"^{_MODEL}$"  # the name of a model
 PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"  # the prefix of the model names that `wager load` generates
-CURSOR = rf"^$|{NAME}"  # the name of a model, or nothing
-SCAN_CURSOR = r"^([0-9]{1,4}\.[0-9]{1,19})?$"  # a place in a scan of the store, or nothing
+CURSOR = rf"^$|{NAME}"  # the name of a model, or empty
+SCAN_CURSOR = r"^([0-9]{1,4}\.[0-9]{1,19})?$"  # a position in a scan of the store, or empty
 GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"  # a prediction id that a client chooses
 
 _BLOCK = r"[A-Za-z0-9._~=+/@-]{1,128}"
@@ -18,7 +18,7 @@ QUALIFIED_PARTS = rf"({_MODEL}):({_BLOCK})(?::{_TOKEN})?"
 """The same, with groups for the model, the block and the token."""
 
 KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
-"""The models of an API key. Names have no other characters; `*` matches any of them."""
+"""The models of an API key. `*` matches any characters; names contain no others than these."""
 
 KEY_LIMIT = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"  # the request limit of an API key
 
@@ -58,13 +58,13 @@ RULES = {
     SOURCE: "printable ASCII characters without spaces",
     DIGEST: "64 hexadecimal digits",
 }
-"""Each pattern of a schema in words."""
+"""The rule of each pattern, in words."""
 
 
 MOST_NAME, MOST_TEXT, MOST_DEPTH = 256, 1024, 8
-"""Maximum characters of a feature's path and of a string, and maximum objects around a value, the context included."""
+"""Maximum characters of a feature's path and of a string, and maximum depth of a value, which includes the context."""
 
 LEAST_PROPENSITY = 1e-12
-"""A round with a smaller propensity is a mistake: it happens once in 10¹² rounds, and would outweigh all others."""
+"""A smaller propensity is a mistake: such a round occurs once in 10¹² rounds, and would outweigh all others."""
 
-CLOCK_SECONDS = 300.0  # by how much the clock of a client may be fast
+CLOCK_SECONDS = 300.0  # maximum by which a client's clock may be ahead

@@ -1,4 +1,4 @@
-"""Describes pydantic's errors in sentences of the service: the value given, and the values allowed."""
+"""Rewrites pydantic's errors in the service's words: the value given, and the values allowed."""
 
 from collections.abc import Callable
 from typing import NamedTuple, get_args
@@ -9,20 +9,20 @@ from service.error_messages.json_schemas import Place, Root
 from service.error_messages.values import choices, quoted, shown
 from service.json_values import JsonMapping
 
-Found = JsonMapping  # one of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`
+Found = JsonMapping  # one of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless omitted, `input`
 
 _THEIRS = frozenset({*get_args(ErrorType), "byte_size", "byte_size_unit"})
-"""The types of pydantic's errors: those of its core, and of the special types in settings. All others are ours."""
+"""Pydantic's own error types: those of its core, and of special types in settings. All others are ours."""
 
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _UNICODE = "Unicode without half a surrogate pair"
 
-_OF_KEYS = "[key]"  # the last step of pydantic's path of an error in the name of a member; the step before is the name
+_OF_KEYS = "[key]"  # the last step of pydantic's path to a wrong member name, which is the step before it
 _MOST_NAME = 200  # maximum characters of a member's name that a path repeats
 
 
 class Wrong(NamedTuple):
-    """One invalid field: pydantic's or our type of the error, its path (None for the whole value), and the reason."""
+    """One invalid field: the error type (pydantic's or ours), the path (None for the whole value), and the reason."""
 
     type: str
     field: str | None
@@ -34,13 +34,13 @@ class Wrong(NamedTuple):
 
 
 def shown_field(field: str) -> str:
-    """Return a path as an error shows it: shortened and escaped if a client chose an odd name."""
+    """Return a path for an error: shortened, and escaped if a client chose an odd name."""
     text = quoted(field)
     return field if field and text == f'"{field}"' else text
 
 
 def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
-    """Return one of pydantic's errors in our words, without the first `skip` steps of its path."""
+    """Explain one of pydantic's errors, without the first `skip` steps of its path."""
     steps = found["loc"][skip:]
     if steps[-1:] == (_OF_KEYS,) and found["type"].startswith("string_"):
         place = root.find(steps[:-2])
@@ -57,7 +57,7 @@ def _joined(path: tuple[str, ...]) -> str | None:
 
 
 def _reason(found: Found, place: Place, root: Root) -> str:
-    """Return the value given and the values allowed, or what this type of error says instead."""
+    """Return the value given and the values allowed, or the special text of this error type."""
     special = _SPECIAL.get(found["type"])
     if special is not None:
         return special(found, place, root)
@@ -73,7 +73,7 @@ def _given(found: Found) -> str:
 
 
 def _is_beyond(found: Found) -> bool:
-    """Check whether the error is an integer that is too large for a float. Pydantic calls this a wrong type."""
+    """Check whether the error is an integer too large for a float, which pydantic reports as a wrong type."""
     return found["type"] == "float_type" and type(found.get("input")) is int
 
 
@@ -103,7 +103,7 @@ _SPECIAL: dict[str, Callable[[Found, Place, Root], str]] = {
     "extra_forbidden": _unknown,
     "finite_number": lambda found, *_: f"{_given(found)}must be a finite number",
     "string_unicode": lambda found, *_: f"{_given(found)}must be {_UNICODE}",
-    "context_type": lambda found, *_: f"{_given(found)}{found['msg']}",  # pydantic's message cannot have the value
+    "context_type": lambda found, *_: f"{_given(found)}{found['msg']}",  # pydantic's message cannot contain the value
     "value_error": lambda found, *_: str(found["ctx"]["error"]),  # raised by a validator of ours
     "assertion_error": lambda found, *_: str(found["ctx"]["error"]),
 }

@@ -1,4 +1,4 @@
-"""JSON values as an error shows them: short, on one line, without control characters."""
+"""Formats JSON values for errors: short, on one line, without control characters."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Clone, export and import: models that begin with the state of another one."""
+"""Clone, export and import: copies of a model with its state."""
 
 import json
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from service.rounds.sessions import SessionCache
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 from service.store.values import Counts, ImportedSource, ModelCopy, Snapshot
 
-_ATTEMPTS = 50  # attempts to read a state and the positions of imports that belong to it, while others import rounds
+_ATTEMPTS = 50  # attempts to read a state with matching import positions, while others import rounds
 
 
 class _Source(NamedTuple):
@@ -33,7 +33,7 @@ class _Source(NamedTuple):
     definition: JsonObject
     history: tuple[str, ...]
     snapshot: Snapshot  # after these changes
-    imports: tuple[ImportedSource, ...] = ()  # where the imports of its rounds are
+    imports: tuple[ImportedSource, ...] = ()  # the import positions of its rounds
 
 
 class Exported(NamedTuple):
@@ -87,7 +87,7 @@ class Copying:
             imports = await self._store.read_imports(stored.key)
             history = stored.history[: snapshot.change_count]
             is_same = digest_at(stored.digests, snapshot.change_count) == snapshot.digest
-            if is_same and _positions(before) == _positions(imports):  # so the state has exactly the rounds before them
+            if is_same and _positions(before) == _positions(imports):  # the state includes just the rounds up to them
                 definition = await self._compute.run(name, _definition_in, stored)
                 return stored, _Source(name, definition, history, snapshot, tuple(imports))
         detail = f"rounds are imported into model {quoted(name)} too fast for a copy; try again"
@@ -104,7 +104,7 @@ class Copying:
 def _definition_in(stored: StoredModel) -> JsonObject:
     try:
         return dict(json.loads(stored.definition))
-    except (ValueError, TypeError, RecursionError) as error:  # it became unreadable after the session had read it
+    except (ValueError, TypeError, RecursionError) as error:  # damaged after the session read it
         raise unreadable_definition(stored.key.name, error) from error
 
 
@@ -130,7 +130,7 @@ def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, Mod
 
 
 def _counts(statistics: RoundStatistics, rounds: int) -> Counts:
-    """Return the counters of a model from the statistics of its rounds, which may lack damaged ones."""
+    """Return a model's counters from its statistics, which may lack damaged rounds."""
     correct = min(statistics.correct, rounds)
     return Counts(correct, max(0.0, statistics.reward - statistics.correct), min(statistics.expired, rounds))
 

@@ -1,4 +1,4 @@
-"""Validates the parts of a model's file that no learner checks, and its state."""
+"""Validates the parts of a model's file that the file reader does not check, and its state."""
 
 import dataclasses
 import json
@@ -25,13 +25,13 @@ from service.store.values import ImportedSource
 
 _MOST_KEY_ID = 64
 _LARGEST, _LARGEST_COUNT = 1e300, 2**53  # of statistics
-_LARGEST_NUMBER = 1e60  # of a state: the products that learners compute from larger ones may overflow
-_CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of the decisions that a state must be able to make
+_LARGEST_NUMBER = 1e60  # of a state: learners' products of larger numbers may overflow
+_CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of the trial decisions with a state
 _OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
 def checked_history(changes: Sequence[JsonObject]) -> tuple[str, ...]:
-    """Return the changes in a file as stored; raise an error if one is invalid or newer, or if they are too many."""
+    """Return a file's changes in stored form; raise an error if one is invalid or newer, or there are too many."""
     if len(changes) > (most := MOST_CHANGES + MOST_COPIES):
         raise TooManyChangesError(f"got {len(changes):,} changes; a copy of a model may have at most {most:,}")
     return tuple(_checked(number, change) for number, change in enumerate(changes, 1))
@@ -52,7 +52,7 @@ def _checked(number: int, given: JsonObject) -> str:
 
 
 def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, ...]:
-    """Return the sources of imported rounds in a file as stored."""
+    """Return the sources of imported rounds in their stored form."""
     found = {each.source: ImportedSource(each.source, each.position, each.at) for each in imports}
     if len(found) < len(imports):
         raise ModelFileError("a source of imported rounds occurs twice")
@@ -60,10 +60,10 @@ def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, 
 
 
 def checked_statistics(encoded: bytes, rounds: int) -> bytes:
-    """Return encoded statistics; raise an error if a type is wrong, or if they count more rounds than the model has."""
+    """Re-encode statistics; raise an error if a type is wrong, or if they count more rounds than the model has."""
     try:
         statistics = decode_statistics(encoded)
-        _OF_STATISTICS.validate_json(statistics.encode(), strict=True)  # an integer is no truth value
+        _OF_STATISTICS.validate_json(statistics.encode(), strict=True)  # strict: an integer is no boolean
     except NewerVersionError as error:
         raise as_file_error(error) from error
     except (ValueError, TypeError, RecursionError) as error:
@@ -91,9 +91,9 @@ def _numbers(value: Any) -> Any:
 
 
 def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> State:
-    """Return the state in a file, if its numbers are not too large.
+    """Return the state in a file; refuse one with numbers that are too large.
 
-    With `decides`, the learner must decide and learn with a copy of it. Learners of actions cannot without actions.
+    With `decides`, the learner must also decide and learn from a copy of it. Learners of actions need actions for this.
     """
     state = decode_state(learner, data)
     for name, array in state._asdict().items():
@@ -114,7 +114,7 @@ def _works(learner: AnyLearner, state: State) -> bool:
                 return False
             rounds = _rounds(learner, contexts, decisions)
             return learn(learner, state, rounds)[1] == rounds.n
-    except (ArithmeticError, ValueError, IndexError):  # of corrupt numbers in code that is not compiled
+    except (ArithmeticError, ValueError, IndexError):  # corrupt numbers in code that is not compiled
         return False
 
 
@@ -136,7 +136,7 @@ def _is_sound(learner: AnyLearner, decisions: Decisions) -> bool:
 
 
 def _rounds(learner: AnyLearner, contexts: Contexts, decisions: Decisions) -> Rounds:
-    """Return rounds with the drawn answers, every second of which is wrong if it is a label."""
+    """Return rounds with the drawn answers; every second label is wrong."""
     uniforms = np.full((contexts.n, uniforms_per_answer(learner)), _UNIFORM)
     labels, propensities, residual_uniforms = draw_answers_unchecked(learner, decisions, uniforms)
     truths, correct = labels.copy(), np.ones(contexts.n, np.bool_)

@@ -1,6 +1,6 @@
-"""The file of an exported model: safetensors, whose metadata hold the rest as JSON. It cannot contain code.
+"""The file of an exported model: a safetensors file, which cannot contain code.
 
-The arrays are those of the learner's state. docs/lifecycle.md describes the format.
+Its arrays are the learner's state; its metadata contain the rest as JSON. docs/lifecycle.md describes the format.
 """
 
 import json
@@ -24,12 +24,12 @@ from service.store.values import MOST_SOURCES
 from service.strict_body import Body
 
 FORMAT, VERSION = "wager-model", 1  # the format of the file, and its version
-_MOST_HEADER = 2**25  # bytes, for a definition and a history of 4 MiB each in JSON within JSON
-_MOST_MEMBERS = 1_000_000  # objects, lists and members of the header: as many take a second to read
+_MOST_HEADER = 2**25  # bytes: a definition and a history of 4 MiB each, in JSON within JSON
+_MOST_MEMBERS = 1_000_000  # maximum objects, lists and members of the header; reading them takes a second
 _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
 _ITEM_BYTES = {"F64": 8, "I64": 8}
 LATEST = 253_402_300_799.0  # the last second of the year 9999
-_MOST_ROUNDS = 10**14  # the store's scripts count exactly to 10¹⁵, so nine times as many rounds can follow
+_MOST_ROUNDS = 10**14  # the store's scripts count exactly up to 10¹⁵, so nine times as many rounds can follow
 
 
 class ExportedImport(Body):
@@ -57,7 +57,7 @@ class ModelFile(NamedTuple):
 
     model: ExportedModel
     statistics: bytes
-    data: memoryview  # the whole file, which `learners.codec.decode_state` reads
+    data: memoryview  # the whole file, for `learners.codec.decode_state`
 
 
 def file_of(model: ExportedModel, statistics: bytes, state: memoryview, release: str) -> tuple[bytes, memoryview]:
@@ -156,5 +156,5 @@ def _refused(text: str) -> Any:
 
 
 def as_file_error(error: Exception) -> ModelFileError:
-    """Return the error of a file with this error in it."""
+    """Convert an error in a file's contents to an error of the file."""
     return (NewerFileError if isinstance(error, NewerVersionError) else ModelFileError)(str(error))

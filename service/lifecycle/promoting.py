@@ -1,4 +1,4 @@
-"""Promotion: a change in the log after which a model continues with the learner and the state of a shadow."""
+"""Promotion: a logged change after which a model continues with the learner and the state of a shadow."""
 
 import json
 from collections.abc import Callable, Collection
@@ -19,7 +19,7 @@ from service.store.stored_models import StoredModel
 from service.store.values import MOST_KEPT, Keeping, KeptNote, StoredShadow
 
 _ATTEMPTS = 20
-MOST_LAG = 10_000  # rounds that a promotion folds: the request waits for them, and so does each worker at the change
+MOST_LAG = 10_000  # rounds that a promotion folds, while the request and then each worker wait
 
 
 class Promoting:
@@ -30,10 +30,10 @@ class Promoting:
         self._limits, self._registry = limits, registry
 
     async def promote(self, name: str, shadow: str, versions: Collection[str], by: str | None) -> Described:
-        """Let a model continue with the learner and the state of a shadow, which ends; return its description.
+        """Replace a model's learner and state with those of a shadow, which ends; return the model's description.
 
-        The state is that after every round before the change, while feedback goes on. The snapshot from which it is
-        folded stays among the kept ones. `versions` are those that the caller allows to change.
+        The new state includes every round before the change; feedback continues. The snapshot from which it is folded
+        remains a kept snapshot. `versions` are those that the caller accepts as current.
         """
         await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
         return await self._registry.get(name)
@@ -63,13 +63,13 @@ class Promoting:
         return done
 
     async def _end(self, stored: StoredModel, shadow: StoredShadow | None) -> None:
-        """Remove the promoted shadow, as the first call may not have done so; one that was added since stays."""
+        """Remove the promoted shadow if the first call did not; leave one that was added since."""
         promoted_at = read_change(stored.history[-1]).at
         if shadow is not None and read_definition(shadow).at <= promoted_at:
             await self._store.drop_shadow(stored.key, shadow.name)
 
     async def _keep(self, model: Model, shadow: StoredShadow, change: Change) -> bool:
-        """Keep a snapshot of the shadow, and the rounds after it; return False if the model has another change."""
+        """Keep a snapshot of the shadow, and the rounds after it; return False if the model has changed."""
         for _ in range(_ATTEMPTS):
             replica = ShadowReplica(model, self._store, self._environment.compute, shadow)
             if not await replica.advance(within(replica, model, shadow)):
@@ -108,9 +108,9 @@ def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:
 
 
 def within(replica: ShadowReplica, model: Model, shadow: StoredShadow) -> Callable[[], bool]:
-    """Return a predicate: is the fold of a shadow close enough to continue the promotion?
+    """Return a predicate: is the shadow's fold close enough to continue the promotion?
 
-    Rounds may arrive faster than it folds them, and a shadow whose snapshot is lost begins again.
+    Rounds may arrive faster than the fold, and a shadow whose snapshot is lost begins again.
     """
     end = shadow.folded + 2 * _most_lag(model, shadow)
     return lambda: replica.round_count < end and replica.shadow.restarts == shadow.restarts

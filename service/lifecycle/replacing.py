@@ -1,4 +1,4 @@
-"""Rollback and reset: changes in the log after which a model continues from another state."""
+"""Rollback and reset: logged changes after which a model continues from another state."""
 
 import json
 from collections.abc import Collection
@@ -23,14 +23,14 @@ class Replacing:
         self._environment, self._limits, self._registry = environment, limits, registry
 
     async def reset(self, name: str, versions: Collection[str], by: str | None) -> Described:
-        """Let a model continue from the initial state of its learner; see `roll_back`."""
+        """Replace a model's state with its learner's initial state; see `roll_back`."""
         return await self._continue_from("initial", name, versions, by)
 
     async def roll_back(self, name: str, snapshot: str, versions: Collection[str], by: str | None) -> Described:
-        """Let a model continue from the state of a kept snapshot; return its description.
+        """Replace a model's state with a kept snapshot; return the model's description.
 
-        Labels that were added since stay, and so do retired labels, policies, the log and the statistics. `versions`
-        are those that the caller allows to change.
+        Labels, retirements, policies, the log and the statistics do not change. `versions` are those that the caller
+        accepts as current.
         """
         return await self._continue_from(FromSnapshot(snapshot=snapshot), name, versions, by)
 
@@ -49,12 +49,12 @@ class Replacing:
         if isinstance(state, FromSnapshot):
             change = change.model_copy(update={"learner": await self._other_learner(stored, model, state)})
         changed = await changed_model(environment.compute, stored, model, change, self._limits)
-        if isinstance(state, FromSnapshot):  # a damaged one changes nothing
+        if isinstance(state, FromSnapshot):  # raises an error if the snapshot is damaged
             await kept_state(environment.store, environment.compute, changed, state.snapshot)
         return await write_change(environment.store, stored, model, changed, change)
 
     async def _other_learner(self, stored: StoredModel, model: Model, state: FromSnapshot) -> dict[str, object] | None:
-        """Return the learner that a kept snapshot belongs to; None if the model has it."""
+        """Return the learner of a kept snapshot; None if it is the model's current learner."""
         notes = await self._environment.store.list_kept(stored.key)
         note = next((note for note in notes if note.id == state.snapshot), None)
         if note is None:

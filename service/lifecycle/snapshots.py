@@ -1,4 +1,4 @@
-"""Kept snapshots: take, list and delete."""
+"""Use cases of kept snapshots: take, list and delete."""
 
 from service import errors
 from service.environment import Environment
@@ -22,7 +22,7 @@ class Snapshots:
         self._environment, self._store, self._sessions = environment, environment.store, sessions
 
     async def take(self, name: str, request: SnapshotRequest, by: str | None) -> SnapshotAnswer:
-        """Keep the state after every round acknowledged before the call; a repeat returns the first snapshot."""
+        """Keep a snapshot with every round acknowledged before the call; a repeat returns the first snapshot."""
         id_ = request.id or self._environment.new_id()
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)

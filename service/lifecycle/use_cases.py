@@ -9,7 +9,7 @@ from service.lifecycle.snapshots import Snapshots
 
 
 class Lifecycle(NamedTuple):
-    """The use cases around the states of models."""
+    """The use cases that manage states of models."""
 
     snapshots: Snapshots
     replacing: Replacing

@@ -1,1 +1,1 @@
-"""What a model is: its definition, the kinds of its answers, its norm policy."""
+"""Models: definitions, changes, policies and choices of learners."""

@@ -1,7 +1,7 @@
-"""Changes of a model: labels that are added or retired, policies that get other values, and states that are replaced.
+"""Changes of a model: added or retired labels, new values of policies, and replaced states.
 
-The log and the model's history hold each change as JSON. A change never renumbers labels: added labels follow the
-others, and retired ones keep their numbers.
+The log and the model's history contain each change as JSON. A change never renumbers labels: added labels follow the
+others, and retired labels keep their numbers.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,31 +33,31 @@ class FromSnapshot(Body):
     """The state of a kept snapshot."""
 
     snapshot: str  # its id
-    then_folds: bool = False  # whether the rounds between the snapshot and the change are folded, with its learner
+    then_folds: bool = False  # whether its learner then folds the rounds between the snapshot and the change
 
 
 def _kind_of_state(state: object) -> str:
     return "object" if isinstance(state, (dict, FromSnapshot)) else "word"
 
 
-# A state from which a model continues: the learner's initial state, or a kept one.
+# A state from which a model continues: the learner's initial state, or a kept snapshot.
 NewState = Annotated[
     Annotated[Literal["initial"], Tag("word")] | Annotated[FromSnapshot, Tag("object")], Discriminator(_kind_of_state)
 ]
 
 
 class Origin(Body):
-    """The model whose state a clone or an imported model begins with."""
+    """The model from which a clone or an imported model copied its state."""
 
     kind: Literal["clone", "import"]
     model: str
 
 
 class Promotion(Body):
-    """A shadow that takes the place of a model's learner."""
+    """A shadow that replaces a model's learner."""
 
     shadow: str
-    replaces: JsonObject  # the algorithm and hyperparameters that the model had
+    replaces: JsonObject  # the algorithm and hyperparameters of the replaced learner
 
 
 class Change(Body):
@@ -65,9 +65,9 @@ class Change(Body):
 
     labels: StoredLabels | None = None
     policies: JsonObject = Field(default_factory=dict)  # new values by the names of fields of `ModelDefinition`
-    state: NewState | None = None  # in which the model continues, grown by labels that were added since
+    state: NewState | None = None  # from which the model continues, with labels that were added since
     learner: JsonObject | None = None  # the algorithm and hyperparameters with which the model continues
-    origin: Origin | None = None  # the model that this one copies: earlier changes are its own, and the log begins here
+    origin: Origin | None = None  # the copied model, which made the earlier changes; the log begins here
     promotion: Promotion | None = None
     at: float  # seconds since the epoch
     by: str | None = None  # the id of the API key; None if no keys are required
@@ -78,7 +78,7 @@ class Change(Body):
 
     @property
     def request(self) -> tuple[object, ...]:
-        """What the request for it asked for, and the key; the rest follows from the model, or is generated."""
+        """The content of the request, and its key. The other fields follow from the model, or are generated."""
         if self.promotion is not None:
             return self.promotion.shadow, self.by
         return self.labels, self.policies, self.state, self.origin, self.by
@@ -89,7 +89,7 @@ class Defined(NamedTuple):
 
     definition: ModelDefinition
     retired: frozenset[str] = frozenset()
-    history_weight: int = 0  # the sum, over the changes of labels, of the number of labels after each
+    history_weight: int = 0  # the sum of the numbers of labels after each change of labels
 
 
 def read_change(text: str | bytes) -> Change:
@@ -98,7 +98,7 @@ def read_change(text: str | bytes) -> Change:
 
 
 def replaces_state(text: bytes) -> bool:
-    """Check whether an encoded change replaces the state of the model; an unreadable one may."""
+    """Check whether an encoded change replaces the model's state. Return True for an unreadable one, which may."""
     try:
         return read_change(text).state is not None
     except pydantic.ValidationError:
@@ -117,7 +117,7 @@ def kind_of(change: Change) -> schemas.ChangeKind:
 
 
 def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str | None) -> Change | None:
-    """Return the change that a request asks for; None if the model has it already."""
+    """Return the requested change; None if it changes nothing."""
     wanted = patch.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
     wanted |= learn_implied(wanted, definition.model_dump(mode="json", include={"on_expiry"})["on_expiry"])
     current = definition.model_dump(mode="json", include=set(wanted))
@@ -129,7 +129,7 @@ def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str
 
 
 def after(defined: Defined, changes: Sequence[Change]) -> Defined:
-    """Apply further changes in one pass: of several values of a policy, only the last is read."""
+    """Apply further changes in one pass, which parses only the last value of each policy."""
     definition, retired, weight = defined
     labels: _Labels | None = None
     updates: JsonObject = {}
@@ -170,7 +170,7 @@ def check_learner(learner: AnyLearner, change: Change) -> None:
 def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collection[str] = ()) -> None:
     """Raise `InvalidInputError` if the mode or the holdout does not fit the learner and the labels.
 
-    `retired_before` has the labels that were retired before the last change.
+    `retired_before` contains the labels that were retired before the last change.
     """
     definition, retired, _ = defined
     several = learner.answer in ("label-set", "ranking")
@@ -193,7 +193,7 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
 
 
 class _Labels:
-    """The labels while changes are applied, in the order of their numbers, retired ones included."""
+    """The labels while changes are applied, ordered by number, retired ones included."""
 
     def __init__(self, labels: Sequence[str], retired: Collection[str]) -> None:
         self.all = list(labels)
@@ -201,7 +201,7 @@ class _Labels:
         self._known = set(labels)
 
     def take(self, change: StoredLabels) -> None:
-        """Make a change, after checking it: a label cannot be added and retired at once."""
+        """Check and apply a change, which cannot retire the labels that it adds."""
         new = self._new(change.add)
         self._retire(change.retire)
         self.all += change.add

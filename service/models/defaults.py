@@ -12,7 +12,7 @@ from service.schemas.models import ModelDefinition
 
 
 def with_defaults(features: Features, learner: type[Any]) -> Features:
-    """Fill in the norm policy and the intercept of the learner, and check that it allows what is set."""
+    """Fill in the learner's norm policy and intercept, and check that it supports the given features."""
     if learner.context_norm == "maximum" and features.norm_bound > 1.0:
         detail = (
             f"got {shown(features.norm_bound)}; must be at most 1, as the experts of {learner.algorithm} answer "
@@ -28,7 +28,7 @@ def with_defaults(features: Features, learner: type[Any]) -> Features:
 
 
 def completed_definition(definition: ModelDefinition) -> ModelDefinition:
-    """Return a new model's definition with the defaults of its learner, after checks of its features."""
+    """Check a new model's features; return its definition with the learner's defaults."""
     if definition.actions is not None:
         return _completed_actions(definition)
     features = with_defaults(definition.features, class_of(definition.learner))
@@ -50,7 +50,7 @@ def _completed_actions(definition: ModelDefinition) -> ModelDefinition:
 
 
 def smaller_of(definition: ModelDefinition) -> str:
-    """Return advice on how to make the features of a model smaller."""
+    """Return advice on how to reduce the size of a model's features."""
     features = definition.features if definition.actions is None else definition.actions.features
     advice = context_kind(features).smaller
     return advice if definition.actions is None else advice.replace("features.size", "actions.features.size")

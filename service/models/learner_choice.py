@@ -1,4 +1,4 @@
-"""Builds the learner that a definition chooses."""
+"""Builds the learner of a definition."""
 
 import dataclasses
 from typing import Any
@@ -30,7 +30,7 @@ def action_learner_class(algorithm: str | None) -> type[Any]:
 
 
 def build_learner(definition: ModelDefinition) -> AnyLearner:
-    """Build the learner of a definition; raise `InvalidInputError` for an unknown algorithm or a bad hyperparameter."""
+    """Build a definition's learner; raise `InvalidInputError` for an unknown algorithm or an invalid hyperparameter."""
     if definition.actions is None and not definition.labels:
         raise errors.LabelsOrActionsError("missing; send labels, or actions", "labels")
     return choose_learner(definition.learner, len(definition.labels), definition.features, definition.actions)
@@ -39,7 +39,7 @@ def build_learner(definition: ModelDefinition) -> AnyLearner:
 def choose_learner(
     choice: LearnerChoice | None, n_labels: int, features: Features, actions: ActionsDefinition | None = None
 ) -> AnyLearner:
-    """Build a learner of labels or actions, by default the recommended one; its size is not checked."""
+    """Build a learner of labels or actions, by default the recommended one, without a check of its size."""
     choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
     if actions is not None:
         joint, size = actions.features, ActionVectors(actions, features).size
@@ -81,7 +81,7 @@ def as_hyperparameter_error(
 ) -> errors.HyperparameterError:
     """Return the error that names the first invalid hyperparameter."""
     first = error.errors(include_url=False)[0]
-    # Further steps name a member of a union, which is not a part of the request.
+    # Further steps name members of unions, which do not occur in the request.
     wrong = explain({**first, "loc": first["loc"][:1]}, root_of(chosen))
     if wrong.field is None:
         return errors.HyperparameterError(wrong.reason, "learner")

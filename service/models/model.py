@@ -28,32 +28,32 @@ class Limits:
     """Limits on the memory and time of new models."""
 
     state_bytes: int
-    step_cost: int  # multiply-adds of one decision or update
+    step_cost: int  # of one decision or update, in multiply-adds
     evidence_bytes: int = 65_536  # for each prediction, until its feedback
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """One incarnation of a model after some of its changes: the same in every worker."""
+    """One incarnation of a model after some of its changes, equal in every worker."""
 
     key: ModelKey
     definition: ModelDefinition  # after the changes; its labels include retired ones
     learner: AnyLearner
     retired: frozenset[str] = frozenset()  # labels that are never answered again
     change_count: int = 0
-    learner_since: int = 0  # changes; predictions that have seen fewer have evidence of another learner
-    served_by: AnyLearner | None = None  # answers instead of `learner`, which is a shadow's; None for a model
-    new_state: Literal["initial"] | FromSnapshot | None = None  # with which the last change replaced the model's own
-    history_weight: int = 0  # the sum, over its changes of labels, of the number of labels after each
-    digests: bytes = b""  # of the history that it was read from; empty if it was made otherwise
+    learner_since: int = 0  # changes; predictions that have seen fewer contain another learner's evidence
+    served_by: AnyLearner | None = None  # in a shadow's model, the learner that answers; otherwise None
+    new_state: Literal["initial"] | FromSnapshot | None = None  # the state that the last change set, if any
+    history_weight: int = 0  # the sum of the numbers of labels after each change of labels
+    digests: bytes = b""  # of its stored history; empty if the model was not read from the store
 
     @property
     def digest(self) -> bytes:
-        """The digest of its history."""
+        """The digest of the whole history."""
         return self.digests[-DIGEST_BYTES:]
 
     def has_seen(self, change_count: int, digest: bytes) -> bool:
-        """Check whether its history begins with the one that a prediction or a state has seen."""
+        """Check whether the history begins with the one that a prediction or a state has seen."""
         return digest_at(self.digests, change_count) == digest
 
     @cached_property
@@ -63,7 +63,7 @@ class Model:
 
     @cached_property
     def choice(self) -> Choice:
-        """What its predictions choose among."""
+        """The choice that its predictions make."""
         definition, actions = self.definition, self.definition.actions
         if actions is not None:
             return ActionChoice(definition, actions, cast(AnyActionLearner, self.learner), self.learner_since)
@@ -90,24 +90,24 @@ class Model:
         )
 
     def rounds_of(self, rows: LogRows) -> Rounds:
-        """Return rounds of the log as the learner sees them."""
+        """Convert logged rounds to the learner's input."""
         rounds = self.choice.records.rounds_of(rows)
         return rounds._replace(contexts=self.choice.prepared(rounds.contexts))
 
     def has_own_evidence(self, changes_seen: IntArray) -> BoolArray:
-        """Return which rounds, by the changes that their predictions saw, have evidence of the learner, (n,)."""
+        """Return a mask (n,) of the rounds with this learner's evidence, by the changes that their predictions saw."""
         own: BoolArray = changes_seen >= self.learner_since
         return own & (self.served_by is None)
 
     def shadowed_by(self, choice: LearnerChoice) -> "Model":
-        """Return the model with the learner of a shadow, which learns from every round, even if the model is frozen."""
+        """Return the model with a shadow's learner, which learns from every round, even if the model is frozen."""
         definition = self.definition.model_copy(update={"learner": choice, "mode": "online"})
         learner, served_by = build_learner(definition), self.served_by or self.learner
         return dataclasses.replace(self, definition=definition, learner=learner, served_by=served_by)
 
 
 def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:
-    """Check the memory and time of a new model; `smaller` is advice on its features, for the errors."""
+    """Check the memory and time of a new model. Errors end with `smaller`, the advice on its features."""
     most = min(learner.problem.n_features, MOST_FEATURES) if isinstance(learner.problem, ActionProblem) else None
     try:
         check_state_size(learner, limits.state_bytes)
@@ -120,7 +120,7 @@ def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None
 
 
 def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> Model:
-    """Return a new model. Its definition lists all hyperparameters, so that later defaults do not change it."""
+    """Return a new model. Its definition lists all hyperparameters, so that new defaults do not change it."""
     completed = completed_definition(definition)
     learner = build_learner(completed)
     check_limits(learner, limits, smaller_of(completed))

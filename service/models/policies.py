@@ -1,4 +1,4 @@
-"""A model's policies for feedback and for predictions that expire: checks, and their form in the store."""
+"""A model's policies for feedback and expired predictions: checks, and their stored form."""
 
 from collections.abc import Mapping
 
@@ -9,21 +9,21 @@ from service.errors import ClosingPolicyError, InvalidInputError, MissingFieldEr
 from service.schemas.models import ExpiryReward, ModelDefinition
 from service.store.stored_models import StoredPolicies
 
-FORGET_AFTER = 3600.0  # seconds that a prediction is kept after its window, to tell late feedback from unknown ids
-KEPT_FOR_OUTAGES = 7 * 86_400.0  # seconds that an expired prediction waits to be closed, in case no worker runs
+FORGET_AFTER = 3600.0  # seconds to keep a prediction after its window, to distinguish late feedback from unknown ids
+KEPT_FOR_OUTAGES = 7 * 86_400.0  # seconds to keep an expired prediction that must be closed, in case no worker runs
 
 
 def reward_refused(learner: AnyLearner, reward: float, field: str) -> InvalidInputError:
-    """Return the error for a reward that a learner does not accept."""
+    """Return the error for a reward that the learner does not accept."""
     others = joined(sorted(name for name, cls in ALL_LEARNERS.items() if cls.accepts_rewards), "and")
     detail = f"got {shown(reward)}; {learner.algorithm} accepts no rewards; send correct, or use one of {others}"
     return RewardNotAcceptedError(detail, field)
 
 
 def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[str, object]:
-    """Return the `learn` policy implied by a changed `on_expiry`; nothing if `learn` is given or nothing changes.
+    """Return the `learn` policy implied by a changed `on_expiry`; empty if `learn` is given or nothing changes.
 
-    All values are JSON. Silence that becomes feedback needs a window: `MissingFieldError` without one.
+    All values are JSON. If expiry becomes feedback, the window must be given: `MissingFieldError` if it is not.
     """
     after = given.get("on_expiry", before)
     if before == "drop" and after != "drop" and "window_seconds" not in given:
@@ -38,7 +38,7 @@ def learn_implied(given: Mapping[str, object], before: object = "drop") -> dict[
 
 
 def policy_warnings(definition: ModelDefinition) -> list[str]:
-    """Return one sentence, beginning with its name, for each policy that is likely wrong."""
+    """Return one sentence for each policy that is likely wrong, beginning with its name."""
     if definition.on_expiry == "drop" or definition.learn == "at_window_close":
         return []
     return [
@@ -48,25 +48,25 @@ def policy_warnings(definition: ModelDefinition) -> list[str]:
 
 
 def keep_seconds(definition: ModelDefinition) -> float:
-    """Return how long the store keeps a prediction; longer if it must be closed, so that an outage loses none."""
+    """Return how long the store keeps a prediction; longer if it must be closed, to survive an outage."""
     return definition.window_seconds + (KEPT_FOR_OUTAGES if closes(definition) else FORGET_AFTER)
 
 
 def stored_policies(definition: ModelDefinition) -> StoredPolicies:
-    """Return the policies that the store follows without a worker."""
+    """Return the policies that the store applies itself."""
     retention = "" if definition.retain_seconds is None else repr(definition.retain_seconds)
     return StoredPolicies(closing_rule(definition), retention, resting_rule(definition))
 
 
 def closes(definition: ModelDefinition) -> bool:
-    """Return whether the store closes expired predictions; otherwise they stay as they are."""
+    """Return whether the store closes expired predictions."""
     return definition.on_expiry != "drop" or definition.learn != "on_arrival"
 
 
 def closing_rule(definition: ModelDefinition) -> str:
-    """Return the rule by which the store closes expired predictions; "" if they stay as they are.
+    """Return the rule by which the store closes expired predictions; "" if it does not.
 
-    The rule is the window in seconds, when the model learns, and the reward of a prediction without feedback or `drop`.
+    The rule contains the window in seconds, the `learn` policy, and the reward of expired predictions or `drop`.
     """
     if not closes(definition):
         return ""

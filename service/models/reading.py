@@ -1,4 +1,4 @@
-"""Reads models from the store: a definition and its changes, in one pass."""
+"""Reads models from the store: a definition, then its changes in one pass."""
 
 import dataclasses
 import json
@@ -18,19 +18,19 @@ from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 
 _UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}  # pydantic's errors of unknown fields and choices
-_MOST_BYTES = 64 * 2**20  # approximate bytes of the models that a reader keeps
+_MOST_BYTES = 64 * 2**20  # approximate maximum bytes of a reader's cached models
 _MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10  # of a model without labels, and of each character of its definition
 
 
 def unreadable_definition(name: str, error: Exception) -> errors.StoreError:
-    """Return the error of a model whose definition, or a change of it, cannot be read."""
+    """Return the error for a model whose definition or changes cannot be read."""
     if is_newer(error):
         return errors.NewerVersionError(f"a newer version wrote the definition of model {name!r}: {reason_of(error)}")
     return errors.StoreCorruptError(f"the definition of model {name!r} cannot be read: {reason_of(error)}")
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a definition cannot be read."""
+    """Explain why a definition cannot be read."""
     match error:
         case pydantic.ValidationError():
             return explain(error.errors(include_url=False)[0], root_of(ModelDefinition)).sentence("the definition")
@@ -49,7 +49,7 @@ def is_newer(error: Exception) -> bool:
 
 
 class ModelReader:
-    """Reads models from the store. It keeps those that it read last, so that their histories are folded once."""
+    """Reads models from the store. Caches the latest ones, so that each change is read once."""
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
@@ -57,7 +57,7 @@ class ModelReader:
         self._bytes = 0
 
     async def read(self, stored: StoredModel, change_count: int | None = None) -> Model:
-        """Return a stored model; see `read_model`. Tables that the caller derives from it are not kept."""
+        """Return a stored model; see `read_model`. It is a copy: tables that the caller derives are not cached."""
         newest, _ = self._newest.get(stored.key, (None, 0))
         model = await read_model(self._compute, stored, change_count, newest)
         if model.change_count == len(stored.history):
@@ -76,9 +76,9 @@ class ModelReader:
 async def read_model(
     compute: Compute, stored: StoredModel, change_count: int | None = None, known: Model | None = None
 ) -> Model:
-    """Read a stored model after some of its changes, or all.
+    """Read a stored model after the first `change_count` of its changes, or all.
 
-    `known` is this model as read before, after any changes: if possible, only the others are read.
+    `known` is the same model, read earlier: if possible, only the changes after it are read.
     """
     count, base, run = len(stored.history), None, compute.run_in_thread_if_costly
     if change_count is not None:
@@ -100,11 +100,11 @@ def _characters(stored: StoredModel) -> int:
 
 
 def stored_model(stored: StoredModel, change_count: int | None = None, base: Model | None = None) -> Model:
-    """Read a stored model after some of its changes, from `base`, which is the model after fewer of them.
+    """Read a stored model after the first `change_count` of its changes, starting from `base`, an earlier version.
 
     Raises:
         NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
-        StoreCorruptError: if it cannot be read, has fewer changes, or has other digests.
+        StoreCorruptError: if it cannot be read, has fewer changes, or does not match its digests.
     """
     count = len(stored.history) if change_count is None else change_count
     if count > len(stored.history):

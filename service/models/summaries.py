@@ -1,7 +1,7 @@
-"""Summaries of models: definitions without labels, stored alongside them, so that lists need not read the labels.
+"""Summaries of models: definitions without labels. They are stored too, so that lists need not read the labels.
 
 A summary is valid if it can be read, its learner can be built, and it records the length of the stored definition and
-the digest of its history. Otherwise the reader falls back to the definition, which also shows what is wrong.
+the digest of its history. Otherwise the reader falls back to the definition, and reports errors in it.
 """
 
 from functools import lru_cache
@@ -17,7 +17,7 @@ from service.models.model import Model
 from service.schemas.models import LearnerChoice, Policies, policies_of
 from service.store.stored_models import ListedModel
 
-_MOST_BYTES = 16_384  # maximum bytes of a summary, which contains few hyperparameters
+_MOST_BYTES = 16_384  # maximum bytes of a summary
 
 
 class Summary(Policies):
@@ -56,7 +56,7 @@ def read_summary(listed: ListedModel) -> Summary | None:
 
 
 def encoded_summary(model: Model, definition: str) -> str:
-    """Return the summary of a model with this stored definition, as stored."""
+    """Encode the summary of a model with this stored definition."""
     return summary_of(model, definition).model_dump_json(exclude_defaults=True)
 
 

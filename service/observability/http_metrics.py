@@ -1,7 +1,7 @@
-"""The content of `/metrics`: requests of all worker processes, and figures about the models.
+"""The content of `/metrics`: requests of all worker processes, and figures of the models.
 
-A scrape reaches any worker. They share counters in files (`PROMETHEUS_MULTIPROC_DIR`, which `wager serve` sets), and
-read the figures of models from the store.
+A scrape reaches any worker. Workers share counters in files (`PROMETHEUS_MULTIPROC_DIR`, which `wager serve` sets),
+and read the figures of models from the store.
 """
 
 import os
@@ -45,7 +45,7 @@ class WorkerMetrics:
         numbers[-1] += seconds
 
     def flush(self) -> None:
-        """Publish the counts to scrapes of any worker."""
+        """Publish the counts, so that scrapes of any worker include them."""
         for (method, route, status), (*counts, total) in self._gathered.items():
             shown = self._requests.labels(method, route or "unmatched", str(status))
             shown._sum.inc(total)  # noqa: SLF001  `observe` adds one at a time, at five times the cost

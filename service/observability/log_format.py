@@ -18,7 +18,7 @@ _MOST_CHARACTERS = 4000  # maximum length of a text in an event
 def configuration(log_format: LogFormat) -> JsonObject:
     """Return a picklable configuration for `logging.config.dictConfig`: one event per line on standard error.
 
-    In text, the lines of a traceback follow, indented.
+    In the console format, an event may be followed by an indented traceback.
     """
     if log_format == "auto":
         log_format = "console" if sys.stderr.isatty() else "json"
@@ -54,7 +54,7 @@ def _formatter(*last: Any) -> logging.Formatter:
 
 
 def _plain(_: Any, __: str, event: Any) -> Any:
-    """Escape what would end a line or control a terminal, and shorten long texts: clients choose parts of them."""
+    """Escape line breaks and control characters, and shorten long texts: clients choose parts of them."""
     return {name: _printable(value) if isinstance(value, str) else value for name, value in event.items()}
 
 
@@ -69,7 +69,7 @@ def _escaped(character: str) -> str:
 
 
 def _write_traceback(to: TextIO, error: Any) -> None:
-    """Write a traceback with every line indented, so that no message of an error looks like another event."""
+    """Write a traceback with every line indented, so that no error message looks like another event."""
     written = io.StringIO()
     structlog.dev.plain_traceback(written, error)
     to.write("\n  ".join(map(_printable, written.getvalue().split("\n"))))

@@ -1,6 +1,6 @@
 """Figures of models, read from the store, as Prometheus' metric families.
 
-They are not sums over workers. Their cost does not depend on the length of the log.
+All workers report the same figures. The cost does not depend on the length of the log.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Check = Callable[[str], Awaitable[None]]
 
 
 class ModelMetrics:
-    """Reads the figures of the named models; without names, of the first ones, whatever the traffic.
+    """Reads the figures of the named models; without names, those of the first models, whatever their traffic.
 
     `now` returns seconds since the epoch; `check` raises `StoreCorruptError` if a model cannot be read.
     """
@@ -68,7 +68,7 @@ class ModelMetrics:
 
 
 def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
-    """Yield the models with readable statistics. Unknown numbers get no series, rather than zeros."""
+    """Yield the models with readable statistics. Others get no series, rather than zeros."""
     for stats in models:
         try:
             yield counted_model(stats)

@@ -1,4 +1,4 @@
-"""The telemetry of one worker: ids, traces, and the log of requests, which is limited in lines per second."""
+"""The telemetry of one worker: request ids, traces, and the rate-limited request log."""
 
 import itertools
 import logging
@@ -25,7 +25,7 @@ def accepted_request_id(given: bytes) -> str | None:
 
 
 def request_ids(noise: bytes) -> Callable[[], str]:
-    """Return a generator of ids: the noise of the process, and a counter. The ids are not secret."""
+    """Return a generator of ids: the process's noise, then a counter. The ids are not secret."""
     prefix, numbers = noise.hex(), itertools.count()
     return lambda: f"{prefix}{next(numbers):012x}"
 
@@ -56,8 +56,7 @@ def span_trace_id() -> str | None:
 class RequestLog:
     """Logs requests, without bodies, headers, queries and raw paths.
 
-    Answers (below 400) and refusals (400 to 499) have separate quotas of lines between two `tick`s. Failures are always
-    logged.
+    Answers (below 400) and refusals (400 to 499) have separate quotas of lines per `tick`. Failures are always logged.
     """
 
     def __init__(self, per_second: int) -> None:
@@ -94,7 +93,7 @@ class RequestLog:
         _log.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra=given)
 
     def tick(self) -> None:
-        """Begin another second; log the number of requests omitted in the last one, if any."""
+        """Begin a new second; log the number of requests omitted in the last one, if any."""
         self._answers_left = self._refusals_left = self._per_second
         if self._left_out:
             _log.info("requests left out", extra={"count": self._left_out})
@@ -107,7 +106,7 @@ class Telemetry(NamedTuple):
     metrics: WorkerMetrics
     log: RequestLog
     new_request_id: Callable[[], str]
-    span_trace_id: Callable[[], str | None] | None  # returns the current trace; None without tracing
+    span_trace_id: Callable[[], str | None] | None  # returns the current trace id; None without tracing
 
     @property
     def tracing(self) -> bool:
@@ -115,13 +114,13 @@ class Telemetry(NamedTuple):
         return self.span_trace_id is not None
 
     def tick(self) -> None:
-        """Publish the counts, and begin another second of the log. Call once a second."""
+        """Publish the counts, and begin a new second of the request log. Call once a second."""
         self.metrics.flush()
         self.log.tick()
 
 
 def telemetry(log_requests_per_second: int, noise: bytes) -> Telemetry:
-    """Build the telemetry of one worker. `noise` differs in each process: request ids begin with it."""
+    """Build the telemetry of one worker. `noise` must differ in each process: request ids begin with it."""
     traced = is_on()
     if traced:
         os.environ.setdefault("OTEL_SERVICE_NAME", "wager")

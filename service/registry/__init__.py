@@ -1,1 +1,1 @@
-"""The models that exist: creating, listing, changing and deleting them, and reading their logs."""
+"""Use cases of models: create, list, change and delete them, and read their logs."""

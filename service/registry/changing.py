@@ -1,4 +1,4 @@
-"""Changes of models: whether they may be made, whether they have been made already, and writing them."""
+"""Changes of models: checks of versions and limits, detection of repeated requests, and writes."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -17,18 +17,18 @@ from service.store.stored_models import StoredModel
 
 _log = logging.getLogger(__name__)
 
-# Limits of a model's history: each reader of the model reads all of it, and each change writes it again.
+# Limits on a model's history: each reader reads all of it, and each change rewrites it.
 MOST_CHANGES = 10_000
 MOST_HISTORY_BYTES = 2**22  # as stored
-# Further changes of a copy, and bytes of each, so that a model at its limits can be cloned and restored.
+# Additional changes of a copy, and bytes of each, so that a model at its limits can be cloned and restored.
 MOST_COPIES, _COPY_BYTES = 100, 512
-# Of `Model.history_weight`, as a fold copies the labels at each change of them: a model with 100,000 labels may change
-# them 1,000 times, one with 10,000 labels as often as `MOST_CHANGES`.
+# Limit on `Model.history_weight`, as a fold copies the labels at each change of labels: a model with 100,000 labels may
+# change them 1,000 times, one with 10,000 labels `MOST_CHANGES` times.
 MOST_HISTORY_WEIGHT = 100_000_000
 
 
 def is_current(stored: StoredModel, versions: Collection[str]) -> bool:
-    """Check whether a request names the version of a model; `*` names any."""
+    """Check whether a request names the current version of a model; `*` names any."""
     return "*" in versions or version_of(stored, len(stored.history)) in versions
 
 
@@ -38,18 +38,18 @@ def is_previous(stored: StoredModel, versions: Collection[str]) -> bool:
 
 
 def is_repeated(stored: StoredModel, asked: Change) -> bool:
-    """Check whether the last change is what a request asks for, because the answer to an earlier one was lost."""
+    """Check whether the last change is the requested one: a client repeats a request if its answer was lost."""
     return bool(stored.history) and read_change(stored.history[-1]).request == asked.request
 
 
 def stale(stored: StoredModel) -> PreconditionFailedError:
-    """Return the error of a change that names another version than the model has."""
+    """Return the error for a change that does not name the current version."""
     version = quoted(version_of(stored, len(stored.history)))
     return PreconditionFailedError(f"names another version of the model; its ETag is {version}", "If-Match")
 
 
 def check_history(history: Sequence[str], weight: int, copies: int = 0) -> None:
-    """Raise `TooManyChangesError` if a history is too long; `copies` of its changes, at most, begin a copy."""
+    """Raise `TooManyChangesError` if a history is too long; it may contain `copies` additional changes."""
     limits = (
         (len(history), MOST_CHANGES + copies, "changes"),
         (sum(len(line.encode()) for line in history), MOST_HISTORY_BYTES + copies * _COPY_BYTES, "bytes of changes"),
@@ -62,7 +62,7 @@ def check_history(history: Sequence[str], weight: int, copies: int = 0) -> None:
 
 
 async def changed_model(compute: Compute, stored: StoredModel, model: Model, change: Change, limits: Limits) -> Model:
-    """Return a stored model after a further change, before the change is written; raise an error if it does not fit."""
+    """Apply a change to a stored model, without writing it; raise an error if it does not fit."""
     changed = await compute.run_in_thread_if_costly(reading_cost(stored), model.name, _changed, model, change, limits)
     check_history((*stored.history, change.encode()), changed.history_weight)
     return changed
@@ -76,13 +76,13 @@ def _changed(model: Model, change: Change, limits: Limits) -> Model:
 
 
 async def write_change(store: Store, stored: StoredModel, before: Model, changed: Model, change: Change) -> bool:
-    """Write a change that has been checked; return False if another one came first."""
+    """Write a checked change; return False if another change came first."""
     summary, policies = encoded_summary(changed, stored.definition), stored_policies(changed.definition)
     return await store.change_model(stored.key, before.digest, change.encode(), summary, policies)
 
 
 def log_warnings(model: Model, before: Model | None = None) -> None:
-    """Log the warnings about policies that the model did not have before its change; all for a new one."""
+    """Log the policy warnings that a change adds to a model; all of them for a new model."""
     known = policy_warnings(before.definition) if before else []
     for warning in policy_warnings(model.definition):
         if warning not in known:

@@ -1,4 +1,4 @@
-"""The descriptions of models, as the service returns them."""
+"""Descriptions of models, for clients."""
 
 import json
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Described(NamedTuple):
 
 
 def described(stored: StoredModel, model: Model) -> Described:
-    """Describe a model, without its damage."""
+    """Describe a model, except its damage."""
     definition, numbered = model.definition, list(enumerate(stored.history, 1))
     latest = [_note(number, read_change(line)) for number, line in numbered[: -_SHOWN - 1 : -1]]
     answer = ModelAnswer(
@@ -48,12 +48,12 @@ def described(stored: StoredModel, model: Model) -> Described:
 
 
 def version_of(stored: StoredModel, change_count: int) -> str:
-    """Return the version of a model's definition after some of its changes, for an ETag."""
+    """Return the version of a model's definition after `change_count` changes, for an ETag."""
     return f"{stored.key.incarnation}.{digest_at(stored.digests, change_count).hex()}"
 
 
 def history_of(stored: StoredModel, after: int, limit: int) -> ChangeList:
-    """Return a page of the changes of a model after one of them, oldest first."""
+    """Return up to `limit` changes of a model after change `after`, oldest first."""
     some, count = stored.history[after : after + limit], len(stored.history)
     try:
         notes = [_note(number, read_change(line)) for number, line in enumerate(some, after + 1)]

@@ -1,4 +1,4 @@
-"""The use cases create, read, list and delete models, and read their logs."""
+"""The use cases that create, read, list, change and delete models, and read their logs."""
 
 import contextlib
 import dataclasses
@@ -32,7 +32,7 @@ from service.store.capabilities import Store
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
 from service.store.values import Damage
 
-_ATTEMPTS = 20  # attempts to make a change, while others change the model
+_ATTEMPTS = 20  # attempts to change a model while others change it
 _MOST_NOTES = 10  # maximum damage notes in the description of a model
 
 
@@ -45,13 +45,13 @@ async def stored_under(store: Store, name: str) -> StoredModel:
 
 
 def missing(name: str) -> ModelNotFoundError:
-    """Return the error of a model that does not exist."""
+    """Return the error for a model that does not exist."""
     return ModelNotFoundError(f"there is no model {quoted(name)}", "name")
 
 
 async def make_change(store: Store, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
-    """Apply `change` to the stored model until it returns True: False means that another change came first."""
-    for _ in range(_ATTEMPTS):  # of one version too: the change that came first may be an earlier call of this one
+    """Call `change` with the stored model until it returns True; False means that another change came first."""
+    for _ in range(_ATTEMPTS):  # even for a named version: an earlier attempt of this request may have made the change
         stored = await stored_under(store, name)
         if await change(stored):
             return
@@ -59,7 +59,7 @@ async def make_change(store: Store, name: str, change: Callable[[StoredModel], A
 
 
 class Page(NamedTuple):
-    """Models in name order, and the name to continue after; None if there are no more."""
+    """Models in name order, and the cursor of the next page; None on the last page."""
 
     models: list[schemas.ModelSummary | UnreadModel]
     next_cursor: str | None
@@ -93,7 +93,7 @@ class ModelRegistry:
         return Described(answer.model_copy(update={"damage": [_note(each) for each in found] or None}), version)
 
     async def change(self, name: str, patch: ModelPatch, versions: Collection[str], by: str | None) -> Described:
-        """Change a model, if its definition has one of the versions (`*`: any); return its new description."""
+        """Change a model if its current version is among `versions` (`*`: any); return its new description."""
         await make_change(self._store, name, lambda stored: self._change(stored, patch, versions, by))
         return await self.get(name)
 
@@ -123,7 +123,7 @@ class ModelRegistry:
         before = await self._models.read(stored, len(stored.history) - 1)
         try:
             asked = change_of(patch, before.definition, self._now(), by)
-        except InvalidInputError:  # so it was refused then
+        except InvalidInputError:  # then it was refused
             return False
         return asked is not None and changing.is_repeated(stored, asked)
 

@@ -35,7 +35,7 @@ class LogReader:
         self._compute = compute
 
     async def read(self, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """Return the lines of up to `limit` rounds after a given one, in pages. Read the first page immediately."""
+        """Read the first page; return the lines of up to `limit` rounds after `after`, in pages."""
         return self._pages(*await self._page(after, limit), limit)
 
     async def _pages(self, lines: list[RoundLine], last: int | None, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
@@ -58,9 +58,9 @@ class LogReader:
         return lines[:limit], entries[-1].last_round if entries else None
 
     async def _read_tail(self, after: int, most: int) -> Tail:
-        """Read part of the log, and the model again until it has the labels of these rounds.
+        """Read a part of the log; read the model again until it has the same history.
 
-        The model may have changed, and the store may have lost changes, since the model was read.
+        Since the last read, the model may have changed, or the store may have lost changes.
         """
         for _ in range(_ATTEMPTS):
             tail = await self._store.read_tail(self._model.key, after, most)
@@ -71,7 +71,7 @@ class LogReader:
 
 
 def _following(entries: Sequence[LogEntry], after: int) -> list[LogEntry]:
-    """Drop entries that do not end after the preceding ones. A damaged log may contain such repetitions."""
+    """Drop entries that do not end after the preceding ones, which a damaged log may contain."""
     found = list[LogEntry]()
     for entry in entries:
         if entry.last_round > after:

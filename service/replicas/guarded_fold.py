@@ -1,4 +1,4 @@
-"""Folds rounds that may be damaged without notice. Never continues from a state with infinity or NaN."""
+"""Folds rounds that may contain undetected damage. Never continues from a state with infinity or NaN."""
 
 from typing import Any, Protocol
 
@@ -12,14 +12,14 @@ _SMALL = 65_536
 """Maximum bytes of a state that every fold checks. Copying and scanning a larger one costs more than the fold."""
 
 _EXTREME = 1e30
-"""Rounds with a number, or an inverse propensity 1/p, above this are checked for every state size."""
+"""Rounds with a number, or an inverse propensity 1/p, above this are checked with states of any size."""
 
 
 class Folder(Protocol):
-    """A learner, or what folds in its place."""
+    """A learner, or a wrapper that folds in its place."""
 
     def fold_unchecked(self, state: State, rounds: Rounds) -> State:
-        """Return the state after these rounds; it may change the given one."""
+        """Return the state after these rounds; may change the given one in place."""
 
 
 def learn(learner: Folder, state: State, rounds: Rounds) -> tuple[Any, int]:
@@ -54,12 +54,12 @@ def _copied(state: State) -> Any:
 
 
 def _is_finite(state: State) -> bool:
-    # The sum of finite numbers may overflow, so only a finite sum is an answer.
+    # A sum of finite numbers may overflow, so only a finite sum is conclusive.
     return all([np.isfinite(np.add.reduce(array, None)) or np.isfinite(array).all() for array in state])
 
 
 class Recomputing(Folder):
-    """A learner whose decisions on rounds of another one supply their evidence."""
+    """A learner that folds another learner's rounds, with evidence from its own decisions."""
 
     def __init__(self, learner: AnyLearner) -> None:
         self._learner = learner
@@ -76,13 +76,13 @@ class Recomputing(Folder):
 
         They are the learner's own, before it learned each round.
         """
-        # After a fold that failed, `learn` folds the rounds again one by one.
+        # After a failed fold, `learn` folds the rounds again one by one, so the first part is a repetition.
         parts, self._probabilities = self._probabilities, []
         return np.concatenate(parts[1:] or parts)[:n]
 
 
 def usable(learner: AnyLearner, rounds: Rounds) -> BoolArray:
-    """Return which of n rounds have the feedback that a learner needs, (n,)."""
+    """Return a mask (n,) of the rounds with the feedback that the learner needs."""
     mask: BoolArray = np.ones(rounds.n, np.bool_)
     if not learner.accepts_rewards:
         mask &= (rounds.rewards == 0.0) | (rounds.rewards == 1.0)

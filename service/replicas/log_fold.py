@@ -1,4 +1,4 @@
-"""The fold of a log: of the model itself, or of another learner in its place. The log is the source of truth."""
+"""The fold of a log, by the model's own learner or by another one. The log is the source of truth."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -54,7 +54,7 @@ class LogFold(ABC):
         self.bytes = new_state_bytes(model.learner)  # of the last state
         self._last_at: bytes | None = None  # mark of the last entry
         self._quarantine = Quarantine(model, store)
-        self._compiled = set[tuple[str, bool]]()  # what has been folded: each may compile a kernel at first
+        self._compiled = set[tuple[str, bool]]()  # kinds of folds that have run: the first of each may compile a kernel
         self._store = store
         self._compute = compute
         self._given_up = False
@@ -75,7 +75,7 @@ class LogFold(ABC):
         return Seen(self.round_count, self._limit, self._last_at, allow_newer, self._quarantine.version, *changes)
 
     def release(self) -> None:
-        """Free the state, unless it is in use; the next use loads it again. Garbage collection may take minutes."""
+        """Free the state, unless it is in use; the next use reloads it. Garbage collection may take minutes."""
         if not self.lock.locked():
             self.state = None
 
@@ -95,11 +95,11 @@ class LogFold(ABC):
     async def catch_up_locked(self, tail: Tail | None = None) -> None:
         """Fold every round and change in the log. Call with `lock` held.
 
-        The log, the model and its snapshots are read one after the other. If they contradict each other, they are read
-        again if the history of the model is another one by then, as after a fail-over.
+        The log, the model and its snapshots are read one after the other. If they contradict each other, and the model
+        has another history by then, as after a fail-over, they are read again.
 
         Args:
-            tail: the log from this replica's last entry on, if the caller has just read it.
+            tail: the log from this fold's last entry on, if the caller has just read it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -138,7 +138,7 @@ class LogFold(ABC):
         return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
 
     async def _take(self, tail: Tail) -> None:
-        """Fold a tail, or load the snapshot if the log has diverged or no longer has the next entry."""
+        """Fold a tail, or load the snapshot if the log has diverged or no longer contains the next entry."""
         if tail.entries and tail.entries[-1].last_round > tail.round_count:
             raise StoreCorruptError(f"the log of model {self.model.name!r} has more than its {tail.round_count} rounds")
         is_current = tail.damage == self._quarantine.version or not await self._quarantine.refresh(self.round_count)
@@ -155,7 +155,7 @@ class LogFold(ABC):
         return Position(self.round_count, self.change_count)
 
     def _contradicts(self, tail: Tail) -> bool:
-        """Check whether the log has diverged from this state; note the mark of the last entry if it was unknown."""
+        """Check whether the log has diverged from this state; record an unknown mark of the last entry."""
         has_other_changes = tail.change_count == self.change_count and tail.digest != self.model.digest
         if has_other_changes or has_diverged(self.model.choice.records, tail, self._position):
             return True
@@ -165,7 +165,7 @@ class LogFold(ABC):
         return expected is not None and expected != self._last_at
 
     async def _fold_all(self, entries: Sequence[LogEntry], changes: Sequence[ChangeEntry]) -> None:
-        """Fold rounds, and make changes at their places among them."""
+        """Fold rounds and apply changes, in the order of the log."""
         loads = self._loads
         for round_count, together in groupby(changes, lambda change: change.round_count):
             earlier = [entry for entry in entries if entry.last_round <= round_count]
@@ -182,33 +182,33 @@ class LogFold(ABC):
         await self._fold(entries)
 
     async def _model_after(self, change_count: int, seen: bytes | None = None) -> Model:
-        """Return the model after some of its changes. See `model_after`."""
+        """Return the model after `change_count` of its changes. See `model_after`."""
         return await model_after(self._store, self._compute, self.model, change_count, seen)
 
     @abstractmethod
     async def _load(self) -> None:
-        """Load a state; called without one, and if the log no longer has what follows the state."""
+        """Load a state, if there is none or the log no longer contains the entries after it."""
 
     @abstractmethod
     async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> State:
-        """Return the state after a change; `state` itself, or a new one. Set `state` to None before you await."""
+        """Return the state after a change: `state` itself, or a new one. Set `state` to None before you await."""
 
     @abstractmethod
     async def _leave_out(self, number: int, /) -> bool:
-        """Leave out a round that the learner cannot fold; return False if the snapshot must be loaded."""
+        """Skip a round that the learner cannot fold; return False if the snapshot must be loaded."""
 
     @abstractmethod
     def _note_rounds(self, rounds: Table, /) -> None:
-        """Note the readable rounds that have been passed, folded or not."""
+        """Handle the readable rounds that have been processed, folded or not."""
 
     @abstractmethod
     def _note_folded(self, run: Run, start: int, n: int, /) -> None:
-        """Note that n rounds of a run have been folded."""
+        """Handle n newly folded rounds of a run."""
 
     async def _make(self, change: ChangeEntry, digest: bytes) -> None:
-        """Make a change, and those before it at its place.
+        """Apply a change, and the earlier ones at the same place.
 
-        The history of the model says what they are, so that every worker and every reader agrees.
+        They are read from the model's history, so that all workers and readers agree.
         """
         before, after = self.model, await self._model_after(change.change_count)
         if after.digest != digest:
@@ -239,14 +239,14 @@ class LogFold(ABC):
     async def _learn(self, run: Run) -> bool:
         """Fold all rounds except those the learner cannot fold; return False if the snapshot must be loaded.
 
-        Other models get a turn between slices of rounds. An abandoned fold ends there.
+        Between slices of rounds, other models get a turn, and an abandoned fold ends.
         """
         learner, rounds, done, unchecked = self.model.learner, run.rounds, 0, 0
         folder, kind = self._folder(run), (learner.algorithm, run.has_evidence)
         nonzeros = rounds.contexts.mean_nonzeros
         each = learner.fold_cost(nonzeros) + (0 if run.has_evidence else learner.decide_cost(nonzeros))
         size = steps_in_slice(each, learner.fold_overhead)
-        state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
+        state, self.state = self.state, None  # if the fold is interrupted, its half-changed state must never be used
         while done < rounds.n:
             ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
             growth = self.bytes if self.bytes < self._most_bytes else 0  # a fold may have to copy the state
@@ -266,7 +266,7 @@ class LogFold(ABC):
         return True
 
     def _folder(self, run: Run, /) -> Folder:
-        """Return what folds a run of rounds."""
+        """Return the object that folds a run of rounds."""
         return self.model.choice if run.has_evidence else Recomputing(self.model.learner)
 
     def _keep(self, state: State) -> None:
@@ -289,14 +289,14 @@ class LogFold(ABC):
 
 
 def _digests_after(digest: bytes, changes: Sequence[ChangeEntry]) -> list[bytes]:
-    """Return the digest of a history with each of some further changes."""
+    """Return the digest of a history after each further change."""
     return list(accumulate((change.payload for change in changes), digest_after, initial=digest))[1:]
 
 
 def _effective(changes: Sequence[ChangeEntry]) -> list[ChangeEntry]:
-    """Return the changes at one place of the log that must be made, so that the state is the same as after all of them.
+    """Drop changes at one place of the log that do not affect the state after the last one.
 
-    The model after the last one has the labels and policies of all. Only the last one that replaces the state matters.
+    The last change includes the labels and policies of all; of changes that replace the state, only the last matters.
     """
     replacing = [change for change in changes if replaces_state(change.payload)]
     return [*(replacing[-1:] if replacing[-1:] != changes[-1:] else []), changes[-1]]

@@ -1,4 +1,4 @@
-"""Folds of a model's log other than its own: by another learner, or continued from a promoted shadow."""
+"""Additional folds of a model's log: by another learner, or continued from a promoted shadow."""
 
 from learners.base import InvalidStateError, State
 from learners.growth import with_more_labels
@@ -21,7 +21,7 @@ from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, Ta
 
 
 class OtherLearnerFold(LogFold):
-    """A fold in which the evidence of every round is made anew. Changes of the model's own state do not concern it."""
+    """A fold that recomputes the evidence of every round. It ignores changes that replace the model's own state."""
 
     def __init__(self, model: Model, choice: LearnerChoice, store: Store, compute: Compute) -> None:
         self._choice = choice
@@ -37,18 +37,18 @@ class OtherLearnerFold(LogFold):
         return self._shadowed.shadowed_by(self._choice)
 
     async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> State:
-        """Return the state with the labels that a change adds: the initial one if the learner's labels cannot grow."""
+        """Return the state with the labels that a change adds; the initial one if the learner's labels cannot grow."""
         state, cost = self.state, state_bytes(after.learner)
         if len(after.definition.labels) == len(before.definition.labels):
             return state
-        self.state = None  # if this is cut short
+        self.state = None  # in case of an interruption
         if before.learner.labels_grow:
             return await self._run(cost, with_more_labels, before.learner, after.learner, state)
         self._note_restart(change)
         return await self._run(costs.FIRST_CALL, after.learner.init)
 
     def _note_restart(self, change: ChangeEntry, /) -> None:
-        """Note that the learner begins again at a change."""
+        """Record that the learner restarts at a change."""
 
     def _note_rounds(self, _: Table, /) -> None:
         """Do nothing: the statistics of the log belong to the model's own fold."""
@@ -57,21 +57,21 @@ class OtherLearnerFold(LogFold):
         return self._recomputing
 
     async def _leave_out(self, _: int, /) -> bool:
-        """Leave out a round that this learner cannot fold. The model's own learner may have folded it."""
+        """Skip a round that this learner cannot fold. The model's own learner may have folded it."""
         return True
 
 
 def is_promotion(model: Model) -> bool:
-    """Check whether the last change of a model continues from a kept snapshot and the rounds that follow it."""
+    """Check whether the last change of a model continues from a kept snapshot and folds the rounds after it."""
     return isinstance(model.new_state, FromSnapshot) and model.new_state.then_folds
 
 
 class KeptFold(OtherLearnerFold):
-    """A fold that starts from a kept snapshot. The log keeps the rounds after it until a snapshot has the change.
+    """A fold that starts from a kept snapshot. The log keeps the rounds after it until a snapshot includes the change.
 
     Args:
         model: the model after the change; see `is_promotion`.
-        store: holds the snapshot and the log.
+        store: contains the snapshot and the log.
         compute: runs long computations.
     """
 
@@ -81,7 +81,7 @@ class KeptFold(OtherLearnerFold):
         self._id = model.new_state.snapshot if isinstance(model.new_state, FromSnapshot) else ""
 
     async def state_at(self, change: ChangeEntry) -> State:
-        """Return the state after every round and change before a change.
+        """Return the state immediately before a change.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

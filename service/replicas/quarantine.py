@@ -1,9 +1,9 @@
-"""The rounds of a log that every worker leaves out.
+"""The damaged rounds of a log, which every worker skips.
 
 The damage record in the store is authoritative. A worker that finds unreadable rounds records them before it continues.
-Other workers may have folded these rounds before the damage; they now leave them out as well. They detect the change by
-the version of the record, which comes with every tail of the log. If the stored snapshot already includes the rounds,
-they are not recorded: the worker starts from that snapshot and no longer needs them.
+Other workers may have folded these rounds before the damage; they now skip them as well. They detect a change of the
+record by its version, which comes with every tail of the log. If the stored snapshot already includes the rounds, they
+are not recorded: the worker starts from that snapshot and no longer needs them.
 """
 
 import logging
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class Quarantine:
-    """The rounds that one replica leaves out."""
+    """The rounds that one replica skips."""
 
     def __init__(self, model: Model, store: DamageRecords) -> None:
         self.version = 0  # of the damage record that was last read
@@ -28,7 +28,7 @@ class Quarantine:
         self._left_out: list[Damage] = []
 
     async def refresh(self, rounds: int) -> bool:
-        """Read the damage record again; return whether it has new damage that begins in the first `rounds` rounds."""
+        """Reread the damage record; return whether it contains new damage that begins in the first `rounds` rounds."""
         record = await self._store.read_damage(self._model.key)
         known = {(each.first, each.last) for each in self._left_out}
         self._left_out = [each for each in record.found if not each.snapshot]

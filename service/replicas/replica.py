@@ -28,9 +28,9 @@ class Replica(LogFold):
 
     Args:
         model: the model whose log is folded.
-        store: holds the log.
+        store: contains the log.
         compute: runs long computations.
-        monotonic: returns seconds that never go back.
+        monotonic: returns monotonic seconds.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class Replica(LogFold):
         self.statistics = StatisticsAccumulator(model.choice.answers.choices, model.definition.window_seconds)
 
     def is_newer_than(self, seconds: float) -> bool:
-        """Check whether the state includes every round that was acknowledged more than some time ago."""
+        """Check whether the state includes every round that was acknowledged more than `seconds` ago."""
         return self.state is not None and self._monotonic() - self._complete_at < seconds
 
     async def catch_up_locked(self, tail: Tail | None = None) -> None:
-        # A catch-up that fails may leave the state of an old snapshot.
+        # A failed catch-up may leave the state of an old snapshot.
         begun_at, self._complete_at = self._monotonic(), -math.inf
         await super().catch_up_locked(tail)
         if tail is None:  # otherwise, it was read at an unknown time
@@ -61,13 +61,13 @@ class Replica(LogFold):
             snapshot = await self._encoded()
         retained = self.model.definition.retain_rounds
         stored_rounds = await self._store.save_snapshot(self.model.key, snapshot, retained)
-        # The stored snapshot may be of another worker. With as many rounds, it has at least the changes between them.
+        # Another worker may have written the stored one. With as many rounds, it has at least the changes between them.
         changes = snapshot.change_count if stored_rounds >= snapshot.round_count else 0
         self.snapshot_rounds = max(self.snapshot_rounds, stored_rounds)
         self.snapshot_changes = max(self.snapshot_changes, changes)
 
     async def current(self) -> tuple[Model, Snapshot]:
-        """Fold every round and change in the log; return the model and a snapshot of it.
+        """Fold every round and change in the log; return the model and its snapshot.
 
         Raises:
             WagerError: as `catch_up_locked`.
@@ -87,7 +87,7 @@ class Replica(LogFold):
     async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> State:
         state = self.state
         if not keeps_state(before, after):
-            self.state = None  # if this is cut short
+            self.state = None  # in case of an interruption
             if is_promotion(after):
                 state = await KeptFold(after, self._store, self._compute).state_at(change)
             else:
@@ -109,7 +109,7 @@ class Replica(LogFold):
         self._loads += 1
         if self._loads > _MOST_LOADS + 1:
             raise StoreCorruptError(f"the log of model {self.model.name!r} does not match its number of rounds")
-        # Read before the damage record: a snapshot accounts for all damage that was recorded in its rounds.
+        # Read before the damage record: a snapshot accounts for all damage recorded in its rounds.
         snapshot = None
         try:
             snapshot = await self._store.load_snapshot(self.model.key)
@@ -129,7 +129,7 @@ class Replica(LogFold):
             self.statistics.use(self.model.choice.answers.choices, self.model.choice.active)
 
     async def _model_of(self, snapshot: Snapshot) -> Model | None:
-        """Return the model of a snapshot; None if the store may have lost its changes since it was read."""
+        """Return the model of a snapshot; None if the store may have lost the snapshot's changes since it was read."""
         try:
             return await self._model_after(snapshot.change_count, snapshot.digest)
         except InvalidStateError:

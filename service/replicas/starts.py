@@ -1,4 +1,4 @@
-"""Reads what a fold starts from: a snapshot, and the definition after some changes."""
+"""Reads the start of a fold: a snapshot, and the model after its changes."""
 
 import json
 
@@ -17,12 +17,12 @@ from service.store.stored_models import digest_at
 async def model_after(
     store: Store, compute: Compute, model: Model, change_count: int | None = None, seen: bytes | None = None
 ) -> Model:
-    """Return a model after some of its changes.
+    """Return a model after `change_count` of its changes.
 
     Args:
-        store: holds the history of the model.
-        compute: reads long histories off the event loop.
-        model: the model after any number of changes. With changes it is read again, as the log may be another one.
+        store: contains the history of the model.
+        compute: reads long histories in threads.
+        model: the model after any number of changes. Its history is checked again, unless there are no changes.
         change_count: the number of changes; None for all.
         seen: the digest of the history that a state has seen, up to these changes.
 
@@ -30,7 +30,7 @@ async def model_after(
         ModelNotFoundError: if this incarnation of the model is gone.
         NewerVersionError: if a newer version made one of the changes.
         StoreCorruptError: if the model cannot be read, or has fewer changes.
-        InvalidStateError: if the store has lost what the state has seen.
+        InvalidStateError: if the store has lost changes that the state has seen.
     """
     if change_count == model.change_count == 0 and seen in (None, model.digest):
         return model
@@ -58,7 +58,7 @@ def read_state(learner: AnyLearner, data: bytes | memoryview) -> State:
     """Decode the state in a snapshot.
 
     Raises:
-        NewerVersionError: if the state has everything that this version writes, and further arrays or hyperparameters.
+        NewerVersionError: if the state contains everything that this version writes, and more.
         InvalidStateError: if the state cannot be decoded.
     """
     try:
@@ -72,7 +72,7 @@ def read_state(learner: AnyLearner, data: bytes | memoryview) -> State:
 
 
 def _is_newer(learner: AnyLearner, data: bytes) -> bool:
-    """Check whether the header has everything that this version writes, and more."""
+    """Check whether the header contains everything that this version writes, and more."""
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         theirs, ours = json.loads(header.pop("__metadata__")["learner"]), json.loads(identity(learner))

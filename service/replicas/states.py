@@ -17,15 +17,15 @@ from service.store.values import DamagedSnapshotError
 
 
 def keeps_state(before: Model, after: Model) -> bool:
-    """Check whether a change leaves the state as it is."""
+    """Check whether a change keeps the state."""
     return after.new_state is None and len(after.definition.labels) == len(before.definition.labels)
 
 
 async def state_after(store: Store, compute: Compute, before: Model, after: Model, state: State) -> State:
-    """Return the state with which a model continues after a change; `state` itself is not changed.
+    """Return the state with which a model continues after a change, without modifying `state`.
 
     Args:
-        store: holds the kept snapshots of the model.
+        store: contains the kept snapshots of the model.
         compute: runs long computations.
         before: the model before the change.
         after: the model after it.
@@ -43,12 +43,12 @@ async def state_after(store: Store, compute: Compute, before: Model, after: Mode
 
 
 def continued(before: Model, after: Model, state: State) -> State:
-    """Return the state with which a model continues after a change that names no kept snapshot.
+    """Return the state with which a model continues after a change that uses no kept snapshot.
 
     Args:
         before: the model before the change.
         after: the model after it.
-        state: the state before the change, which stays as it is. A reset does not read it.
+        state: the state before the change. It is not modified; a reset does not read it.
     """
     if after.new_state is not None:
         return after.learner.init()
@@ -56,7 +56,7 @@ def continued(before: Model, after: Model, state: State) -> State:
 
 
 async def kept_state(store: Store, compute: Compute, model: Model, id_: str) -> State:
-    """Return the state of a kept snapshot, grown by the labels that a model has gained since.
+    """Return the state of a kept snapshot, extended by the labels that were added since.
 
     Raises:
         ModelNotFoundError: if this incarnation of the model is gone.

@@ -1,10 +1,10 @@
 """Monitoring statistics of a model's rounds: a fold over the log, like the learner's state.
 
-Every worker folds the same rounds in the same order and gets the same statistics, to the bit. To ensure this, sums add
-one round at a time, and values that depend on a processor's rounding are summed as integers. The store keeps the
+Every worker folds the same rounds in the same order and gets bit-identical statistics. To ensure this, sums add one
+round at a time, and values that depend on a processor's rounding are summed as integers. The store keeps the
 statistics with the most rounds. Each snapshot includes the statistics of its rounds.
 
-During a request, a round is only appended to a list; counting handles many rounds together.
+During a request, a round is only appended to a list; many rounds are counted together later.
 """
 
 import dataclasses
@@ -44,10 +44,10 @@ DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_4
 """Upper bounds of the delay buckets, in seconds; one more bucket has no bound."""
 
 PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
-"""Upper bounds of the propensity buckets; one more bucket stays empty."""
+"""Upper bounds of the propensity buckets; an additional bucket always stays empty."""
 
 SLOTS = 32
-"""Number of time slots per feedback window, to count the predictions still open."""
+"""Number of time slots per feedback window, to count open predictions."""
 
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18
@@ -72,7 +72,7 @@ class RoundStatistics:
     surprisal_micronats: int = 0  # sum of −ln p
     weights: float = 0.0  # sum of 1/p
     squared_weights: float = 0.0  # sum of 1/p²
-    correct_weights: float = 0.0  # sum of 1/p where the answer was right
+    correct_weights: float = 0.0  # sum of 1/p over correct answers
     reward_weights: float = 0.0  # sum of reward/p
     labels: int | None = None  # K if the model answers one of K labels
     slot_seconds: float = 1.0
@@ -81,13 +81,13 @@ class RoundStatistics:
     by_label: LabelSums = NO_LABEL_SUMS  # empty unless the model answers one of K labels
     curve: RewardCurve = NO_CURVE
     latest: LatestRounds = NO_LATEST
-    holdout_rounds: int = 0  # rounds of the holdout, which no other detail counts
+    holdout_rounds: int = 0  # rounds of the holdout, which `by_label`, `curve` and `latest` exclude
     holdout_reward: float = 0.0
     holdout_squares: float = 0.0  # sum of reward²
-    retired: tuple[int, ...] = ()  # numbers of the retired labels, among those that are counted individually
+    retired: tuple[int, ...] = ()  # numbers of the retired labels among those that are counted individually
 
     def encode(self) -> bytes:
-        """Encode as JSON, with the version. Decoding restores every number to the bit."""
+        """Encode as JSON, with the version. Decoding restores every bit of each number."""
         return json.dumps({"version": STATISTICS_VERSION, **vars(self)}, separators=(",", ":")).encode()
 
 
@@ -140,8 +140,8 @@ class StatisticsAccumulator:
     def restart(self, statistics: bytes, round_count: int) -> None:
         """Continue from encoded statistics.
 
-        If they are damaged, counting restarts at zero, and `uncounted` holds the number of rounds left out. If a newer
-        version encoded them, the statistics become unknown, and must not replace those of the newer version.
+        If they are damaged, counting restarts at zero, and `uncounted` is the number of omitted rounds. If a newer
+        version encoded them, the statistics become unknown, and must not replace the newer version's.
 
         Args:
             statistics: encoded statistics; may be empty if `round_count` is 0.
@@ -157,11 +157,11 @@ class StatisticsAccumulator:
             self._counts = dataclasses.replace(self._empty, uncounted=round_count)
 
     def use(self, labels: int | None, active: BoolArray | None = None) -> None:
-        """Continue with other labels, of which `RoundStatistics` reports the last ones.
+        """Continue with other labels. `RoundStatistics` reports only the last ones.
 
         Args:
             labels: K, or None.
-            active: (K,), which of them are not retired; None if all are.
+            active: (K,), the mask of labels that are not retired; None for all.
         """
         retired = () if active is None else tuple(np.flatnonzero(active[:MOST_LABELS] == 0).tolist())
         if (self._counts.labels, self._counts.retired) != (labels, retired):
@@ -193,7 +193,7 @@ class StatisticsAccumulator:
 
 
 def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
-    """Return the statistics extended by the columns of further rounds."""
+    """Return the statistics, updated with the columns of further rounds."""
     reward, p, given = table["reward"], table["propensity"], table["kind"] == FEEDBACK
     waited = (table["feedback_at"] - table["predicted_at"])[given]
     correct, delays = reward == 1.0, np.maximum(waited, 0.0)  # clocks of two machines may differ
@@ -221,7 +221,7 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
 
 
 def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
-    """Return statistics with the details of further rounds."""
+    """Return the statistics, updated with the details of further rounds."""
     reward, p, held = table["reward"], table["propensity"], (table["flags"] & HOLDOUT) != 0
     ours, known, of_holdout = ~held, weighable(p), reward[held]
     weight = np.divide(1.0, p, out=np.zeros(len(p)), where=known)

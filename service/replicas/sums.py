@@ -1,4 +1,4 @@
-"""Sums over rounds for the statistics: by label, over the latest rounds, over the course of the log."""
+"""Sums over rounds for the statistics: by label, over the latest rounds, and along the log."""
 
 from typing import Any, NamedTuple
 
@@ -35,14 +35,14 @@ NO_LABEL_SUMS = LabelSums()
 
 
 def with_rounds(sums: LabelSums, labels: IntArray, reward: FloatArray, p: FloatArray, known: BoolArray) -> LabelSums:
-    """Return the sums extended by n rounds. Sums add one round at a time, so batches do not matter.
+    """Add n rounds to the sums, one at a time: the result does not depend on batches.
 
     Args:
         sums: the sums before.
-        labels: (n,), the number of the label of each round.
+        labels: (n,), the label number of each round.
         reward: (n,).
         p: (n,), the propensities.
-        known: (n,), whether 1/p² is a number.
+        known: (n,), whether 1/p² is finite.
     """
     if not len(labels):
         return sums
@@ -83,7 +83,7 @@ def _as_counts(column: list[float]) -> tuple[int, ...]:
 
 
 EPOCH = 1000
-"""Rounds of the log in an epoch. The latest rounds are those of one to two epochs."""
+"""Rounds of the log in an epoch. The latest rounds are the current epoch and the one before."""
 
 _MICRO = 1e6
 
@@ -112,9 +112,9 @@ NO_LATEST = LatestRounds()
 
 
 class LatestRows(NamedTuple):
-    """The n next rounds of a log."""
+    """The next n rounds of a log."""
 
-    counted: BoolArray  # (n,), whether a round is in the sums
+    counted: BoolArray  # (n,), whether the sums include a round
     known: BoolArray  # (n,), whether its weight is known
     reward: FloatArray  # (n,)
     p: FloatArray  # (n,)
@@ -127,7 +127,7 @@ class LatestRows(NamedTuple):
 
 
 def extended_latest(latest: LatestRounds, rows: LatestRows) -> LatestRounds:
-    """Return the sums extended by rounds. Sums add one round at a time, so batches do not matter."""
+    """Add rounds to the sums, one at a time: the result does not depend on batches."""
     done, n = 0, len(rows.counted)
     while done < n:
         if latest.places == EPOCH:
@@ -192,7 +192,7 @@ def _by_label(before: tuple[int, ...], labels: IntArray) -> tuple[int, ...]:
 
 
 def added(total: float, terms: FloatArray) -> float:
-    """Add terms one by one. The result does not depend on how terms are batched, and is never below `total`."""
+    """Add terms one by one: the result does not depend on batches, and is never below `total`."""
     return float(np.add.accumulate(np.concatenate(([total], terms)))[-1])
 
 
@@ -201,9 +201,9 @@ MOST_BUCKETS = 128
 
 
 class RewardCurve(NamedTuple):
-    """Sums by bucket. A bucket covers `width` rounds of the log; the last one may have fewer.
+    """Sums by bucket. A bucket covers `width` rounds of the log; the last one may cover fewer.
 
-    Rounds of the holdout take places of the log, and are in no sum.
+    Rounds of the holdout count as places of the log, but no sum includes them.
     """
 
     width: int = 1
@@ -219,11 +219,11 @@ NO_CURVE = RewardCurve()
 
 
 class CurveRows(NamedTuple):
-    """The n next rounds of a log."""
+    """The next n rounds of a log."""
 
-    counted: BoolArray  # (n,), whether a round is in the sums
+    counted: BoolArray  # (n,), whether the sums include a round
     reward: FloatArray  # (n,)
-    weight: FloatArray  # (n,), 1/p; 0 where it is unknown
+    weight: FloatArray  # (n,), 1/p; 0 if unknown
 
     def between(self, start: int, stop: int) -> "CurveRows":
         """Return some of the rounds."""
@@ -231,7 +231,7 @@ class CurveRows(NamedTuple):
 
 
 def extended_curve(curve: RewardCurve, rows: CurveRows) -> RewardCurve:
-    """Return the curve extended by rounds. Sums add one round at a time, so batches do not matter."""
+    """Add rounds to the curve, one at a time: the result does not depend on batches."""
     done, n = 0, len(rows.counted)
     while done < n:
         if curve.places == MOST_BUCKETS * curve.width:

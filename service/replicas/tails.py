@@ -15,14 +15,14 @@ from service.store.values import ChangeEntry, LogEntry, Tail
 
 
 class Position(NamedTuple):
-    """What a state has seen of a log."""
+    """The part of a log that a state includes."""
 
     round_count: int
     change_count: int
 
 
 class News(NamedTuple):
-    """The entries of a tail that a state has not seen."""
+    """The entries of a tail that a state lacks."""
 
     entries: Sequence[LogEntry]
     changes: Sequence[ChangeEntry]
@@ -35,7 +35,7 @@ def news_in(tail: Tail, seen: Position) -> News:
 
 
 def has_diverged(form: RecordFormat, tail: Tail, seen: Position) -> bool:
-    """Check whether a log lacks entries that were seen, or has others among them."""
+    """Check whether a log lacks entries that a state includes, or has other entries in their place."""
     if tail.round_count < seen.round_count or tail.change_count < seen.change_count:
         return True
     for change in tail.changes:
@@ -53,7 +53,7 @@ def _holds(form: RecordFormat, entry: LogEntry, number: int) -> bool:
 
 
 def entry_at(tail: Tail, seen: Position) -> ChangeEntry | LogEntry | None:
-    """Return the last entry seen; None if the tail lacks it."""
+    """Return the last entry that a state includes; None if the tail lacks it."""
     last: list[ChangeEntry | LogEntry] = [change for change in tail.changes if change[:2] == seen]
     last += [entry for entry in tail.entries[:1] if entry.last_round == seen.round_count]
     return last[0] if last else None
@@ -77,7 +77,7 @@ def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
 
 
 TAIL_LIMIT = 512
-"""Maximum rounds per read. A request waits for the read, and the read blocks the store."""
+"""Maximum rounds per read. A request waits for the read, which blocks the store."""
 
 _STRETCH_BYTES = 2**22
 """Maximum bytes of rounds with dense contexts per read."""
@@ -91,17 +91,17 @@ def most_rounds(model: Model) -> int:
 
 
 class Run(NamedTuple):
-    """Consecutive rounds that a model learns from."""
+    """Consecutive rounds to learn from."""
 
     rounds: Rounds
     numbers: IntArray  # (n,), of the rounds
-    has_evidence: bool  # whether they hold the evidence of its learner
+    has_evidence: bool  # whether they contain the evidence of the model's learner
 
 
 def learnable(model: Model, rows: LogRows) -> Iterator[Run]:
-    """Yield the rounds of the log that a model learns from.
+    """Yield the logged rounds that a model learns from.
 
-    A frozen model learns from no round, and no model from rounds of its holdout.
+    A frozen model learns from no round, and no model learns from its holdout.
     """
     found = learned_spans(model, (rows.table["flags"] & HOLDOUT) != 0, rows.table["changes_seen"])
     if not found:
@@ -113,15 +113,15 @@ def learnable(model: Model, rows: LogRows) -> Iterator[Run]:
 
 
 def learned_spans(model: Model, held_out: BoolArray, changes_seen: IntArray) -> list[tuple[int, int, bool]]:
-    """Return which of n consecutive rounds a model learns from, without those of its holdout.
+    """Return the spans of n consecutive rounds that a model learns from, without its holdout.
 
     Args:
         model: the model at the place of the rounds in the log.
-        held_out: (n,), which rounds its holdout answered.
+        held_out: (n,), the mask of rounds that its holdout answered.
         changes_seen: (n,), the changes that their predictions took into account.
 
     Returns:
-        The start and end of each span of rounds, and whether it has the evidence of the model's learner.
+        The start and end of each span, and whether its rounds contain the evidence of the model's learner.
     """
     if model.definition.mode == "frozen":
         return []

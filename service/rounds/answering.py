@@ -1,4 +1,4 @@
-"""Answers to prediction requests."""
+"""Builds the answers to prediction requests."""
 
 import logging
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def answering_cost(model: Model, requests: Requests, existing: Sequence[Head]) -> int:
-    """Return the cost of `answer`: it lists distributions, and reads stored predictions."""
+    """Return the cost of `answer`, which lists distributions and reads stored predictions."""
     listed = sum([request.include_distribution for request in requests])
     listed = listed and listed * len(model.definition.labels)
     return listed * costs.LISTED_PROBABILITY + (len(existing) - existing.count(None)) * costs.REPEATED_PREDICTION
@@ -29,7 +29,7 @@ def answering_cost(model: Model, requests: Requests, existing: Sequence[Head]) -
 def answer(model: Model, batches: Sequence[Decided], existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
     """Return the prediction for each request in order, or the error that replaces it.
 
-    `existing` says for each block what its name had in the store: nothing, the record of a prediction, or an error.
+    `existing` is, for each block, what the store contained under its name: nothing, a prediction's record, or an error.
     """
     answers, heads = list[PredictAnswer | Exception](), iter(existing)
     for decided in batches:
@@ -41,7 +41,7 @@ def _answers(model: Model, decided: Decided, existing: Sequence[Head]) -> list[P
     has_slots = decided.requests[0].options.top is not None
     answers: list[PredictAnswer | Exception] = [*(_with_slots if has_slots else _without_slots)(model, decided)]
     for i, head in enumerate(existing):
-        if isinstance(head, bytes):  # alone in its block, as its id is the client's
+        if isinstance(head, bytes):  # a client's id: the prediction is alone in its block
             answers[i] = stored_answer(model, decided.requests[i], head)
         elif head is not None:
             first, last = (i, i + 1) if has_slots else decided.bounds[i : i + 2]

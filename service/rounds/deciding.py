@@ -23,9 +23,9 @@ _Result = TypeVar("_Result")
 
 
 class ImpossibleDecisionsError(Exception):
-    """Some decisions of a batch are invalid, so none of the batch was stored.
+    """Some decisions of a batch are invalid, so nothing of the batch was stored.
 
-    `sound`, (n,), says which are valid; None if the learner raised and the failing contexts are unknown.
+    `sound`, (n,), marks the valid ones; None if the learner raised an error and the failing contexts are unknown.
     """
 
     def __init__(self, sound: BoolArray | None) -> None:
@@ -42,7 +42,7 @@ async def without_impossible(
     """Predict each item; return `LearnerFailedError` for items with an invalid decision.
 
     The other items are decided and drawn again. An item's own draw never causes its redraw, so its propensity
-    stays correct. `predict_each` isolates invalid decisions in turn.
+    stays correct. `predict_each` isolates further invalid decisions itself.
     """
     if error.sound is None and len(items) > 1:
         half = len(items) // 2
@@ -54,28 +54,28 @@ async def without_impossible(
 
 
 class Basis(NamedTuple):
-    """What decisions take into account."""
+    """The inputs of decisions."""
 
     model: Model
-    state: State  # of its learner; nobody changes it until then
+    state: State  # of its learner; nothing changes it during the decisions
     seen: Seen  # the rounds and changes in the state
     now: float  # seconds since the epoch
-    keep_seconds: float  # for which the store keeps the predictions
+    keep_seconds: float  # how long the store keeps the predictions
 
 
 class Chance(NamedTuple):
     """The random numbers of n requests."""
 
     uniforms: FloatArray  # (n, m, U), in [0, 1), for m slots
-    held_out: BoolArray | None  # (n,), which requests the holdout answers; None without one
+    held_out: BoolArray | None  # (n,), the mask of the holdout's requests; None without a holdout
 
     def rows(self, some: slice) -> "Chance":
-        """Return the numbers of some of the requests."""
+        """Return the numbers of a slice of the requests."""
         return Chance(self.uniforms[some], None if self.held_out is None else self.held_out[some])
 
 
 class Decided(NamedTuple):
-    """The predictions of n requests with m slots each, decided but not stored."""
+    """The predictions for n requests with m slots each, decided but not stored."""
 
     requests: Requests
     chosen: Chosen
@@ -96,8 +96,8 @@ def chance_of(model: Model, requests: Requests, random: Callable[[int | tuple[in
 def decide(basis: Basis, requests: Requests, chance: Chance, new_id: Callable[[], str]) -> Decided:
     """Decide, draw and encode n checked requests, all with the same number of slots.
 
-    If the learner fails, or its decisions cannot be stored, it raises `ImpossibleDecisionsError`. `new_id` names the
-    blocks without a client's id, and makes the secret of tokens.
+    Raises `ImpossibleDecisionsError` if the learner fails or its decisions cannot be stored. `new_id` generates the
+    names of blocks without a client's id, and the secret of tokens.
     """
     choice, chosen, n, top = (
         basis.model.choice,
@@ -110,7 +110,7 @@ def decide(basis: Basis, requests: Requests, chance: Chance, new_id: Callable[[]
         predictions = predictions._replace(holdout=np.repeat(chance.held_out, top or 1))
     if False in activated:
         predictions = predictions._replace(inactive=np.repeat(np.logical_not(activated), top or 1))
-    first = requests  # the request that each block belongs to
+    first = requests  # the first request of each block
     if top is not None:
         bounds, tokens = list(range(0, n * top + 1, top)), [*range(top)] * n
     elif n == 1 or not choice.shares_blocks or any([each.id is not None for each in requests]):
@@ -137,7 +137,7 @@ def chosen_by(basis: Basis, requests: Requests, chance: Chance) -> Chosen:
 
 
 def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
-    """Return answers as predictions to be stored; errors as for `decide`."""
+    """Convert answers to predictions to store; errors as for `decide`."""
     model, _, seen, now, keep_seconds = basis
     if False in chosen.sound.tolist():
         raise ImpossibleDecisionsError(np.logical_and.reduce(chosen.sound.reshape(chosen.candidates.n, -1), axis=1))
@@ -158,7 +158,7 @@ def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
 
 
 def fingerprint(model: Model, request: PredictionRequest) -> bytes:
-    """Return a 16-byte hash of a request, to detect reused ids; zeros for generated ids."""
+    """Return a 16-byte hash of a request, to detect reused ids; zeros if the id is generated."""
     if request.id is None:
         return bytes(16)
     asked, kind = model.choice.fingerprinted(request)
@@ -170,5 +170,5 @@ def fingerprint(model: Model, request: PredictionRequest) -> bytes:
 
 
 def held_out(mark: bytes) -> bytes:
-    """Return the fingerprint of a request that the holdout answers, so that a repeated request finds this out."""
+    """Mark a fingerprint as answered by the holdout, for the answer to a repeated request."""
     return mark[:-1] + bytes([mark[-1] ^ 1])

@@ -1,4 +1,4 @@
-"""Explains contexts and actions: the vectors that the learner sees, and what each feature adds to each score."""
+"""Explains contexts and actions: the vectors that the learner sees, and each feature's contribution to each score."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,11 +18,11 @@ from service.models.model import Model
 from service.replicas.replica import Replica
 from service.schemas.reports import ActionFeature, ExplainAnswer, ExplainedAction, ExplainedFeature, ExplainRequest
 
-_MOST_FEATURES = 50_000  # maximum features of all actions of an answer, about 8 MB
+_MOST_FEATURES = 50_000  # maximum features of all actions in an answer, about 8 MB
 
 
 async def explain(replica: Replica, compute: Compute, request: ExplainRequest, most_numbers: int) -> ExplainAnswer:
-    """Explain a context with the state after every round acknowledged before the call."""
+    """Explain a context, with a state that includes every round acknowledged before the call."""
     asked, run = (
         PredictionRequest(request.context, None, False, actions=request.actions),
         compute.run_in_thread_if_costly,
@@ -109,7 +109,7 @@ def _explained(model: Model, state: State, request: PredictionRequest, seen: int
 def _shares(
     choice: Choice, features: Sequence[FeatureEntry], sent: Contexts, prepared: Contexts, added: FloatArray | None
 ) -> Iterator[tuple[FeatureEntry, FloatArray | None]]:
-    """Yield each feature as prepared, with its contributions (K,). Features with the same index share its entry."""
+    """Yield each prepared feature with its contributions (K,). Features with the same index share one entry."""
     positions = {index: position for position, index in enumerate(sent.indices.tolist())}
     for feature in features:
         position = positions[feature.at]

@@ -1,4 +1,4 @@
-"""Feedback: parsed from requests, coalesced, joined with predictions in the store, and answered."""
+"""Feedback: parses requests, groups them, joins them with predictions in the store, and answers them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -20,7 +20,7 @@ from service.store.values import Feedback, FeedbackResult, FeedbackRules, Feedba
 
 
 async def activate(model: Model, environment: Environment, request: ActivateRequest) -> ActivateAnswer:
-    """Let a prediction take feedback; raise an error if it is unknown, expired or unreadable."""
+    """Allow feedback for a prediction; raise an error if it is unknown, expired or unreadable."""
     text = str(request.prediction_id)
     status = await environment.store.activate(request.prediction_id, model.key.incarnation, environment.now())
     if status is FeedbackStatus.RECORDED:
@@ -33,7 +33,7 @@ async def activate(model: Model, environment: Environment, request: ActivateRequ
 
 
 _AT_ONCE = 2  # batches in flight. The store joins one while the worker answers the other.
-_BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16  # rounds of a batch of single items: half a millisecond of the store
+_BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16  # of a batch of single items: half a millisecond of the store
 _ATTEMPTS = 3  # attempts to join feedback while the store loses changes of the model
 _CONTEXT_BYTES = 1024  # assumed bytes of a context if contexts differ in size
 _ID = "prediction_id"
@@ -93,7 +93,7 @@ class FeedbackJoiner:
     async def _results(
         self, requests: Sequence[FeedbackInput], attempts: int = _ATTEMPTS
     ) -> list[FeedbackResult | Exception]:
-        """Parse and join feedback; again with the model that the store has, if it has lost changes of this one."""
+        """Parse and join feedback; if the store has lost changes of the model, read the model and try again."""
         submit = partial(self._commits.submit_all, handle=self._join, room=self._room, most=ITEMS_AT_ONCE)
         results = await apply_to_valid(submit, await self._parse_all(requests))
         lost = indices_of(results, errors.OtherHistoryError)
@@ -105,7 +105,7 @@ class FeedbackJoiner:
         return results
 
     async def _parse_all(self, requests: Sequence[FeedbackInput]) -> list[Feedback | Exception]:
-        """Parse feedback. A label that is unknown here may be new: another worker may have added it."""
+        """Parse feedback. If a label is unknown, another worker may have added it, so catch up and try again."""
         before = self._replica.model
         parsed = map_results(partial(_parsed, before), requests)
         if indices_of(parsed, errors.UnknownLabelError):
@@ -116,7 +116,7 @@ class FeedbackJoiner:
 
     @property
     def _room(self) -> int:
-        """Return the size of a batch of single items: smaller for models with larger rounds."""
+        """Return the size of a batch of single items; larger rounds need smaller batches."""
         records = self._replica.model.choice.records
         size = records.round_bytes if records.fixed_size else records.round_bytes + _CONTEXT_BYTES
         return min(ITEMS_AT_ONCE, max(_FEWEST_TOGETHER, _BYTES_TOGETHER // size))
@@ -136,7 +136,7 @@ class FeedbackJoiner:
 
 
 def feedback_rules(model: Model) -> FeedbackRules:
-    """Return how the store judges feedback for predictions of a model."""
+    """Return the rules by which the store judges feedback for a model."""
     late = model.definition.late_feedback == "accept"
     return FeedbackRules(late, model.learner.needs_true_label, model.change_count, model.digest)
 
@@ -160,7 +160,7 @@ def _to_answer(request: FeedbackInput, result: FeedbackResult, truth_field: str)
 
 
 def _conflict(request: FeedbackInput, first: Outcome, truth_field: str) -> errors.FeedbackConflictError:
-    """Return the error of feedback that differs from the first one, in the reward or only in the truth."""
+    """Return the error for feedback that differs from the first one, in the reward or only in the truth."""
     prediction = f"the first feedback for prediction {quoted(str(request.prediction_id))}"
     what = "correct" if first.correct is not None else "reward"
     recorded = f"recorded {what}: {shown(getattr(first, what))}"

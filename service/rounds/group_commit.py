@@ -1,4 +1,4 @@
-"""Group commit: what arrives while a batch is in flight is handled together by the next one."""
+"""Group commit: items that arrive while a batch is in flight form the next batch."""
 
 import asyncio
 import contextvars
@@ -14,8 +14,8 @@ Handle: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Result | Excep
 # Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds.
 ITEMS_AT_ONCE = 512
 
-# Turns of the event loop after a batch of several items: its answers are written, then requests that have arrived are
-# read, then these are submitted. The next batch is larger than without the turns, and an item costs less.
+# Turns of the event loop after a batch of several items, to write its answers, read new requests, and submit them. They
+# enlarge the next batch, which lowers the cost of an item.
 _TURNS_BETWEEN = 3
 
 
@@ -24,7 +24,7 @@ class _Waiting(NamedTuple, Generic[Item, Result]):
 
     items: Sequence[Item]
     handle: Handle[Item, Result]
-    room: int  # for the items of a batch that begins with these
+    room: int  # maximum items of a batch that begins with these
     context: contextvars.Context  # of the submitter
     future: asyncio.Future[Sequence[Result | Exception]]
 
@@ -33,9 +33,9 @@ class GroupCommit(Generic[Item, Result]):
     """Groups items into batches.
 
     An item that arrives alone is handled immediately, in the submitting task. Items that arrive until it is done form
-    the next batch, handled in a separate task, so cancelling one submitter affects no other. If a batch raises, all
-    its
-    items fail with that error. At most `at_once` batches are in flight; further ones start only if they are full.
+    the next batch, handled in a separate task, so the cancellation of one submitter affects no other. If a batch raises
+    an error, all its items fail with it. While a batch is in flight, another one starts only if it is full, up to
+    `at_once` batches.
     """
 
     def __init__(self, at_once: int = 1) -> None:
@@ -75,7 +75,7 @@ class GroupCommit(Generic[Item, Result]):
         return self._handle(items, handle)
 
     async def _handle(self, items: Sequence[Item], handle: Handle[Item, Result]) -> Sequence[Result | Exception]:
-        """Handle a batch that counts as in flight, until its results; if it raises, they are its error."""
+        """Handle a batch, which is in flight until it ends; if it raises an error, every result is that error."""
         try:
             return await handle(items)
         except Exception as error:  # noqa: BLE001  every submitter must get it
@@ -94,7 +94,7 @@ class GroupCommit(Generic[Item, Result]):
         return future
 
     def _end(self, size: int) -> None:
-        """Start the next batch, after some turns if this one had several items."""
+        """Start the next batch; after some turns if this one had several items."""
         self._in_flight -= 1
         if size > 1 and not self._paused:
             self._paused = True
@@ -118,7 +118,7 @@ class GroupCommit(Generic[Item, Result]):
         task.add_done_callback(self._tasks.discard)
 
     def _next_batch(self) -> list[_Waiting[Item, Result]]:
-        """Remove and return the oldest items that fit into one batch; the first ones even if they are more."""
+        """Remove and return the oldest items that fit into one batch; the first submission even if it does not fit."""
         batch: list[_Waiting[Item, Result]] = []
         room = self._waiting[0].room
         while self._waiting and (not batch or len(self._waiting[0].items) <= room):

@@ -28,14 +28,14 @@ class ParsedRound(NamedTuple):
     request: PredictionRequest
     answer: int | None  # the number of the label, or the position of the action; None if the model draws it
     propensity: float
-    reward: float | None  # None if the truth and the answer decide
+    reward: float | None  # None if it follows from the truth and the answer
     truth: int | None  # the number of the true label, or its position among the candidates
     at: float | None  # seconds since the epoch
     holdout: bool
 
 
 def parse_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list[ParsedRound]:
-    """Check rounds; raise `InvalidInputError` with a field in `rounds.<index>` if one does not fit the model."""
+    """Check rounds; raise `InvalidInputError` with a field under `rounds.<index>` if one does not fit the model."""
     found = list[ParsedRound]()
     for i, each in enumerate(given):
         try:
@@ -125,7 +125,7 @@ _REWARD = struct.Struct("<d")
 
 
 def drawn_predictions(basis: Basis, rounds: Sequence[ParsedRound], chance: Chance) -> NewPredictions:
-    """Return the predictions of n rounds whose answers the model draws."""
+    """Return the predictions of n rounds with answers drawn by the model."""
     chosen = chosen_by(basis, [each.request for each in rounds], chance)
     return predictions_of(basis, chosen)._replace(holdout=chance.held_out)
 
@@ -161,7 +161,7 @@ def encoded(
 
 
 def _outcomes(model: Model, predictions: NewPredictions, rounds: Sequence[ParsedRound]) -> list[bytes]:
-    """Return the reward and the truth of each round. Wrong actions have no truth: ids belong to one request."""
+    """Encode the reward and the truth of each round. Wrong actions have no truth: ids belong to one request."""
     rewards, truths = list[float](), list[int]()
     for each, answer in zip(rounds, predictions.outputs.tolist(), strict=True):
         reward = float(each.truth == answer) if each.reward is None else each.reward

@@ -21,9 +21,9 @@ from service.store.values import ImportBatch, Imported
 
 _ATTEMPTS = 20  # attempts to import rounds while others change the model
 _LOGGED_AT_ONCE, _DRAWN_AT_ONCE, _LEAST_DRAWN = 256, 200, 64
-# Maximum rounds appended together. The model learns from a batch before it decides the next one. So a batch of labelled
-# rounds, which it draws itself, has at most a quarter of the rounds that it knows, or 64. Batches of 200 need about
-# 60 % of the processor time of batches of 64.
+# Maximum rounds appended together. The model learns from a batch before it decides the next one. A batch of labelled
+# rounds, for which it draws the answers, therefore has at most a quarter of the rounds that it has learned from, or
+# 64. Batches of 200 need about 60 % of the processor time of batches of 64.
 
 _BYTES_AT_ONCE, _NUMBERS_AT_ONCE = 2**22, 1_000_000
 
@@ -35,9 +35,9 @@ class RoundImporter:
         self._sessions, self._environment = sessions, environment
 
     async def add(self, name: str, request: ImportRequest) -> ImportAnswer:
-        """Import rounds that follow those that were imported from their source before. Repeats import nothing again.
+        """Import the next rounds of a source. Repeats import nothing again.
 
-        An error may leave some batches imported if the model changed between two, or the store failed.
+        After an error, some batches may be imported: the model may change between two batches, or the store may fail.
         """
         return await self._sessions.use(name, "name", lambda session: self._add(session, request))
 
@@ -112,7 +112,7 @@ class RoundImporter:
 
 
 def _next_batch(model: Model, rounds: Sequence[ParsedRound], known: int) -> Sequence[ParsedRound]:
-    """Return the first rounds, all logged or all to be drawn, that may be imported together."""
+    """Return the first rounds that may be imported together: all with logged answers, or all without."""
     logged = rounds[0].answer is not None
     bounds = (
         model.choice.slices([each.request for each in rounds[:_LOGGED_AT_ONCE]])[0].stop,
@@ -127,7 +127,7 @@ def _next_batch(model: Model, rounds: Sequence[ParsedRound], known: int) -> Sequ
 
 
 def _imported_before(request: ImportRequest, position: int, done: int) -> int:
-    """Return how many rounds of a request have been imported; raise an error if earlier ones have not."""
+    """Return how many rounds of a request have been imported; raise an error if rounds before them are missing."""
     if position < request.offset + done:
         imported = f"{counted(position, 'rounds')} of source {quoted(request.source)} have been imported"
         raise ImportPositionError(f"got {request.offset + done}; {imported}: continue there", "offset")

@@ -1,4 +1,4 @@
-"""Predicting: concurrent requests for a model are decided, stored and answered together."""
+"""Makes predictions: decides, stores and answers concurrent requests for a model together."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -23,8 +23,8 @@ from service.tuples import named_tuples
 # Attempts to store predictions. The first may require that no newer round exists; retries only require an intact log.
 _ATTEMPTS = 3
 
-_BYTES_AT_ONCE = 2**23  # maximum bytes of predictions stored together; the store needs about ten milliseconds for them
-# Maximum probabilities computed together. Bounds the memory of a batch with many labels: 32 MB per array.
+_BYTES_AT_ONCE = 2**23  # maximum bytes of predictions stored together, which takes about ten milliseconds of the store
+# Maximum probabilities computed together, which limits a batch with many labels to 32 MB per array.
 _NUMBERS_AT_ONCE = 4_000_000
 
 
@@ -39,7 +39,7 @@ class Predictor:
         self._replica, self._environment, self._upkeep = replica, environment, upkeep
         self._first_model = replica.model
         self._most_of: Model | None = None
-        self._most = 1  # requests of that model that are decided together
+        self._most = 1  # maximum requests of that model decided together
         self._keep_seconds = 0.0  # of its predictions
         self._is_compiled = False  # the first decision may compile kernels
         self._expects_rounds = False
@@ -54,13 +54,13 @@ class Predictor:
         """Return the prediction after it is stored; raise `InvalidInputError` if the request does not fit the model."""
         model = self._replica.model
         if request.id is not None or model.choice.reading_cost(request, costs.INLINE) >= costs.INLINE:
-            (answer,) = await self.predict_all([request])  # it may be repeated, or take long to read
+            (answer,) = await self.predict_all([request])  # it may be a repeat, or take long to read
             if isinstance(answer, Exception):
                 raise answer
             return answer
         try:
             checked = model.choice.check(request)
-        except InvalidInputError:  # another worker may have changed the model, or created it again
+        except InvalidInputError:  # another worker may have changed or recreated the model
             await self._replica.catch_up()
             checked = self._replica.model.choice.check(request)
         return await self._commits.submit(checked, self._predict_each, self._most_together())
@@ -84,13 +84,13 @@ class Predictor:
         return answers
 
     async def _repeated(self, request: PredictionRequest) -> PredictAnswer | Exception | None:
-        """Return the stored answer to a request that is refused now if it was answered before a change."""
+        """Return the stored answer to a request that is now refused, if it was answered before a change."""
         model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
         if request.id is None:
             return None
         cost = checking_cost(model, [request])
         (parsed,) = await run(cost, model.name, map_results, model.choice.parse, [request])
-        if isinstance(parsed, Exception):  # no change made it so
+        if isinstance(parsed, Exception):  # invalid regardless of changes
             return None
         record = await self._environment.store.read_block(model.key, request.id.block)
         if record is None:
@@ -137,16 +137,16 @@ class Predictor:
         return await self._environment.compute.run(model.name, answer, model, decided, existing)
 
     async def _decide_and_store(self, model: Model, requests: Requests) -> tuple[list[Decided], list[Head]]:
-        """Decide with a state that is new enough for the requests, and store the predictions.
+        """Decide with a state that is new enough, and store the predictions.
 
-        Return the predictions, in slices, and what became of each block. Raise `_ModelChangedError` if the requests
-        were checked for the model before or after a change.
+        Return the predictions, in slices, and the store's result for each block. Raise `_ModelChangedError` if the
+        model has changed since the requests were checked.
         """
         replica = self._replica
         async with replica.lock:
             seen = await self._new_enough()
             for _ in range(_ATTEMPTS):
-                if replica.model is not model:  # not by the number of changes: the store may have lost one
+                if replica.model is not model:  # the number of changes may be equal: the store may have lost one
                     raise _ModelChangedError
                 decided = await self._decide(model, seen, requests)
                 pairs = [pair for each in decided for pair in zip(each.blocks, each.records, strict=True)]
@@ -160,10 +160,10 @@ class Predictor:
         raise StoreUnavailableError("the store repeatedly lost rounds; try again")
 
     async def _new_enough(self) -> Seen:
-        """Return what the state has seen, and whether it includes all rounds that it must include.
+        """Return the rounds and changes that the state has seen, and whether the state is new enough.
 
-        If not, the store compares the state with the log when it stores the predictions. A comparison that fails costs
-        a decision, so the log is read first if it probably has news. Call with the replica's lock held.
+        If it may not be, the store compares it with the log when it stores the predictions. A failed comparison wastes
+        a decision, so the log is read first if it is probably longer. Call with the replica's lock held.
         """
         replica = self._replica
         includes_all = replica.is_newer_than(replica.model.definition.freshness.max_lag_seconds)
@@ -202,7 +202,7 @@ class Predictor:
 
 
 def checking_cost(model: Model, requests: Requests) -> int:
-    """Return the cost of checking requests; some cost that needs a thread if it does."""
+    """Return the cost of checking requests. A cost that needs a thread need not be exact."""
     cost = 0
     for request in requests:
         cost += costs.OPTIONS + model.choice.reading_cost(request, costs.INLINE)

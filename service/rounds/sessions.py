@@ -45,7 +45,7 @@ class ModelSession:
 
 
 class SessionCache:
-    """Opens sessions on demand, and drops the least recently used ones to stay within a memory limit.
+    """Opens sessions on demand, and drops the least recently used ones to respect a memory limit.
 
     Sizes are approximate, and busy sessions are kept even above the limit.
     """
@@ -58,7 +58,7 @@ class SessionCache:
         self._bytes = 0
 
     async def find(self, name: str, field: str) -> ModelSession:
-        """Return the session of the model with this name; open one if needed. An error names `field` of the request."""
+        """Return the session of the model with this name; open one if needed. Errors name the request's `field`."""
         session = self._sessions.get(name)
         if session is not None:
             self._sessions.move_to_end(name)
@@ -73,7 +73,7 @@ class SessionCache:
         return self._open(ModelSession(model, self.environment))
 
     async def use(self, name: str, field: str, work: Callable[[ModelSession], Awaitable[_T]]) -> _T:
-        """Do some work in the session of a model; again in a new one if the model was deleted and created again."""
+        """Do some work in a model's session; if the model is gone, repeat it in a new session."""
         request_context.note_model(name)
         session = await self.find(name, field)
         try:
@@ -83,7 +83,7 @@ class SessionCache:
             return await work(await self.find(name, field))
 
     async def current(self, name: str) -> tuple[Model, Snapshot]:
-        """Return a model and its state after every round that was acknowledged before the call."""
+        """Return a model and a snapshot with every round that was acknowledged before the call."""
         return await self.use(name, "name", lambda session: session.replica.current())
 
     def drop(self, session: ModelSession) -> None:
@@ -106,7 +106,7 @@ class SessionCache:
     async def maintain(self) -> None:
         """Run the upkeep of every session. Drop sessions of deleted models; log other errors.
 
-        States grow, so idle sessions may be dropped to stay within the memory limit.
+        States grow, so idle sessions may be dropped to respect the memory limit.
         """
         for session in list(self._sessions.values()):
             if session not in self._costs:  # dropped to make room for another
@@ -137,7 +137,7 @@ class SessionCache:
         await replica.snapshot()
 
     def note_rounds(self, key: ModelKey, newest: int) -> None:
-        """Note the number of the newest round in the log of a model, loaded or not."""
+        """Pass the number of the newest round in a model's log to its session, if it is loaded."""
         session = self._sessions.get(key.name)
         if session is not None and session.model.key == key:
             session.upkeep.note_rounds(newest)

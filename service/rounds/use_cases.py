@@ -32,7 +32,7 @@ class RoundService:
     async def check_answer_size(self, name: str, items: int, include_distribution: bool) -> None:
         """Raise `BatchTooLargeError` if the response to a batch would list too many probabilities or labels.
 
-        Missing models are reported later.
+        A missing model is reported later.
         """
         try:
             model = (await self._sessions.find(name, "model")).model
@@ -57,7 +57,7 @@ class RoundService:
     async def predict_all(
         self, model: str, requests: Sequence[PredictionRequest | Exception]
     ) -> list[PredictAnswer | Exception]:
-        """Predict each request as `predict` does. Pass earlier errors through; return errors instead of raising."""
+        """Handle each request as `predict` does. Pass earlier errors through; return errors instead of raising them."""
         predict = partial(self._all, model, "model", lambda session, items: session.predictor.predict_all(items))
         return await apply_to_valid(predict, requests)
 
@@ -81,12 +81,12 @@ class RoundService:
         return [next(answers[name]) for name in names]
 
     def explain(self, name: str, request: ExplainRequest) -> Awaitable[ExplainAnswer]:
-        """Explain a context with the state after every acknowledged round. Store nothing."""
+        """Explain a context, with a state that includes every acknowledged round. Store nothing."""
         compute, most = self._sessions.environment.compute, self._max_distribution_numbers
         return self._sessions.use(name, "name", lambda session: explain(session.replica, compute, request, most))
 
     def activate(self, request: ActivateRequest) -> Awaitable[ActivateAnswer]:
-        """Let a prediction take feedback. Repeated calls change nothing."""
+        """Allow feedback for a prediction. Repeated calls change nothing."""
         name, environment = request.prediction_id.model, self._sessions.environment
         return self._sessions.use(name, "prediction_id", lambda each: activate(each.model, environment, request))
 

@@ -20,7 +20,7 @@ from service.errors import InvalidInputError, SignatureError
 from service.json_values import JsonObject
 from service.schemas.rounds import FeedbackRequest
 
-TOLERANCE_SECONDS = 300  # of a signature's timestamp. A replay within it is a duplicate and counts once.
+TOLERANCE_SECONDS = 300  # of a signature's timestamp. A replay within it is a duplicate, which counts once
 _MOST_SIGNATURES = 16
 _MOST_MEMBERS = 1000
 _SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")
@@ -46,7 +46,7 @@ class Verifier:
         """Parse the signature headers, so that unsigned webhooks are refused before their body is read.
 
         The headers, by lower-case name, are `webhook-id`, `webhook-timestamp` and `webhook-signature`, or the same with
-        the prefix `svix-`. Raises `SignatureError` if one is wrong, or if no secret is configured.
+        the prefix `svix-`. Raises `SignatureError` if one is invalid, or if no secret is configured.
         """
         if not self._signers:
             raise SignatureError("webhooks are disabled: WAGER_WEBHOOK_SECRETS is not set")

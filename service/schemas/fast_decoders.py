@@ -1,7 +1,7 @@
-"""Reads most bodies of predictions and feedback with msgspec, in a fraction of the time that pydantic needs.
+"""Reads most bodies of predictions and feedback with msgspec, in a fraction of pydantic's time.
 
-Whatever these functions accept, the pydantic models accept, with the same values. All other input, such as a truth or
-an error to report, is left to the models: the functions then return None, in a time that the size of the input bounds.
+The pydantic models accept everything that these functions accept, with the same values. For all other input, such as
+a truth or an error to report, the functions return None, in a time bounded by the input's size, and the models read it.
 """
 
 import re
@@ -23,13 +23,13 @@ from service.tuples import named_tuples
 MOST_PLAIN = 2**18  # larger bodies are left to pydantic, in a thread
 
 _MOST_WITH_ACTIONS = 2**15
-"""The same for bodies with actions: new features take longer to check than numbers. The readers of larger bodies limit
-the members of objects."""
+"""The same for bodies with actions: unseen features take longer to check than numbers. The readers of larger bodies
+limit the members of objects."""
 
 _MOST_UNSEEN = 4096
 _LONG_EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
-"""Numbers that msgspec reads in up to 20 microseconds each. Bodies of more bytes than `_MOST_UNSEEN` with such a number
-are left to pydantic."""
+"""Numbers that may take msgspec 20 microseconds each. If a body contains one and exceeds `_MOST_UNSEEN` bytes, pydantic
+reads it."""
 
 _T = TypeVar("_T")
 _ContextT = TypeVar("_ContextT")
@@ -82,7 +82,7 @@ class _Feedback(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A `PredictRequest` that names no labels or actions in its options, with its attributes."""
+    """A `PredictRequest` whose options name no labels or actions, with the same attributes."""
 
     model: str
     include_distribution: bool = False
@@ -125,8 +125,8 @@ _IDS, _NAME = re.compile(f"^{QUALIFIED_PARTS}$", re.MULTILINE), re.compile(NAME)
 
 
 def read_decoded_feedback(items: Sequence[Any]) -> Sequence[FeedbackInput] | None:
-    """Return feedback from JSON values; None if any has a truth or is invalid."""
-    if set(map(type, items)) == {DecodedFeedback}:  # by `read_plain_body`
+    """Decode feedback from JSON values; return None if any contains a truth or is invalid."""
+    if set(map(type, items)) == {DecodedFeedback}:  # decoded by `plain_reader`
         return items
     given = _attempt(msgspec.convert, items, list[_Item])
     return None if given is None else _feedback(given)
@@ -135,8 +135,8 @@ def read_decoded_feedback(items: Sequence[Any]) -> Sequence[FeedbackInput] | Non
 def plain_reader(kind: object) -> Callable[[bytes], Any | None] | None:
     """Return a function that reads bodies of a type, and returns None for those that pydantic must read.
 
-    Contexts are lists of numbers, or sparse contexts in single predictions, or any with actions. Feedback has no truth.
-    The function for single predictions remembers actions, so keep it.
+    It reads dense contexts (in single predictions also sparse ones, or any with actions) and feedback without a truth.
+    The function for single predictions caches actions, so reuse it.
     """
     if kind is PredictRequest:
         return _PredictionReader()
@@ -163,7 +163,7 @@ class _PredictionReader:
         given: Any = _attempt(_CHOICE.decode, body) if len(body) < _MOST_WITH_ACTIONS else None
         if given is None or not _NAME.fullmatch(given.model):
             return None
-        # A repeated member replaces the first one, which nobody would check.
+        # A repeated member replaces the first one, which would escape validation.
         if body.count(b'"context"') > 1 or body.count(b'"features"') != len(given.actions):
             return None
         try:

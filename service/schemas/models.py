@@ -32,7 +32,7 @@ MOST_LABELS = 100_000  # maximum labels of a model, retired ones included
 
 
 def several(labels: list[str]) -> list[str]:
-    """Check that there are two labels or more, and that they differ; return them."""
+    """Check that there are at least two labels, all different; return them."""
     if len(labels) < 2:
         message = "got {given}; a model needs at least 2 labels"
         raise PydanticCustomError("too_few_labels", message, {"given": shown(labels)})
@@ -40,7 +40,7 @@ def several(labels: list[str]) -> list[str]:
 
 
 def unique(labels: list[str]) -> list[str]:
-    """Check that labels differ; return them."""
+    """Check that labels are all different; return them."""
     seen: set[str] = set()
     for label in labels:
         if label in seen:
@@ -169,7 +169,7 @@ def read_short_form(given: object) -> object:
 
 
 class _Essentials(Body):
-    """What no change of a model replaces."""
+    """The parts of a definition that no policy change replaces."""
 
     name: ModelName
     labels: Annotated[

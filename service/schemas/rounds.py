@@ -24,7 +24,7 @@ _AnswerT = TypeVar("_AnswerT")
 
 @dataclass_transform()
 def answer(kind: type[_AnswerT]) -> type[_AnswerT]:
-    """Make a dataclass of a response that is built often. The docstrings of its fields are in openapi.json."""
+    """Convert a frequent response to a dataclass. The docstrings of its fields appear in openapi.json."""
     new = dataclass(kind)
     new.__pydantic_config__ = _DESCRIBED  # type: ignore[attr-defined]
     return new
@@ -61,7 +61,7 @@ GivenId = Annotated[
         "which marks ids of the service."
     ),
 ]
-"""The parsed id's `model` is empty if the request leaves it out."""
+"""The parsed id's `model` is empty if the request omits it."""
 
 
 _Eligible = Annotated[list[Label], FirstError(), Field(min_length=1, max_length=MOST_LABELS), AfterValidator(unique)]

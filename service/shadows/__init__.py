@@ -1,1 +1,1 @@
-"""Shadows of a model: other learners that fold the same rounds, and the comparison with what the model answered."""
+"""Shadows of a model: other learners that fold the same rounds, and their comparison with the served answers."""

@@ -1,4 +1,4 @@
-"""The comparison of a shadow with the policy that the model served, from sums over the rounds."""
+"""Compares a shadow with the served policy, from sums over the rounds."""
 
 import dataclasses
 import json
@@ -14,7 +14,7 @@ from learners.evaluation.weights import weighable
 from service.errors import NewerVersionError
 
 LARGEST = 100.0
-"""The weight above which weights are clipped, for the interval that needs a bound."""
+"""The weight at which larger weights are clipped, for the interval that needs a bound."""
 
 _VERSION = 1
 
@@ -23,7 +23,7 @@ _VERSION = 1
 class Sums:
     """Sums over n rounds with the served label a, its propensity p, and the reward r.
 
-    The weight w is π(a)/p, for the shadow's own probability π(a) of the label.
+    The weight w is π(a)/p, where π(a) is the shadow's own probability of the label.
     """
 
     rounds: int = 0
@@ -44,13 +44,13 @@ class Sums:
     largest_weight: float = 0.0
 
     def plus(self, probabilities: FloatArray, propensities: FloatArray, rewards: FloatArray, skipped: int) -> "Sums":
-        """Return the sums with n further rounds, which may be given in any number of parts.
+        """Add n rounds to the sums. The result does not depend on batches.
 
         Args:
             probabilities: (n,), of the served labels, from the shadow.
             propensities: (n,), of the served labels, from the model.
             rewards: (n,), in [0, 1].
-            skipped: how many of them the shadow could not learn from. Those without a weight are added.
+            skipped: how many of them the shadow could not learn from. Rounds without a weight are added to it.
         """
         known = weighable(propensities)
         w, r = probabilities[known] / propensities[known], rewards[known]
@@ -75,11 +75,11 @@ class Sums:
         )
 
     def plus_skipped(self) -> "Sums":
-        """Return the sums with a round that was neither learnt nor compared."""
+        """Add a round that was neither learnt nor compared to the sums."""
         return dataclasses.replace(self, skipped=self.skipped + 1)
 
     def encode(self) -> bytes:
-        """Encode as JSON, with the version. Decoding restores every number to the bit."""
+        """Encode as JSON, with the version. Decoding restores every bit of each number."""
         return json.dumps({"version": _VERSION, **dataclasses.asdict(self)}, separators=(",", ":")).encode()
 
 
@@ -103,7 +103,7 @@ def decode_sums(data: bytes) -> Sums:
 
 
 def _added(total: float, terms: FloatArray) -> float:
-    """Add terms one by one, so that the result does not depend on how they are batched."""
+    """Add terms one by one, so that the result does not depend on batches."""
     return float(np.add.accumulate(np.concatenate(([total], terms)))[-1])
 
 
@@ -119,7 +119,7 @@ Verdict = Literal["better", "worse", "undecided"]
 
 
 class Compared(NamedTuple):
-    """Values of the two policies per round, their difference, and what limits it."""
+    """The values of the two policies per round, their difference, and its uncertainty."""
 
     served: float  # mean reward of the served policy
     ips: float  # mean reward of the shadow by inverse propensity scoring
@@ -163,7 +163,7 @@ def compare(sums: Sums) -> Compared | None:
 
 
 def _normal(total: float, total_of_squares: float, n: int) -> Interval:
-    """Return the interval of a mean by the normal approximation; everything possible for a single round."""
+    """Return the interval of a mean by the normal approximation; all possible values for a single round."""
     if n < 2:
         return Interval(-1.0, math.inf)
     mean = total / n

@@ -1,4 +1,4 @@
-"""The definition of a shadow: what a request may ask for, and how it is stored."""
+"""The definition of a shadow: its checks, and its stored form."""
 
 import pydantic
 
@@ -19,13 +19,13 @@ class Definition(Body):
     learner: JsonObject
     """The algorithm and all hyperparameters."""
     at: float
-    """When it was given to the model, in seconds since the epoch."""
+    """When the shadow got this learner, in seconds since the epoch."""
     by: str | None = None
     """The id of the API key; None if no keys are required."""
 
     @property
     def choice(self) -> LearnerChoice:
-        """The learner as a choice."""
+        """The learner, as a `LearnerChoice`."""
         return LearnerChoice(**self.learner)
 
     def encode(self) -> str:
@@ -50,12 +50,12 @@ def read_definition(shadow: StoredShadow) -> Definition:
 
 
 def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) -> JsonObject:
-    """Return the algorithm of a new shadow with all its hyperparameters.
+    """Return the algorithm and all hyperparameters of a new shadow.
 
     Args:
         model: the model, after all its changes.
-        choice: what the request asks for; None for the recommended learner.
-        limits: what is allowed.
+        choice: the requested learner; None for the recommended one.
+        limits: those of new models.
 
     Raises:
         ShadowLearnerError: if the model's feedback cannot serve the learner, or the two cannot be compared.

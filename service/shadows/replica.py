@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
 
 _MOST_LOADS = 5
-"""Loads in one call after which the snapshot counts as damaged, as for a model."""
+"""Loads in one call before the snapshot counts as damaged, as for a model."""
 
 
 class ShadowReplica(OtherLearnerFold):
@@ -35,7 +35,7 @@ class ShadowReplica(OtherLearnerFold):
         self.sums = Sums()
 
     async def advance(self, has_time: Callable[[], bool]) -> bool:
-        """Fold the log while there is time; return whether the end was reached.
+        """Fold the log while `has_time` returns True; return whether the end was reached.
 
         Raises:
             ShadowNotFoundError: if the shadow is gone or has another learner by now.
@@ -78,7 +78,7 @@ class ShadowReplica(OtherLearnerFold):
     async def _load(self) -> None:
         """Load the snapshot; without a readable one, start from the initial state.
 
-        If the log no longer has what follows it, the shadow begins again with the oldest round.
+        If the log no longer contains the next entry, the shadow restarts at the oldest round.
         """
         self._loads += 1
         if self._loads > _MOST_LOADS + 2:
@@ -134,7 +134,7 @@ class ShadowReplica(OtherLearnerFold):
         self._keep(state)
 
     async def _begin_again(self) -> None:
-        """Begin with the oldest round of the log."""
+        """Restart at the oldest round of the log."""
         self.state = None
         await self._store.restart_shadow(self.model.key, self.shadow)
         self.shadow = await self._current()

@@ -1,4 +1,4 @@
-"""The use cases add, list and remove shadows."""
+"""The use cases that add, list and remove shadows."""
 
 from service.environment import Environment
 from service.error_messages.values import joined, quoted
@@ -28,7 +28,7 @@ class Shadows:
         self._limits = limits
 
     async def put(self, name: str, shadow: str, choice: LearnerChoice, by: str | None) -> ShadowAnswer:
-        """Give a model a shadow; return it. With the learner that it has, nothing changes.
+        """Add a shadow to a model, or replace its learner; return it. The same learner changes nothing.
 
         Raises:
             ModelNotFoundError: if the model does not exist.
@@ -69,7 +69,7 @@ class Shadows:
         """
         stored, model = await self._model(name)
         shadows = await self._store.read_shadows(stored.key)
-        if shadows:  # a fail-over may have lost the model from the list
+        if shadows:  # a fail-over may have removed the model from the list
             await self._store.watch(Due.SHADOWS, [stored.key])
         return [_answer(stored, model, each, await self._sums(stored, each)) for each in shadows]
 
@@ -89,7 +89,7 @@ class Shadows:
         return stored, await self._models.read(stored)
 
     async def _sums(self, stored: StoredModel, shadow: StoredShadow) -> Sums:
-        """Return the sums of a shadow; those of no rounds if its snapshot is missing or damaged."""
+        """Return the sums of a shadow; empty ones if its snapshot is missing or damaged."""
         try:
             written = await self._store.read_comparison(stored.key, shadow)
             return decode_sums(written) if written else Sums(since_round=shadow.since_rounds + 1)

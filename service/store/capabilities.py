@@ -1,4 +1,4 @@
-"""The store, by what its callers need. `service.store.redis.redis_store` implements it over the Redis protocol.
+"""The store's interface, by capability. `service.store.redis.redis_store` implements it over the Redis protocol.
 
 Arguments and results are values: nothing returned changes later. Every method raises `StoreUnavailableError`
 if the store does not answer. Every writing method raises `StoreFullError` if the store is out of memory or
@@ -61,38 +61,38 @@ class ModelTable(Protocol):
         """Return the model with this name, or None.
 
         Raises:
-            StoreCorruptError: if the key does not hold a valid model.
+            StoreCorruptError: if the stored model is invalid.
         """
 
     async def list_models(self, after: str, limit: int) -> ModelPage:
-        """Return up to `limit` models with names after `after` ("" for the first page), unreadable ones as errors."""
+        """Return up to `limit` models with names after `after` ("" for the first page), unreadable ones with errors."""
 
     async def list_model(self, name: str) -> ListedModel | None:
         """Return the list entry of the model with this name, or None.
 
         Raises:
-            StoreCorruptError: if the key does not hold a valid model.
+            StoreCorruptError: if the stored model is invalid.
         """
 
     async def list_names(self, limit: int) -> list[str]:
         """Return the first names of models, sorted. Some of the models may be gone."""
 
     async def keep_summary(self, key: ModelKey, summary: str) -> bool:
-        """Store the summary of a definition that has none; return False if this incarnation is gone."""
+        """Store a missing or invalid summary of a definition; return False if this incarnation is gone."""
 
     async def change_model(
         self, key: ModelKey, digest: bytes, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
     ) -> bool:
-        """Append a change to the log and to the history of a model; return False if it has another history.
+        """Append a change to the log and to the history of a model; return False if its history differs.
 
-        Making the same change again, as after a lost reply, returns True.
+        Repeating the same change, as after a lost reply, returns True.
 
         Args:
             key: the model.
             digest: of its history before this change.
             change: JSON without newlines.
             summary: the summary of the changed definition.
-            policies: its policies that the store follows without a worker.
+            policies: its policies that the store applies itself.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -110,7 +110,7 @@ class Predictions(Protocol):
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[Head] | Tail:
-        """Store blocks of predictions, except those with an id that is in use.
+        """Store blocks of predictions, except those whose id is in use.
 
         Args:
             key: the model.
@@ -121,7 +121,7 @@ class Predictions(Protocol):
 
         Returns:
             If the log does not match `seen`, the tail after the rounds seen, preceded by the entry of the last of
-            them if the log has it; nothing is stored. Otherwise, for each block, None if it was stored, the record
+            them if the log contains it; nothing is stored. Otherwise, for each block, None if it was stored, the record
             already stored under its id, without bodies, or the error if the bytes of the model's open predictions
             would exceed their maximum.
 
@@ -137,28 +137,28 @@ class Predictions(Protocol):
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            OtherHistoryError: if its history does not begin with the one by which truths are encoded; nothing changes.
+            OtherHistoryError: if its history does not begin with that of the encoded truths; nothing changes.
         """
 
     async def activate(self, prediction: PredictionId, incarnation: str, now: float) -> FeedbackStatus:
-        """Let a prediction take feedback.
+        """Allow feedback for a prediction.
 
         Returns:
-            `recorded`, `duplicate` if it took feedback before, `expired`, `unknown`, `broken` or `newer-version`.
+            `recorded`, `duplicate` if feedback was allowed before, `expired`, `unknown`, `broken` or `newer-version`.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def close_expired(self, key: ModelKey, offset: float, most_blocks: int) -> Closed:
-        """Close expired predictions of one model: by the feedback that waits, or by the model's rule.
+        """Close expired predictions of one model: with waiting feedback, or by the model's rule.
 
-        Each makes one round at most. The clock is that of the store, plus `offset` seconds.
+        Each becomes at most one round. The clock is the store's, plus `offset` seconds.
 
         Args:
-            key: the model. If it is gone, it is no longer listed.
+            key: the model. If it is gone, it is removed from the list.
             offset: seconds to add to the clock of the store.
-            most_blocks: after this number of blocks, the call returns. The model is then still due.
+            most_blocks: the call returns after this number of blocks. The model then remains due.
 
         Raises:
             StoreCorruptError: if the model is damaged.
@@ -168,9 +168,9 @@ class Predictions(Protocol):
         """Return the record of a block of predictions, with bodies; None if there is none with this id."""
 
     async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
-        """Look at some keys of the store; return those that are a model's blocks of predictions, often none.
+        """Scan some keys of the store; return the model's blocks of predictions among them, often none.
 
-        All pages together have every block that exists throughout the scan, some of them more than once.
+        All pages together contain every block that exists throughout the scan, some of them more than once.
 
         Args:
             key: the model.
@@ -192,7 +192,7 @@ class Log(Protocol):
         """
 
     async def import_rounds(self, key: ModelKey, part: ImportBatch, now: float) -> Imported:
-        """Append rounds to the log if exactly the rounds before them have been imported from their source.
+        """Append rounds to the log if exactly the preceding rounds of their source have been imported.
 
         Otherwise, or if the model has changed, nothing is appended. Repeating a call appends nothing further.
 
@@ -292,13 +292,13 @@ class KeptSnapshots(Protocol):
 
 
 class DamageRecords(Protocol):
-    """Records what cannot be read, so that every worker leaves out the same."""
+    """Records unreadable data, so that every worker skips the same rounds."""
 
     async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:
-        """Record unreadable rounds, so that every worker leaves out the same ones.
+        """Record unreadable rounds, so that every worker skips them.
 
         Returns:
-            Whether they are on record. If not, the snapshot includes them: start from it.
+            Whether they are recorded. If not, the snapshot includes them: start from it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -322,7 +322,7 @@ class ShadowTable(Protocol):
     """Stores the shadows of models."""
 
     async def put_shadow(self, key: ModelKey, name: str, id_: str, text: str) -> bool:
-        """Give a model a shadow, or an existing shadow another learner; return False if it has too many others.
+        """Add a shadow to a model, or replace a shadow's learner; return False if the model has too many others.
 
         Its fold begins with the oldest round of the log. Repeating the call with the same id changes nothing.
 
@@ -331,7 +331,7 @@ class ShadowTable(Protocol):
         """
 
     async def read_shadows(self, key: ModelKey) -> list[StoredShadow]:
-        """Return the shadows of a model in the order of their names.
+        """Return the shadows of a model, sorted by name.
 
         Raises:
             StoreCorruptError: if they cannot be read.
@@ -370,7 +370,7 @@ class ShadowTable(Protocol):
         """
 
     async def restart_shadow(self, key: ModelKey, shadow: StoredShadow) -> None:
-        """Let a shadow begin again with the oldest round of the log, unless its snapshot has changed since.
+        """Restart a shadow at the oldest round of the log, unless its snapshot has changed since.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -381,26 +381,26 @@ class DueLists(Protocol):
     """Lists the models that need background work, each for one worker at a time."""
 
     async def watch(self, due: Due, models: Sequence[ModelKey]) -> None:
-        """Add models to a list, due at once. Adding them again changes nothing."""
+        """Add models to a list, due immediately. Repeated calls change nothing."""
 
     async def unwatch(self, due: Due, key: ModelKey) -> None:
         """Remove a model from a list."""
 
     async def claim(self, due: Due, offset: float, limit: int, seconds: float) -> list[ModelKey]:
-        """Return up to `limit` models of a list that are due, and reserve them for some seconds.
+        """Reserve up to `limit` due models of a list for some seconds; return them.
 
-        The clock is that of the store, plus `offset` seconds.
+        The clock is the store's, plus `offset` seconds.
         """
 
     async def put_off(self, due: Due, key: ModelKey, offset: float, seconds: float) -> None:
-        """Let a model of a list be due after some seconds."""
+        """Set a model of a list due after some seconds."""
 
 
 class Monitoring(Protocol):
     """Reads figures about models and servers."""
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
-        """Return a model's counters and statistics, or None, at a cost independent of its history."""
+        """Return a model's counters and statistics, or None. The cost is independent of its history."""
 
     async def read_load(self) -> StoreLoad:
         """Return the memory use of the store."""
@@ -416,7 +416,7 @@ class Monitoring(Protocol):
 class Store(
     ModelTable, Predictions, Log, Snapshots, KeptSnapshots, DamageRecords, ShadowTable, DueLists, Monitoring, Protocol
 ):
-    """All of the store. Each change is atomic."""
+    """The whole store. Each change is atomic."""
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,4 +1,4 @@
-"""The names of all keys in the store. The braces put all keys of a model into one slot of a cluster."""
+"""The names of all keys in the store. Braces assign all keys of a model to one slot of a cluster."""
 
 from functools import lru_cache
 
@@ -8,7 +8,7 @@ MODELS = "wager:models"
 """Sorted set: the names of all models, and possibly of some that are gone."""
 
 API_KEYS = "wager:api-keys"
-"""Hash: the record of each API key (`service.access.keys`) by its id."""
+"""Hash: the record of each API key (`service.access.keys`), by id."""
 
 DAMAGED = "wager:damaged"
 """Sorted set: the names of models with recorded damage, and possibly of some that are gone."""
@@ -18,7 +18,7 @@ RATE_LIMITS = "wager:limits"
 
 
 def member(key: ModelKey) -> str:
-    """Return the member of a list of due models (`service.store.values.Due`) for a model."""
+    """Return a model's member of a list of due models (`service.store.values.Due`)."""
     return f"{key.name}:{key.incarnation}"
 
 
@@ -28,7 +28,7 @@ def of_member(text: bytes) -> ModelKey:
 
 
 def probe(tag: str) -> str:
-    """Return the key of a string written to check that the store accepts writes. A tag selects the cluster slot."""
+    """Return the key of a test write. A tag selects the cluster slot."""
     return f"wager:{{{tag}}}:probe" if tag else "wager:probe"
 
 
@@ -36,14 +36,14 @@ def model(name: str) -> str:
     """Return the key of a model's hash.
 
     Fields: incarnation, definition, summary, created_at, last_at (the moment of the last
-    feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
-    their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
-    published. `changes` counts changes of the model, and `history` has a line of JSON for each. `digests` are those of
-    the history before the first change and after each (`digests_of`), joined, and `digest` is the last of them.
+    feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, `damaged` is
+    their number, and `damage` the version of the damage record. `warnings` is a JSON list, missing if none was ever
+    published. `changes` counts the changes of the model, and `history` contains a line of JSON for each. `digests` are
+    the joined digests of the history before the first change and after each (`digests_of`); `digest` is the last one.
     `definition` never changes. `summary` describes the model after its last change. `partial` is the sum of the rewards
-    between 0 and 1, and `expired` the number of rounds that no feedback made. `open_bytes` is the sum of the fields
-    `open:<moment>`, the bytes of open predictions by the moment at which they are released at the latest;
-    `predictions_refused` counts those that would have exceeded their maximum. `closing` is the rule for closing expired
+    between 0 and 1, and `expired` the number of rounds without feedback. `open_bytes` is the sum of the fields
+    `open:<moment>`, which count the bytes of open predictions by the latest moment of their release;
+    `predictions_refused` counts those that would have exceeded the maximum. `closing` is the rule for closing expired
     predictions (`service.models.policies`), if they are closed, and `retention` is `retain_seconds`, if it is set.
     """
     return f"wager:{{{name}}}:model"
@@ -52,8 +52,8 @@ def model(name: str) -> str:
 def log(name: str, incarnation: str) -> str:
     """Return the key of a model's log, a stream of rounds and changes.
 
-    The id of an entry is <rounds>-<changes>, the totals up to and including this entry. Fields: `t` its type, `v` the
-    version of its layout, `d` the bytes of its rounds or the JSON of its change and, for rounds, `p` their block.
+    The id of an entry is <rounds>-<changes>, the totals up to and including this entry. Fields: `t`, its type; `v`, the
+    version of its layout; `d`, the bytes of its rounds or the JSON of its change; and for rounds `p`, their block.
     """
     return f"wager:{{{name}}}:{incarnation}:log"
 
@@ -61,9 +61,9 @@ def log(name: str, incarnation: str) -> str:
 def snapshot(name: str, incarnation: str) -> str:
     """Return the key of a snapshot's hash.
 
-    Fields: the numbered parts of the state, and version, rounds, changes, digest, tally, at, check. `tally` holds the
+    Fields: the numbered parts of the state, and version, rounds, changes, digest, tally, at, check. `tally` is the
     statistics. `at` is in seconds since the epoch on the store's clock. `service.store.redis.snapshot_parts` defines
-    `check`. If the snapshot cannot be read, also `damaged`.
+    `check`. A snapshot that cannot be read also has the field `damaged`.
     """
     return f"wager:{{{name}}}:{incarnation}:snapshot"
 
@@ -74,7 +74,7 @@ def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
 
 
 def kept(name: str, incarnation: str) -> str:
-    """Return the key of the list of a model's kept snapshots, a hash: what `service.store.capabilities` says, by id."""
+    """Return the key of the list of a model's kept snapshots, a hash: a `KeptNote` in JSON, by id."""
     return f"wager:{{{name}}}:{incarnation}:kept"
 
 
@@ -105,7 +105,7 @@ def damage(name: str, incarnation: str) -> str:
 
 
 def deadlines(name: str, incarnation: str) -> str:
-    """Return the key of the blocks that wait to be closed: a sorted set of block ids by the end of their window."""
+    """Return the key of the blocks to close: a sorted set of block ids by the end of their window."""
     return f"wager:{{{name}}}:{incarnation}:deadlines"
 
 
@@ -116,16 +116,16 @@ SHADOW_SLOTS = 4
 def shadows(name: str, incarnation: str) -> str:
     """Return the key of a model's shadows, a hash.
 
-    Each shadow has the fields <name>, JSON with its learner (`service.shadows.stored`), and <name>:id, which differs
-    whenever its learner is replaced, <name>:slot, <name>:since, the position <rounds>-<changes> at which its fold
-    begins, <name>:restarts, and <name>:rounds, those in its snapshot. :promotion:since holds rounds for the change
-    of the number :promotion:change.
+    Fields of each shadow: <name>, JSON with its learner (`service.shadows.definition`); <name>:id, which changes
+    whenever its learner is replaced; <name>:slot; <name>:since, the position <rounds>-<changes> at which its fold
+    begins; <name>:restarts; and <name>:rounds, the number in its snapshot. `:promotion:since` is the position after
+    which the log keeps rounds for a promotion, the change with the number `:promotion:change`.
     """
     return f"wager:{{{name}}}:{incarnation}:shadows"
 
 
 def shadow(name: str, incarnation: str, slot: int) -> str:
-    """Return the key of a shadow's snapshot, a hash like that of `snapshot`. `tally` holds its comparison."""
+    """Return the key of a shadow's snapshot, a hash like that of `snapshot`. `tally` is its comparison."""
     return f"wager:{{{name}}}:{incarnation}:shadow:{slot}"
 
 
@@ -136,7 +136,7 @@ def of_shadows(name: str, incarnation: str) -> list[str]:
 
 
 def imports(name: str, incarnation: str) -> str:
-    """Return the key of a hash: by source, the number of rounds imported from it, and when, as text."""
+    """Return the key of a hash: by source, the number of its imported rounds and the time of its last use, as text."""
     return f"wager:{{{name}}}:{incarnation}:imports"
 
 
@@ -154,7 +154,7 @@ def of_blocks(name: str, incarnation: str) -> tuple[str, ...]:
 def lasting(name: str, incarnation: str) -> list[str]:
     """Return every key of one incarnation of a model except its predictions, which expire, and kept snapshots.
 
-    The last one is that of the list of kept snapshots.
+    The last one is the list of kept snapshots.
     """
     own = [part(name, incarnation) for part in (log, snapshot, statistics, damage, deadlines, imports)]
     return [model(name), *own, *of_shadows(name, incarnation), kept(name, incarnation)]

@@ -29,16 +29,16 @@ class Piece(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Consecutive rounds of the log, without the damaged rounds and those to leave out."""
+    """Consecutive rounds of the log, without damaged and skipped rounds."""
 
     rows: LogRows | None  # the readable rounds, in order; None if there are none
     damaged: list[Damage]  # in order
 
 
 def mark_of(entry: LogEntry | ChangeEntry) -> bytes | None:
-    """Return bytes that distinguish an entry from another one in its place, even if they are damaged; None if unknown.
+    """Return bytes that distinguish an entry, even a damaged one, from another one in its place; None if unknown.
 
-    They are the stored moment of the first feedback, or the first digits of the SHA-1 of a change.
+    They are the stored moment of the first feedback, or the first digits of a change's SHA-1.
     """
     if isinstance(entry, ChangeEntry):
         return digits_of(entry.payload)
@@ -52,8 +52,8 @@ def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> i
     Args:
         form: the format of the model's rounds.
         entry: an entry of its log.
-        after: the last round before the entry, if known; a damaged entry then begins right after it. Otherwise, an
-            entry that cannot be split begins with the number stored in its first round.
+        after: the last round before the entry, if known; a damaged entry then begins right after it. Otherwise, the
+            number stored in the first round of an entry that cannot be split is its begin.
     """
     count = _count(form, entry)
     stored = int.from_bytes(entry.payload[_NUMBER : _NUMBER + 8], "little", signed=True)
@@ -73,7 +73,7 @@ def read_entries(
         form: the format of the model's rounds.
         entries: consecutive entries of its log.
         after: the last round before them.
-        left_out: rounds to leave out, readable or not.
+        left_out: rounds to skip, readable or not.
 
     Raises:
         StoreCorruptError: if rounds are missing between entries.
@@ -103,7 +103,7 @@ def _count(form: RecordFormat, entry: LogEntry) -> int | None:
 
 
 def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -> LogRows | None:
-    """Return the rows of intact entries; None if any entry has a fault, which the caller then locates."""
+    """Return the rows of intact entries; None if an entry has a fault, which the caller must locate."""
     numbers = [after, *(entry.last_round for entry in entries)]
     whole = [_count(form, entry) for entry in entries] == [last - first for first, last in pairwise(numbers)]
     if not entries or not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
@@ -136,7 +136,7 @@ def _covered(first: int, last: int, left_out: Collection[Damage]) -> bool:
 
 
 def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damage]) -> list[Piece]:
-    """Return the entry as a piece; if it is damaged, return nothing and add to `damaged`."""
+    """Return the entry as a piece; if it is damaged, add it to `damaged` instead."""
     count = _count(form, entry)
     if count is not None and count != entry.last_round - after and begin_of(form, entry, after) != after + 1:
         raise StoreCorruptError(f"the log has a gap before round {entry.last_round}")
@@ -151,7 +151,7 @@ def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damag
 
 
 def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) -> list[Piece]:
-    """Return the readable pieces; add the others to `damaged`. Bisects, as checking many pieces together is fast."""
+    """Return the readable pieces; add the others to `damaged`. Bisects: a check of many pieces together is fast."""
     if not pieces:
         return []
     try:
@@ -191,7 +191,7 @@ def _each(form: RecordFormat, piece: Piece) -> list[Piece]:
 
 
 def _joined(damaged: list[Damage]) -> list[Damage]:
-    """Merge consecutive rounds of one entry that have the same fault."""
+    """Merge consecutive rounds of one entry with the same fault."""
     joined: list[Damage] = []
     for each in sorted(damaged, key=lambda each: each.first):
         last = joined[-1] if joined else None

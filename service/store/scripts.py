@@ -24,7 +24,7 @@ def script(*names: str) -> Script:
 
 
 def record_script(*names: str) -> Script:
-    """Return the script that concatenates the layouts of records and the named files, as `script` does."""
+    """Return the script that concatenates the record layouts and the named files; otherwise as `script`."""
     return _script(_source(lua_prelude(), names))
 
 

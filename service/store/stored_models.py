@@ -11,23 +11,23 @@ DIGEST_BYTES = 8
 
 
 def digest_after(digest: bytes, line: bytes) -> bytes:
-    """Return the digest of a history with a further change.
+    """Return the digest of a history after a further change.
 
     Args:
-        digest: of the history before it; empty for the definition.
+        digest: the digest of the history before it; empty for the definition.
         line: the change as stored, or the definition.
     """
     return xxhash.xxh3_64_digest(digest + line)
 
 
 def digests_of(lines: Iterable[str], before: bytes = b"") -> bytes:
-    """Return the digests of a history up to each of its lines, joined: the definition, then the changes.
+    """Return the joined digests of a history after each line: the definition, then the changes.
 
-    A store may lose a change and get another in its place. The digest distinguishes the two histories.
+    A store may lose a change and receive another one in its place. The digest distinguishes the two histories.
 
     Args:
-        lines: as stored.
-        before: the digest up to the line before them; empty if the first one is the definition.
+        lines: the stored lines.
+        before: the digest before these lines; empty if the first one is the definition.
     """
     found = [before]
     for line in lines:
@@ -48,11 +48,11 @@ class ModelKey(NamedTuple):
 
 
 class StoredPolicies(NamedTuple):
-    """The policies of a model that the store follows without a worker."""
+    """The policies of a model that the store applies itself."""
 
     closing: str = ""  # its rule for closing expired predictions (`service.models.policies`); "" if they are not closed
     retention: str = ""  # `retain_seconds`; "" for none
-    resting: str = ""  # replaces an earlier `closing` if a change empties it: open predictions must still be closed
+    resting: str = ""  # replaces `closing` if a change empties it, because open predictions must still be closed
 
 
 NO_POLICIES = StoredPolicies()
@@ -78,7 +78,7 @@ class ListedModel(NamedTuple):
     """The list entry of a model, which lacks the definition."""
 
     key: ModelKey
-    summary: bytes | None  # of the definition, written at creation; None if it is lost
+    summary: bytes | None  # of the definition; None if it is missing
     definition_bytes: int
     created_at: float  # seconds since the epoch
     round_count: int
@@ -101,7 +101,7 @@ class UnreadModel(NamedTuple):
 
 
 class ModelPage(NamedTuple):
-    """Models in name order, and the name to continue after; None if there are no more."""
+    """Models in name order, and the cursor of the next page; None on the last page."""
 
     models: list[ListedModel | UnreadModel]
     next_cursor: str | None

@@ -1,4 +1,4 @@
-"""The values that the store takes and returns."""
+"""The values that the store accepts and returns."""
 
 import json
 import re
@@ -13,13 +13,13 @@ from service.store.stored_models import NO_POLICIES, StoredPolicies
 
 
 class Feedback(NamedTuple):
-    """Feedback to join with its prediction. It has `correct`, `truth`, or both, or only `reward`."""
+    """Feedback to join with its prediction: `correct`, `truth`, or both, or only `reward`."""
 
     prediction_id: PredictionId
     correct: bool | None
     truth: bytes | None  # same length as the answer
     reward: float | None = None  # from 0 to 1; 1 means correct, and 0 means wrong
-    digest: bytes = b""  # of the history by whose labels the truth is encoded
+    digest: bytes = b""  # of the history whose labels encode the truth
 
 
 class FeedbackStatus(StrEnum):
@@ -39,7 +39,7 @@ class FeedbackStatus(StrEnum):
 
 
 class FeedbackResult(NamedTuple):
-    """The status, and the outcome on record; None unless `recorded`, `duplicate` or `conflict`.
+    """The status, and the recorded outcome; None unless `recorded`, `duplicate` or `conflict`.
 
     The outcome of feedback that waits for the window to close has round 0.
     """
@@ -49,7 +49,7 @@ class FeedbackResult(NamedTuple):
 
 
 class FeedbackRules(NamedTuple):
-    """A model's rules for accepting feedback, and the history by whose labels truths are encoded."""
+    """A model's rules for accepting feedback, and the history whose labels encode truths."""
 
     accept_late: bool
     label_needed: bool
@@ -58,7 +58,7 @@ class FeedbackRules(NamedTuple):
 
 
 class PublishedStatistics(NamedTuple):
-    """Statistics of the first rounds of a log, with the time slots they refer to."""
+    """Statistics of the first rounds of a log, with their time slots."""
 
     round_count: int
     statistics: bytes
@@ -83,13 +83,13 @@ class ModelStats(NamedTuple):
     predictions_by: dict[int, int]  # total predictions made by the end of each time slot
     damaged: int = 0  # rounds that cannot be read
     partial: float = 0.0  # sum of the rewards between 0 and 1
-    expired: int = 0  # rounds that no feedback made
+    expired: int = 0  # rounds without feedback
     open_bytes: int = 0  # of open predictions, until their keys have expired
-    predictions_refused: int = 0  # because of these bytes
+    predictions_refused: int = 0  # because of their bytes
 
 
 class StoreLoad(NamedTuple):
-    """Memory use of a store; of several servers, the fullest one."""
+    """Memory use of a store; of its fullest server, if there are several."""
 
     memory: int  # bytes used
     memory_limit: int  # bytes; the machine's memory if the store has no limit
@@ -100,7 +100,7 @@ class StoreReadiness(NamedTuple):
     """Version, durability and warnings of a store, for its operator."""
 
     version: str
-    persistence: str  # what an acknowledged write survives, in one sentence
+    persistence: str  # its durability, in one sentence
     warnings: list[str]
 
 
@@ -109,7 +109,7 @@ _FIELD = re.compile(rb"(snapshot|\d{1,18})-(\d{1,18})")
 
 
 class DamagedSnapshotError(Exception):
-    """A snapshot is damaged. Requests fail only if the log no longer has all of its rounds.
+    """A snapshot is damaged. Requests fail only if the log no longer contains all of its rounds.
 
     Attributes:
         round_count: number of rounds in the snapshot, according to its fields; 0 if unreadable.
@@ -161,7 +161,7 @@ def _damage(name: bytes, value: bytes) -> Damage | None:
 class Due(StrEnum):
     """The lists of models that need background work: keys of sorted sets of `<name>:<incarnation>`.
 
-    The score is a moment, in seconds since the epoch, before which the model needs none. Some of them may be gone.
+    The score is the moment, in seconds since the epoch, at which a model becomes due. Some of the models may be gone.
     """
 
     CLOSING = "wager:closing"  # predictions expire
@@ -170,7 +170,7 @@ class Due(StrEnum):
 
 
 MOST_SOURCES = 100
-"""Maximum sources per model whose positions are kept: those that were used last."""
+"""Maximum import positions per model: those of the sources used last."""
 
 
 class ImportBlock(NamedTuple):
@@ -182,13 +182,13 @@ class ImportBlock(NamedTuple):
 
 
 class ImportBatch(NamedTuple):
-    """Consecutive rounds of a source, to append to the log together or not at all."""
+    """Consecutive rounds of a source, appended to the log together or not at all."""
 
     source: str
     place: int  # the number of rounds before them in the source
     size: int  # the number of rounds
     blocks: Sequence[ImportBlock]
-    digest: bytes  # of the history that the records take into account
+    digest: bytes  # of the history that the records have seen
 
 
 class Imported(NamedTuple):
@@ -225,7 +225,7 @@ class Snapshot(NamedTuple):
 
 
 class KeptNote(NamedTuple):
-    """What the list of a model's kept snapshots says about one of them."""
+    """The list entry of a kept snapshot."""
 
     id: str
     round_count: int
@@ -234,11 +234,11 @@ class KeptNote(NamedTuple):
     by: str | None = None  # the id of the API key
     note: str = ""
     bytes: int = 0  # of the state
-    learner: str = ""  # JSON of the learner that the state belongs to; "" for that of the model after `change_count`
+    learner: str = ""  # JSON of the state's learner; "" for the model's learner after `change_count` changes
 
 
 class Keeping(StrEnum):
-    """What became of a snapshot to keep or to drop."""
+    """The result of keeping or dropping a snapshot."""
 
     DONE = "done"
     THERE = "there"  # a snapshot has this id
@@ -249,7 +249,7 @@ class Keeping(StrEnum):
 
 
 class Counts(NamedTuple):
-    """What a model has counted in its rounds."""
+    """The counters of a model."""
 
     correct: int = 0
     partial: float = 0.0  # sum of the rewards between 0 and 1
@@ -260,12 +260,12 @@ class ModelCopy(NamedTuple):
     """A model to create with the state of another one."""
 
     definition: str  # JSON, before any change
-    history: tuple[str, ...]  # every change as JSON, oldest first; the last one says where the model comes from
+    history: tuple[str, ...]  # every change as JSON, oldest first; the last one contains the origin of the copy
     summary: str
     snapshot: Snapshot  # after all of these changes
     counts: Counts
     policies: StoredPolicies = NO_POLICIES
-    imports: tuple[ImportedSource, ...] = ()  # where the imports of the rounds in the state are
+    imports: tuple[ImportedSource, ...] = ()  # the import positions of the rounds in the state
 
 
 class Closed(NamedTuple):
@@ -276,7 +276,7 @@ class Closed(NamedTuple):
 
 
 KEPT_FOR_SHADOWS = 100_000
-"""Most rounds that a log keeps for shadows that have not folded them. A shadow that lags more begins again."""
+"""Maximum rounds that a log keeps for shadows that have not folded them. A shadow that lags more restarts."""
 
 
 class StoredShadow(NamedTuple):
@@ -284,21 +284,21 @@ class StoredShadow(NamedTuple):
 
     name: str
     id: str  # differs whenever its learner is replaced
-    slot: int  # names the key of its snapshot
+    slot: int  # identifies the key of its snapshot
     text: str  # JSON: see `service.shadows.definition`
     since_rounds: int  # its fold begins after these rounds of the log,
     since_changes: int  # and after these changes
     rounds: int | None  # in its snapshot; None without one
-    restarts: int = 0  # how often it had to begin again
+    restarts: int = 0  # how often it had to restart
 
     @property
     def folded(self) -> int:
-        """The number of rounds of the log up to which it has folded, in its snapshot."""
+        """The number of logged rounds that its snapshot has folded."""
         return self.since_rounds if self.rounds is None else self.rounds
 
 
 class LogEntry(NamedTuple):
-    """Rounds that one call appended for one block of predictions. The first round of a log has number 1."""
+    """Rounds of one block of predictions, appended by one call. The first round of a log has number 1."""
 
     last_round: int  # number of the last of these rounds
     block: str
@@ -315,7 +315,7 @@ class ChangeEntry(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """Log entries from some round on, oldest first, and the total numbers of rounds and changes in the log."""
+    """Log entries after some round, oldest first, and the total numbers of rounds and changes in the log."""
 
     round_count: int
     entries: list[LogEntry]
@@ -328,8 +328,8 @@ class Tail(NamedTuple):
 class Seen(NamedTuple):
     """Rounds and changes seen, and the maximum number of unseen rounds to return.
 
-    A log that lost its end (a fail-over, a power loss, an old backup) and then continued may have the same number of
-    rounds, but different ones. The mark of the last entry distinguishes the two logs, and the digest their changes.
+    A log that lost its end (by a fail-over, a power loss or an old backup) and then continued may have as many rounds,
+    but different ones. The mark of the last entry distinguishes the two logs, and the digest their changes.
     """
 
     round_count: int
@@ -349,7 +349,7 @@ class Block(NamedTuple):
 
 
 Head: TypeAlias = bytes | OpenPredictionsFullError | None
-"""What became of a new block: None if it was stored, else the record already stored under its id, or why not."""
+"""The result for a new block: None if it was stored, the record already stored under its id, or the error."""
 
 
 class BlockPage(NamedTuple):

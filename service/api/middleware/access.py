@@ -44,9 +44,9 @@ _SCOPES: dict[tuple[str, str], Need] = {
 }
 _READ, _ADMIN = Need("read"), Need("admin")
 _OPEN = frozenset({"/", "/livez", "/readyz", "/openapi.json", "/docs", "/webhooks/feedback"})
-"""Paths that need no key: the dashboard's page, which has no data, health, the description of the API, and webhooks,
-which are signed."""
-_OPEN_FOLDERS = ("/docs/", "/dashboard/")  # folders of files of pages, which need no key
+"""Paths that need no key: pages, which contain no data; health checks; the API's description; and webhooks, which are
+signed."""
+_OPEN_FOLDERS = ("/docs/", "/dashboard/")  # files of the pages, which need no key
 
 _HOW = "send an API key, as `Authorization: Bearer wk_...`"
 _EVERY_NAME = Names("*")
@@ -54,7 +54,7 @@ _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None 
 
 
 def need_of(method: str, path: str) -> Need | None:
-    """Return what a request needs; None for an open path. The model in the path is checked separately."""
+    """Return the scope that a request needs; None for an open path. The model in the path is checked separately."""
     if (listed := _SCOPES.get((method, path))) is not None:
         return listed
     path = path.removeprefix("/v1")
@@ -93,10 +93,10 @@ def own_names() -> Names:
 
 
 async def admit(control: AccessControl | None, scope: Scope, need: Need, limit: list[Header]) -> None:
-    """Check the key of a request and note it; append the headers about its limit to `limit`.
+    """Check the key of a request and record it; append its rate-limit headers to `limit`.
 
-    A service without API keys (`control` is None) refuses malformed ones only: their clients are misconfigured. Raises
-    AccessError, StoreUnavailableError, and ModelNotFoundError if the path has another key's model.
+    Without API keys (`control` is None), refuse only malformed keys: their clients are misconfigured. Raises
+    AccessError, StoreUnavailableError, and ModelNotFoundError if the key does not allow the path's model.
     """
     key = presented_key(scope)
     if control is None:
@@ -131,7 +131,7 @@ async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Ca
 
 
 def presented_key(scope: Scope) -> str | None:
-    """Return the key in `Authorization: Bearer` or `X-API-Key`; None without. Other schemes belong to proxies.
+    """Return the key in `Authorization: Bearer` or `X-API-Key`; None if absent. Other schemes are for proxies.
 
     Raises UnauthenticatedError if the headers have different keys, or `Authorization` has no scheme.
     """
@@ -163,7 +163,7 @@ def _check(caller: Caller, need: Need, path: str) -> None:
 
 
 def _check_count(counted: RequestCount, limit: list[Header]) -> None:
-    """Append the limit and the remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10; refuse too many."""
+    """Append the headers of draft-ietf-httpapi-ratelimit-headers-10; refuse a request above the limit."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
     limit.append((b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()))
     limit.append((b"ratelimit", f'"key";r={max(counted.left, 0)}{reset}'.encode()))

@@ -15,8 +15,8 @@ from service.api.middleware.in_flight import Place
 from service.api.responses.bodies import client_left, read_whole
 
 _READ_NO_BODY = frozenset({"GET", "DELETE"})
-"""Methods whose operations read no body. It is awaited all the same: a request that loses its place, because its body
-is slow, must have had no effect. Other operations read theirs before they begin."""
+"""Methods whose handlers read no body. The body is awaited nevertheless: a request that loses its place, because its
+body is slow, must have had no effect. Other handlers read the body before they act."""
 
 
 class Pace(NamedTuple):
@@ -46,7 +46,7 @@ class BodyLimit:
         self._imports = most_of_import, pace._replace(max_seconds=longest, min_rate=least)
 
     async def limit(self, scope: Scope, receive: Receive, place: Place | None) -> Receive:
-        """Return a function that receives a body within the limits. Raises HTTPException if it is refused already."""
+        """Return a function that receives a body within the limits. Raises HTTPException if it is already too large."""
         declared = _declared_length(scope)
         if declared == 0:  # without a body, a disconnect interrupts nothing
             return receive
@@ -127,7 +127,7 @@ class _Body:
 
 @coroutine
 def _rest(waiting: Generator[Any, Any, Message], awaited: object) -> Generator[Any, Any, Message]:
-    """Await what remains of an awaitable after its first step."""
+    """Await the rest of an awaitable after its first step."""
     try:
         yield awaited
         return (yield from waiting)

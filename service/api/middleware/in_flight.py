@@ -35,7 +35,7 @@ class InFlight:
 
 
 class Places:
-    """The places for one kind of request. `waiting` are those whose request waits for its body, oldest first."""
+    """The places for one kind of request. `waiting` contains those whose request waits for its body, oldest first."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -43,7 +43,7 @@ class Places:
         self.waiting: dict[Place, None] = {}
 
     def have_room(self) -> bool:
-        """Check whether a place is free, or make one: cancel the oldest request that waits for its body."""
+        """Check whether a place is free; if not, try to cancel the oldest request that waits for its body."""
         if self.taken < self.most:
             return True
         oldest = next(iter(self.waiting), None)
@@ -74,12 +74,12 @@ class Place:
         self._places.waiting.pop(self, None)
 
     def free(self) -> None:
-        """Leave the place to another request."""
+        """Free the place for another request."""
         self._places.taken -= 1
         self.keep()
 
     def lose(self) -> None:
-        """Stop waiting for the body."""
+        """Cancel the request that waits for its body."""
         self.keep()
         self.is_lost = True
         if self._task is not None:

@@ -1,4 +1,4 @@
-"""Observes every request: its id and trace, one log line, one count."""
+"""Observes every request: assigns an id and a trace, logs it, counts it."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
 """Routes that are polled every few seconds: only failures are logged."""
 
 _is_name = re.compile(NAME).fullmatch
-"""Checks the name in a path: a request may be refused before its name is, or because of it."""
+"""Checks the name in the path of a request, which may have been refused before or because of its name."""
 
 
 class Observer:

@@ -1,4 +1,4 @@
-"""Decides what web pages of other sites may ask for: the CORS protocol, and refusals where no keys are required."""
+"""Restricts requests from web pages of other sites: CORS, and checks of host and origin if no keys are required."""
 
 import ipaddress
 import re
@@ -22,8 +22,8 @@ EXPOSED_HEADERS = ("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", 
 class Cors(CORSMiddleware):
     """Starlette's middleware, for requests of allowed origins only.
 
-    It precedes the checks of keys, because a preflight request has none. It says nothing secret. Requests of other
-    origins, and without an origin, pass unchanged: to them, the service has no CORS.
+    It precedes the key checks, because a preflight request has no key, and reveals nothing secret. Requests without an
+    allowed origin pass unchanged, without CORS headers.
     """
 
     def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
@@ -43,14 +43,14 @@ class Cors(CORSMiddleware):
             await self.app(scope, receive, send)
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """List what is allowed, whatever the page asks for: the browser compares."""
+        """List everything that is allowed, whatever the page requests: the browser compares."""
         headers = {**self.preflight_headers, "Access-Control-Allow-Origin": request_headers["origin"]}
         return Response(status_code=204, headers=headers)
 
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+?)\.?)(?::([0-9]{0,5}))?", re.IGNORECASE)
 _DEFAULT_PORTS = {b"http": "80", b"https": "443"}
-_READS = frozenset({"GET", "OPTIONS"})  # the observer has made GET of HEAD
+_READS = frozenset({"GET", "OPTIONS"})  # the observer converts HEAD to GET
 
 
 class _Authority(NamedTuple):
@@ -64,7 +64,7 @@ class _Authority(NamedTuple):
 class OwnPages:
     """The hosts and the origins of the pages that may use the service without a key.
 
-    Every IP address is an own host: a page of another site has a name.
+    Every IP address is accepted as a host: DNS rebinding needs a name.
     """
 
     def __init__(self, hosts: Collection[str], origins: Collection[str]) -> None:
@@ -72,14 +72,14 @@ class OwnPages:
         self._origins = frozenset(origin.encode("ascii") for origin in origins)
 
     def check(self, method: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Check the headers of a request; one that is not from a browser lacks them.
+        """Check the `Host` and `Origin` headers of a request. Only browsers send an `Origin`.
 
         Raises UnknownHostError for another `Host`, ForeignOriginError for a writing request with another `Origin`.
         """
         host, origins = None, []
         for name, value in headers:
             if name == b"host":
-                host = value if host in (None, value) else host + b", " + value  # several are no host
+                host = value if host in (None, value) else host + b", " + value  # several values match no host
             elif name == b"origin":  # a proxy may add one
                 origins.append(value)
         own = None if host is None else _read(host)

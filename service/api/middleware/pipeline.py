@@ -1,9 +1,9 @@
-"""What every request passes before a route answers it, in this order.
+"""The middleware of the service, outermost first.
 
 1. The observer gives the request an id, completes the headers of its response, and counts and logs it at the end.
-2. CORS answers a preflight request, and lets pages of listed origins read the response.
-3. Admission refuses requests: of pages of other sites without API keys, above the limit in flight, without a sufficient
-   key, and with a body that is too large or too slow; in this order.
+2. CORS answers preflight requests, and allows pages of listed origins to read the response.
+3. Admission refuses requests: from other sites' pages if no API keys are required, above the limit in flight, without
+   a sufficient key, and with a body that is too large or too slow; in this order.
 
 Middleware that is added to the application surrounds all of them.
 """
@@ -115,7 +115,7 @@ class RequestLimits(NamedTuple):
 
 
 class RequestPolicy(NamedTuple):
-    """What requests must comply with before they are answered."""
+    """The requirements of a request that is answered."""
 
     telemetry: Telemetry
     limits: RequestLimits

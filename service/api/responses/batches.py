@@ -55,7 +55,7 @@ def _reader(bodies: type[_Body]) -> pydantic.TypeAdapter[list[_Body]]:
 
 
 def answers_or_problems(results: Sequence[_Answer | Exception]) -> list[_Answer | Problem]:
-    """Replace each WagerError among the results by its problem, relative to its item; raise other exceptions."""
+    """Replace each WagerError among the results by its problem; raise other exceptions."""
     return [_problem(result) if isinstance(result, Exception) else result for result in results]
 
 

@@ -1,8 +1,7 @@
 """Reads and writes JSON bodies; large ones in a thread, to keep the event loop responsive.
 
-A parser holds the interpreter's lock for a whole call, so the input of one call is bounded: by the size of the body,
-and by the members of its objects. Each member may be invalid, and an error takes far longer to report than a member to
-read.
+A parser holds the interpreter's lock for a whole call, so the input of one call is bounded: in bytes, and in members
+per object. Each member may be invalid, and reporting an error takes far longer than reading a member.
 """
 
 import json
@@ -29,10 +28,10 @@ from service.schemas.reports import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 
 CLIENT_GONE = 499  # the status in metrics and logs if the client disconnects before its body is complete
-LARGE = 2**15  # from this size, a thread reads a body (in bytes) or encodes a response (in labels and numbers)
+LARGE = 2**15  # minimum size of a body (in bytes) or a response (in numbers and labels) that needs a thread
 MOST_MEMBERS = 1000  # maximum members of an object in a request
 MOST_PARTS = 250_000  # maximum objects, lists and members of a body. Each becomes a Python object to allocate and free
-_OWNER = ""  # the owner of all jobs on bodies in `Compute`. No model has this name
+_OWNER = ""  # owner of these jobs in `Compute`. No model has this name
 
 _CHUNK = 2**18
 _MOST_TYPE_BYTES = 256
@@ -49,7 +48,7 @@ def is_json(content_type: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def check_charset(content_type: bytes) -> None:
-    """Refuse with status 415 a media type with another charset than UTF-8 (RFC 8259, section 8.1), or a long one."""
+    """Refuse with status 415 a media type that is too long, or whose charset is not UTF-8 (RFC 8259, section 8.1)."""
     if len(content_type) > _MOST_TYPE_BYTES:
         raise HTTPException(415, f"Content-Type has more than {_MOST_TYPE_BYTES} bytes")
     parsed = Message()
@@ -60,10 +59,10 @@ def check_charset(content_type: bytes) -> None:
 
 
 def check_text(body: bytes) -> None:
-    """Refuse with status 400 a body that is not UTF-8 or has half a surrogate pair, which Python's parser accepts."""
+    """Refuse with status 400 a body that is not UTF-8 or contains a lone surrogate, which Python's parser accepts."""
     try:
         body.decode()
-        null = body.find(b"\0")  # every character of JSON's syntax has one in UTF-16 and UTF-32
+        null = body.find(b"\0")  # UTF-16 and UTF-32 encode each character of JSON's syntax with one
         if null >= 0:
             raise UnicodeDecodeError("utf-8", body, null, null + 1, "null byte")
         check_pairs(body)
@@ -84,7 +83,7 @@ async def read_whole(receive: Receive) -> bytes:
 
 
 def client_left() -> HTTPException:
-    """Return the error of a request whose client left too early."""
+    """Return the error of a request whose client disconnected too early."""
     return HTTPException(CLIENT_GONE, "the client disconnected before the body was complete")
 
 
@@ -141,7 +140,7 @@ def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
 def check_members(value: object) -> None:
     """Raise InvalidInputError if an object in a value, at any depth, has too many members."""
     level = [value]
-    while level:  # all values at one depth together, as this is much faster
+    while level:  # one depth at a time, which is much faster than recursion
         objects = [each for each in level if type(each) is dict]
         most = max(map(len, objects), default=0)
         if most > MOST_MEMBERS:
@@ -151,7 +150,7 @@ def check_members(value: object) -> None:
 
 
 _NUMBERS_OF_FEATURE, _NUMBERS_OF_CHANGE = 5, 100
-"""A feature of an explanation, or a change, takes as long as this many numbers."""
+"""A feature of an explanation, or a change, takes as long to encode as this many numbers."""
 
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda model: model.model_dump(mode="json"))
 

@@ -73,7 +73,7 @@ def of_validation(error_type: str) -> Kind:
 
 
 def validation_slugs() -> list[str]:
-    """Return the slugs that invalid fields have instead of `invalid-request`, in order."""
+    """Return the slugs of invalid fields, other than `invalid-request`, sorted."""
     return sorted({kind.slug for kind in (*_OF_VALIDATION.values(), _WRONG_TYPE, _OUT_OF_RANGE)})
 
 

@@ -71,13 +71,13 @@ def answer_to_http(error: HTTPException) -> JSONResponse:
 
 
 def internal_error() -> JSONResponse:
-    """Return the response to an unexpected error. It says that the server closes the connection afterwards."""
+    """Return the response to an unexpected error, after which the server closes the connection."""
     problem = _problem(problem_types.INTERNAL_ERROR, "the log of the service has the cause, under this request_id")
     return _response(problem, {"Connection": "close"})
 
 
 def wrong_media_type(request: Request, wanted: str) -> HTTPException:
-    """Return the error of a request whose body has another media type than the wanted one."""
+    """Return the error of a request whose body does not have the wanted media type."""
     given = request.headers.get("content-type")
     received = "no Content-Type" if given is None else f"Content-Type {quoted(given)}"
     return HTTPException(415, f"got {received}; send {wanted}")

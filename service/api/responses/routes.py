@@ -1,4 +1,4 @@
-"""Routes: strict ones of FastAPI, and those that read and write JSON themselves."""
+"""Route classes: strict FastAPI routes, and routes that read and write JSON themselves."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -53,7 +53,7 @@ class StrictRoute(APIRoute):
         super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
 
     def get_route_handler(self) -> Handler:
-        """Return the handler of requests, after the checks of the query and of the text."""
+        """Return a handler that checks the query and the text of a request first."""
         answer, body = super().get_route_handler(), self.body_field
         names = [field.alias for field in self.dependant.query_params]
 
@@ -98,7 +98,7 @@ class JsonRoute(StrictRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body, call the function, and send its answer as JSON."""
         if scope["method"] != "POST":
-            return await super().handle(scope, receive, send)  # refuses it
+            return await super().handle(scope, receive, send)  # refuses the method
         content, headers = self.represent(await self.endpoint(**await self._read(scope, receive)))
         body = await encode(content, compute_of(scope))
         own = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
@@ -107,7 +107,7 @@ class JsonRoute(StrictRoute):
         return await send_body(send, body)
 
     def represent(self, answer: Any) -> tuple[Any, dict[str, str]]:
-        """Return the content of the response to what the function returned, and additional headers."""
+        """Return the content and the additional headers of a response, given the function's answer."""
         return answer, {}
 
     async def _read(self, scope: Scope, receive: Receive) -> JsonObject:

@@ -24,7 +24,7 @@ from service.schemas.models import ModelAnswer
 
 
 class _File:
-    """A file, as far as it has arrived."""
+    """A file that is arriving."""
 
     def __init__(self, owner: str | None, begun_at: float) -> None:
         self.owner = owner
@@ -33,7 +33,7 @@ class _File:
         self.is_whole = False
 
     def pace(self, now: float) -> float:
-        """Return the bytes per second so far. The added second lets an old file prevail over one that just began."""
+        """Return the bytes per second so far. The added second favors an old file over one that just began."""
         return math.inf if self.is_whole else len(self.data) / (now - self.begun_at + 1.0)
 
 
@@ -49,9 +49,9 @@ class ArrivingFiles:
 
     @contextlib.asynccontextmanager
     async def whole(self, owner: str | None, parts: AsyncIterator[bytes]) -> AsyncIterator[memoryview]:
-        """Yield a file when it has arrived and no other one of its owner, an API key, is imported.
+        """Yield a file when it has arrived and no other file of its owner, an API key, is being imported.
 
-        Raises OverloadedError if it gives way to others.
+        Raises OverloadedError if the file was discarded to free memory for others.
         """
         file = _File(owner, self._now())
         self._waiting[file] = None
@@ -100,7 +100,7 @@ class ArrivingFiles:
 
 
 _CHUNK = 2**18
-_LARGEST_FILES = 2  # number of the largest files for import that a worker's memory may hold
+_LARGEST_FILES = 2  # imported files of the largest size that a worker's memory may contain
 
 _BYTES = "application/octet-stream"
 _FILE = {"schema": {"type": "string", "format": "binary"}}
@@ -172,7 +172,7 @@ def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> No
         The body may have up to `WAGER_MAX_IMPORT_BYTES`.
         """
         check_new_model(name)
-        # A page of another site could send other media types without a preflight request.
+        # Another site's page could send other media types without a preflight request.
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _BYTES:
             raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
         async with files.whole(caller_id(), request.stream()) as file:

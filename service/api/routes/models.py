@@ -132,7 +132,7 @@ def _add_changes(routes: APIRouter, registry: ModelRegistry) -> None:
 def versions_in(if_match: str | None) -> list[str]:
     """Return the versions in If-Match; a weak tag matches none (RFC 9110, section 13.1.1).
 
-    Raises PreconditionRequiredError without the header, PreconditionFailedError without an ETag in it.
+    Raises PreconditionRequiredError without the header, PreconditionFailedError if it contains no ETag.
     """
     if if_match is None:
         detail = "missing; send the ETag that GET /models/{name} returned, so that no other change is overwritten"

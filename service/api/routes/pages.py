@@ -1,4 +1,4 @@
-"""`/` is the dashboard, and `/docs` the API in a browser. Their files need no other host, and have no data."""
+"""The dashboard at `/`, and the API in a browser at `/docs`. Their files need no other host and contain no data."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,25 +16,25 @@ _MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg
 DASHBOARD_FILES = {path.name: path for path in sorted(DASHBOARD.iterdir()) if path.suffix in _MEDIA_TYPES} | {
     name: DASHBOARD / "uplot" / name for name in ("uPlot.esm.js", "uPlot.min.css")
 }
-"""The files by name under `/dashboard/`."""
+"""Files under `/dashboard/`, by name."""
 
 DOCS_FILES = {"docs.js": STATIC / "docs.js"} | {
     name: STATIC / "swagger-ui" / name for name in ("swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png")
 }
-"""The files by name under `/docs/`."""
+"""Files under `/docs/`, by name."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'{}; img-src 'self'{}; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_REVALIDATED = {"Cache-Control": "no-cache"}  # no file of the dashboard may be older than its page
+_REVALIDATED = {"Cache-Control": "no-cache"}  # no dashboard file may be older than its page
 _DOCS_HEADERS = {"X-Content-Type-Options": "nosniff"}
 # Swagger UI needs inline styles, and icons from data: URLs.
 _DOCS_POLICY = {"Content-Security-Policy": _POLICY.format(" 'unsafe-inline'", " data:")}
 
 
 def router() -> APIRouter:
-    """Return the routes of the pages and their files. Include them at the root only: the pages have relative links."""
+    """Return the routes of the pages and their files. Include them at the root only: their links are relative."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.get("/")

@@ -104,7 +104,7 @@ def _reading_cost(batch: PredictBatchRequest) -> int:
 
 
 async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
-    """Return the prediction requests of a batch. This is much faster if all of them are valid."""
+    """Return the prediction requests of a batch; much faster if all are valid."""
     cost = _reading_cost(batch)
     together = await compute.run_in_thread_if_costly(cost, "", _read_together, batch)
     if together is not None:

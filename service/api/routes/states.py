@@ -1,4 +1,4 @@
-"""`/models/{name}/snapshots`, `/rollback`, `/reset`, `/shadows` and `/promote`: states of a model besides its own."""
+"""`/models/{name}/snapshots`, `/rollback`, `/reset`, `/shadows` and `/promote`: other states of a model."""
 
 from typing import Annotated
 

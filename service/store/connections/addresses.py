@@ -12,7 +12,7 @@ _SENTINEL_PORT = 26379
 
 
 class Kind(StrEnum):
-    """The deployment that a store URL refers to."""
+    """The kind of deployment in a store URL."""
 
     SERVER = "redis"
     CLUSTER = "redis+cluster"
@@ -58,7 +58,7 @@ class StoreAddress(NamedTuple):
 
     kind: Kind
     tls: bool
-    nodes: list[Node]  # empty for a socket; one server; or the named servers of a cluster, or Sentinels
+    nodes: list[Node]  # one server, servers of a cluster, or Sentinels; empty for a socket
     path: str  # of the socket, else ""
     service: str  # the service name known to the Sentinels, else ""
     db: int
@@ -72,7 +72,7 @@ def parse_store_url(url: str) -> StoreAddress:
     Raises:
         ValueError: if the URL is invalid. The message does not repeat the URL, which may contain a password.
     """
-    if not url.isprintable() or " " in url:  # urlsplit would drop some of them
+    if not url.isprintable() or " " in url:  # urlsplit would drop some characters
         raise ValueError("must not contain spaces or control characters: percent-encode them")
     try:
         parts = urlsplit(url)

@@ -35,7 +35,7 @@ class Primary(NamedTuple):
     """A server that accepts writes."""
 
     call: Call
-    probe: str | None  # an otherwise unused key on this server; None if it has no slots, such as a new cluster node
+    probe: str | None  # an unused key on this server; None if it has no slots, such as a new cluster node
 
 
 class Connection(Protocol):
@@ -48,13 +48,13 @@ class Connection(Protocol):
     kind: Kind
 
     def call(self, *command: Word) -> Awaitable[Any]:
-        """Send one command to the server that has its keys; return the reply."""
+        """Send one command to the server of its keys; return the reply."""
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
-        """Send one command, then wait until `replicas` replicas have its writes, for at most `seconds`.
+        """Send one command, then wait until `replicas` replicas confirm its writes, for at most `seconds`.
 
         Returns:
-            The reply, and the number of replicas that have the writes.
+            The reply, and the number of replicas that confirmed the writes.
         """
 
     async def primaries(self) -> list[Primary]:
@@ -71,7 +71,7 @@ def connect(url: str, timeout: float, tls: TlsFiles, patience: float = 1.0) -> C
         url: as for `parse_store_url`.
         timeout: seconds to wait for a connection, and for the remote machine to acknowledge data.
         tls: files for TLS, if the URL selects it.
-        patience: the wait for each reply, as a multiple of `timeout`.
+        patience: the maximum wait for a reply, as a multiple of `timeout`.
     """
     address = parse_store_url(url)
     options = {"socket_timeout": timeout * patience, "socket_connect_timeout": timeout, **_tls_options(address, tls)}
@@ -92,9 +92,9 @@ class _Packing:
 
 @contextmanager
 def _as_lost_connection() -> Iterator[None]:
-    """Translate the errors of redis-py on a connection that closed while it was opened or used.
+    """Convert errors of a connection that closed while it was opened or used.
 
-    In this case, uvloop raises RuntimeError, and redis-py AttributeError.
+    In this case, uvloop raises RuntimeError, and redis-py raises AttributeError.
     """
     try:
         yield
@@ -103,7 +103,7 @@ def _as_lost_connection() -> Iterator[None]:
 
 
 class _OneServer:
-    """A connection to the one server that accepts writes."""
+    """A connection to the only server that accepts writes."""
 
     def __init__(self, kind: Kind, redis: Redis) -> None:
         self.kind = kind
@@ -156,14 +156,14 @@ class _Server(_OneServer):
 
 
 class _Sentinel(Sentinel):
-    """Sends one query at a time. Concurrent queries both reorder the list of Sentinels, and may lose one."""
+    """Sends one query at a time. Concurrent queries would reorder the list of Sentinels, and might lose one."""
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[no-untyped-call]
         self._turn = asyncio.Lock()
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
-        """Return the primary's address. The error message has the reasons, not the clients' configuration."""
+        """Return the primary's address. The error message contains the reasons, not the clients' configuration."""
         try:
             async with self._turn:
                 found: tuple[str, int] = await super().discover_master(service_name)
@@ -177,7 +177,7 @@ class _Sentinel(Sentinel):
 
 
 class _SentinelConnection(_OneServer):
-    """A connection to the primary that the Sentinels name. They are queried for each new network connection."""
+    """A connection to the primary that the Sentinels report. They are queried for each new network connection."""
 
     def __init__(self, address: StoreAddress, options: JsonObject) -> None:
         sentinel_options = {**options, **_login(address.sentinel_user), "retry": _never()}
@@ -191,7 +191,7 @@ class _SentinelConnection(_OneServer):
 
 
 class _Cluster:
-    """A connection to the servers of a cluster, each of which has a part of the keys.
+    """A connection to the servers of a cluster, each with a part of the keys.
 
     Retries a command only after MOVED, ASK or TRYAGAIN, because a server returns these without running the command.
     """
@@ -266,11 +266,11 @@ def _tls_options(address: StoreAddress, tls: TlsFiles) -> JsonObject:
 
 
 class Confirmed:
-    """Sends commands and returns once replicas have their writes; with 0 replicas, returns without waiting.
+    """Sends commands and waits until replicas confirm their writes; with 0 replicas, does not wait.
 
     Args:
         connection: sends the commands. Its creator closes it.
-        replicas: number of replicas that must have a write.
+        replicas: number of replicas that must confirm a write.
         seconds: maximum wait for the replicas.
     """
 
@@ -283,7 +283,7 @@ class Confirmed:
         """Send one command; return its reply.
 
         Raises:
-            StoreUnavailableError: if too few replicas have its writes. The command may be repeated.
+            StoreUnavailableError: if too few replicas confirm its writes. The command may be repeated.
         """
         return self._call_and_wait(*command) if self._replicas else self._connection.call(*command)
 

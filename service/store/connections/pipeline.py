@@ -43,10 +43,10 @@ class _Replies(asyncio.Protocol):
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(replyError=_refusal)
-        self._outgoing: list[bytes] = []  # commands of this turn of the event loop, which are written together
+        self._outgoing: list[bytes] = []  # commands of this turn of the event loop, written together
         self._waiting: deque[asyncio.Future[Any]] = deque()
-        self._heard_at = 0.0  # the moment of the last reply, or of the first command after it
-        self._is_watched = False  # whether a timer will look at that moment: one for all commands
+        self._heard_at = 0.0  # the time of the last reply, or of the first command after it
+        self._is_watched = False  # whether a timer will check that time; one serves all commands
         self._transport: asyncio.Transport | None = None
         self.gone = asyncio.Event()
 
@@ -78,7 +78,7 @@ class _Replies(asyncio.Protocol):
         self._outgoing.clear()
 
     def _watch(self) -> None:
-        """Cut the connection if the server is silent for too long; else look again when it would be."""
+        """Cut the connection if the server has been silent for too long; otherwise check again when it would be."""
         self._is_watched = False
         if not self._waiting or self.gone.is_set():
             return
@@ -117,7 +117,7 @@ class _Replies(asyncio.Protocol):
 
 
 class Pipeline:
-    """Opens on first use, and again after a lost connection or a late reply. Never sends a command twice.
+    """Opens a connection on first use, and after a lost connection or a late reply. Never sends a command twice.
 
     Args:
         address: the address of one server.

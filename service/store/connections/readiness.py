@@ -45,7 +45,7 @@ async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | N
     Args:
         servers: the single server, or those of a cluster.
         kind: the kind of deployment that the connection assumes.
-        write: sends the test write the way feedback is sent; None to use each server's `call`.
+        write: sends the test write as feedback is sent; None to use each server's `call`.
 
     Returns:
         The distinct versions and warnings, and the weakest durability.
@@ -64,7 +64,7 @@ async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | N
 
 
 async def _write(call: Call, probe: str | None) -> None:
-    """Write by a script, like all other writes. Only a write shows that the disk or the memory is full."""
+    """Write with a script, like all other writes. Only a write detects a full disk or memory."""
     if probe is not None and await call("EVAL", _PROBE, 1, probe, _PROBE_MILLISECONDS) != 1:
         raise StoreUnavailableError("the store does not run Lua scripts")
 

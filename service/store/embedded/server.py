@@ -1,8 +1,8 @@
 """A private Valkey server, which the service starts, supervises and stops.
 
 The data directory contains all files of a server: the append-only file, the socket, the log (`valkey.log`), and the
-lock that gives the directory a single owner. The server listens only on the unix socket, and only its own user may
-connect.
+lock that ensures a single owner of the directory. The server listens only on the unix socket, and only its own user
+may connect.
 """
 
 import itertools
@@ -41,15 +41,15 @@ _STOP_SECONDS = 10.0
 
 _POLL_SECONDS = 0.005
 _LOOK_SECONDS = 0.05
-"""Seconds between two looks at a running server: a small part of its shortest rewrite, and of the time in which it
-fills the default reserve of its disk."""
+"""Seconds between two checks of a running server: a small part of its shortest rewrite, and of the time in which it
+can fill the default disk reserve."""
 
 _EASE = 1.25
-"""Multiple of the reserve that must be free before the server takes data again, so that it does not change its mind
-with every file that comes and goes."""
+"""Multiple of the reserve that must be free before the server accepts data again, so that small changes of the free
+space do not switch it back and forth."""
 
 _NOTHING, _DATA, _ALL = range(3)
-"""What the server refuses because of its disk: nothing, more data as at its memory limit, or every write."""
+"""The writes that the server refuses because of its disk: none, those that add data, or all."""
 
 _STATES = (
     "has space again",
@@ -58,7 +58,7 @@ _STATES = (
 )
 
 _LOOKS_PER_QUESTION = 10
-"""Looks at a running server for each question whether it has written its log, which costs about a millisecond."""
+"""Checks of a running server per query whether it has written its log, which costs about a millisecond."""
 
 _SHORTEST_BACKOFF_SECONDS = 0.05
 _LONGEST_BACKOFF_SECONDS = 2.0
@@ -69,7 +69,7 @@ _log = logging.getLogger(__name__)
 
 
 class EmbeddedServerError(Exception):
-    """The embedded server cannot run, or may have lost data. The message gives the user the reason."""
+    """The embedded server cannot run, or may have lost data. The message tells the user the reason."""
 
 
 def is_answering(url: str) -> bool:
@@ -78,7 +78,7 @@ def is_answering(url: str) -> bool:
         with _client_of(url) as client:
             return bool(client.ping())
     except redis.ResponseError as error:
-        return str(error).startswith("MISCONF")  # it refuses PING too while it cannot write to its disk
+        return str(error).startswith("MISCONF")  # it also refuses PING while it cannot write to its disk
     except redis.RedisError:
         return False
 
@@ -100,7 +100,7 @@ def find_server_binary() -> Path:
 
 
 class EmbeddedServer:
-    """A Valkey server that lives as long as its owner. It is restarted if it dies earlier.
+    """A Valkey server that runs as long as its owner. It is restarted if it ends earlier.
 
     An instance can be started only once.
 
@@ -108,11 +108,10 @@ class EmbeddedServer:
         data_dir: the data directory; created with mode 0700 if it is missing.
         appendfsync: with `always`, writes survive a power loss; with `everysec`, they survive the kill of any
             process, and a power loss may lose up to two seconds.
-        reserve: free bytes of the disk below which the server takes no more data: it refuses such writes as it does at
-            its memory limit. Below half of them, it refuses all writes. What it acknowledged before then still has
-            room. 0 for none.
-        memory: bytes beyond which the server takes no more data; None for half of the available memory, because a
-            rewrite of the log may need as much again.
+        reserve: free bytes of the disk below which the server refuses more data, as it does at its memory limit. Below
+            half of them, it refuses all writes. The reserve leaves room to write acknowledged data. 0 for none.
+           memory: bytes above which the server refuses more data; None for half of the available memory, because a
+         rewrite of the log may need as much again.
         write_seconds: maximum wait for space, before a stop, if the server could not write its log.
         lock_seconds: maximum wait for a previous owner to leave the directory.
     """
@@ -139,9 +138,9 @@ class EmbeddedServer:
         self._watcher: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = "not started"
-        self._refuses = _NOTHING  # what the server refuses because of its disk
-        self._behind = ""  # how much of its log the server had not written when it was asked last
-        self._lost = ""  # what the server may have lost when it ended on its own
+        self._refuses = _NOTHING  # one of the three values above
+        self._behind = ""  # the unwritten part of the log at the last query
+        self._lost = ""  # the data that the server may have lost when it ended unexpectedly
         # Makes the decision between a restart and the final stop atomic.
         self._turn = threading.Lock()
         self._stopping = threading.Event()
@@ -166,7 +165,7 @@ class EmbeddedServer:
         """Start the server and wait until it answers.
 
         Raises:
-            EmbeddedServerError: if the directory has another owner or is not writable, if there is no server program,
+            EmbeddedServerError: if the directory has another owner or is not writable, if no server program exists,
                 or if the server ends or does not answer in time. Nothing is left running.
         """
         if self._watcher is not None or self._stopping.is_set():
@@ -186,11 +185,11 @@ class EmbeddedServer:
     def stop(self) -> None:
         """Stop the server and release the directory. Kill the server if it does not end in time.
 
-        If the server could not write its log, wait for that first: what it has acknowledged is then only in its memory.
+        If the server could not write its log, wait for that first: acknowledged data is then only in its memory.
         Does nothing if the server was already stopped or never started.
 
         Raises:
-            EmbeddedServerError: if the server may have lost what it acknowledged. It has stopped all the same.
+            EmbeddedServerError: if the server may have lost acknowledged data. It has stopped nevertheless.
         """
         may_lose = self._ready.is_set() and not self._stopping.is_set()
         lost = self._wait_until_written() if may_lose else ""
@@ -237,7 +236,7 @@ class EmbeddedServer:
             self._lock = None
 
     def _watch(self, binary: Path) -> None:
-        # A daemon thread: if the owner never calls `stop`, the end of this thread ends the server.
+        # A daemon thread: if the owner never calls `stop`, the server ends with this thread.
         self._watcher = threading.Thread(target=self._keep_running, args=(binary,), name="embedded-valkey", daemon=True)
         self._watcher.start()
 
@@ -268,25 +267,25 @@ class EmbeddedServer:
                     return "stopped"
                 self._process = self._spawn(binary)
             return f"status {self._attend(self._process)}"
-        except OSError as error:  # out of processes or files, which may be temporary
+        except OSError as error:  # no process or file was available, which may be temporary
             return str(error)
 
     def _attend(self, process: subprocess.Popen[bytes]) -> int:
-        """Look after the server until it ends; return its exit status."""
+        """Supervise the server until it ends; return its exit status."""
         self._refuses, self._behind, before = _NOTHING, "", ""
         for look in itertools.count():
-            time.sleep(_LOOK_SECONDS)  # `wait` with a timeout wakes up more often, and takes turns from requests
+            time.sleep(_LOOK_SECONDS)  # `wait` with a timeout wakes up more often, which delays requests
             if (status := process.poll()) is not None:
                 return status
             lower_children_priority(process.pid)
             if self._reserve:
                 self._keep_reserve()
             if look % _LOOKS_PER_QUESTION == 0 and (unwritten := self._unwritten()) is not None:
-                self._behind, before = unwritten and before, unwritten  # under load, something always waits
+                self._behind, before = unwritten and before, unwritten  # both: under load, any query finds some
         raise AssertionError("the server is looked at until it ends")
 
     def _keep_reserve(self) -> None:
-        """Let the server take no more data while its disk has less space than the reserve; nothing below half of it."""
+        """Make the server refuse more data while less than the reserve is free, and all writes below half of it."""
         free = free_bytes(self.data_dir / LOG_FOLDER)
         eased = [self._reserve * (_EASE if self._refuses >= state else 1.0) for state in (_DATA, _ALL)]
         refuses = (free < eased[0]) + (free < eased[1] / 2)
@@ -296,13 +295,13 @@ class EmbeddedServer:
             with _client_of(self.url) as client:  # no replica ever confirms a write of this server
                 limit, replicas = 1 if refuses else self._memory, int(refuses == _ALL)
                 client.config_set("maxmemory", limit, "min-replicas-to-write", replicas)
-        except redis.RedisError:  # it is starting or ending; the next look repeats it
+        except redis.RedisError:  # it is starting or ending; the next check tries again
             return
         self._refuses = refuses
         _log.warning("The disk of %s %s (reserve: %d bytes)", self.data_dir, _STATES[refuses], self._reserve)
 
     def _wait_until_written(self) -> str:
-        """Wait for the server to write its log, at most `write_seconds`; return what went wrong, else an empty text."""
+        """Wait for the server to write its log, at most `write_seconds`; return the failure, or an empty text."""
         begun = time.monotonic()
         warned = False
         while (unwritten := self._unwritten()) and time.monotonic() - begun < self._write_seconds:
@@ -310,17 +309,17 @@ class EmbeddedServer:
                 warned = True
                 message = "The embedded store has not written %s yet: waiting up to %g s. Is its disk full or slow?"
                 _log.warning(message, unwritten, self._write_seconds)
-            time.sleep(_LOOK_SECONDS)  # each question makes the server try again
+            time.sleep(_LOOK_SECONDS)  # each query makes the server try again
         return f"could not write {unwritten} to its disk" if unwritten else ""
 
     def _unwritten(self) -> str | None:
-        """Return how much of its log the server holds in memory, an empty text if nothing; None without an answer."""
+        """Return how much of its log the server has not written, as text; empty if none, None if it does not answer."""
         try:
             with _client_of(self.url) as client:
                 about: Any = client.info("persistence")
         except redis.RedisError:
             return None
-        if length := about.get("aof_buffer_length"):  # absent if someone has turned the log off
+        if length := about.get("aof_buffer_length"):  # absent if the log has been turned off
             return f"{length} bytes of its log"
         return "" if about["aof_last_write_status"] == "ok" else "all of its log"
 
@@ -333,7 +332,7 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # The server shares the lock, so the directory is in use until the server has ended.
+                # The server inherits the lock, so the directory stays locked until the server has ended.
                 pass_fds=(self._lock,),
                 # Ctrl-C in the terminal must not stop the server before the workers have drained.
                 start_new_session=True,
@@ -380,7 +379,7 @@ class EmbeddedServer:
 
 @contextmanager
 def _client_of(url: str) -> Iterator[redis.Redis]:
-    """Open a client that waits for a second at most and does not try again."""
+    """Open a client that waits at most a second and does not retry."""
     client = redis.Redis.from_url(url, socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
     try:
         yield client
@@ -410,13 +409,13 @@ def _bundled_binary() -> Path | None:
 def embedded_store_url(
     data_dir: Path, appendfsync: AppendFsync, reserve: int, memory: int | None = None
 ) -> Iterator[str]:
-    """Yield the URL of the store in a directory. Start the store for the duration of the context if it is not running.
+    """Yield the URL of the store in a directory. If it is not running, start it for the duration of the context.
 
     The socket's permissions restrict access to the owner of the directory.
 
     Raises:
         EmbeddedServerError: if the store is not running and cannot be started, or if it was started and may have lost
-            what it acknowledged.
+            acknowledged data.
     """
     server = EmbeddedServer(data_dir, appendfsync, reserve=reserve, memory=memory, lock_seconds=0.5)
     if is_answering(server.url):

@@ -1,4 +1,4 @@
-"""What the embedded store needs of the machine: a lock on its folder, memory, the priority of children."""
+"""System calls for the embedded store: the lock on its folder, available memory, the priority of its children."""
 
 import contextlib
 import fcntl
@@ -62,20 +62,20 @@ def _try_lock(lock: int) -> bool:
 
 
 _FILES = {"": ("", "memory.max"), "memory": ("memory", "memory.limit_in_bytes")}
-"""The folder of all control groups, and the file of each that has its limit, by controller: "" in version 2."""
+"""The folder of control groups, and the file with a group's limit, by controller ("" in version 2)."""
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Return the bytes of the machine's memory, or the smallest limit of the process's control groups if it is less.
+    """Return the bytes of the machine's memory, or the smallest limit of the process's control groups if it is smaller.
 
     Args:
-        root: the folder that has `proc` and `sys`.
+        root: the folder that contains `proc` and `sys`.
     """
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_limits(root)])
 
 
 def _limits(root: Path) -> Iterator[int]:
-    """Yield the limits of the process's control groups, and of those around them."""
+    """Yield the limits of the process's control groups and of their parents."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         controllers, _, group = line.partition(":")[2].partition(":")
         for folder, file in (_FILES[each] for each in controllers.split(",") if each in _FILES):
@@ -84,7 +84,7 @@ def _limits(root: Path) -> Iterator[int]:
                 "/"
             )  # in a container, it may not exist under this name: then the base has the limit
             for each in (own, *own.parents[: len(own.parts) - len(base.parts)]):
-                if (limit := _text(each / file).strip()).isdigit():  # "max" is none
+                if (limit := _text(each / file).strip()).isdigit():  # "max" is no limit
                     yield int(limit)
 
 
@@ -96,18 +96,18 @@ def _text(path: Path) -> str:
 
 
 NICENESS = 19
-"""Niceness of the children: they get about 1/70 of a core if all cores are busy, and idle time otherwise."""
+"""Niceness of the children: they get about 1/70 of a core if all cores are busy, otherwise idle time."""
 
 
 def lower_children_priority(pid: int) -> None:
-    """Give every child of a process the lowest priority. Do nothing on systems that do not list children."""
+    """Set the lowest priority for every child of a process. Do nothing on systems that do not list children."""
     for child in children_of(pid):
         with contextlib.suppress(OSError):  # it has ended
             os.setpriority(os.PRIO_PROCESS, child, NICENESS)
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the children that the main thread of a process started; none on systems that do not list them."""
+    """Return the children started by the main thread of a process; none on systems that do not list them."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:

@@ -26,7 +26,7 @@ from service.store.records.round_table import Table
 
 
 class StoredPrediction(NamedTuple):
-    """The part of m predictions of one request that stays stored until it is deleted, open or closed."""
+    """The part of m predictions of one request that a block keeps even after they are closed."""
 
     fingerprint: bytes  # 16 bytes, of the context sent; zeros if the service generated the id
     expires_at: float  # seconds since the epoch
@@ -63,7 +63,7 @@ class Block(NamedTuple):
     predictions: Table  # (n,), of `PREDICTION`
     outcomes: Table  # (n,), of `OUTCOME`
     bodies: bytes
-    common: bytes  # what all bodies end with
+    common: bytes  # the shared end of all bodies
     seen: bytes  # SEEN
 
     @property
@@ -73,7 +73,7 @@ class Block(NamedTuple):
         return changes, digest
 
     def waiting(self) -> tuple[list[bytes], list[int]]:
-        """Return the rounds that wrong answers would make of predictions without a round, and their kinds of outcome.
+        """Encode predictions without a round as incorrect rounds; return them with their kinds of outcome.
 
         Raises:
             StoreCorruptError: if a recorded outcome fails its check, or the body of an open prediction is missing.

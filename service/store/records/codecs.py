@@ -23,13 +23,13 @@ class AnswerCodec:
     """Encodes and checks one model's answers.
 
     Args:
-        kind: "label", "label-set" or "ranking", as passed to the store's scripts.
+        kind: "label", "label-set" or "ranking".
         n_labels: K.
         number: the dtype of each number, signed.
-        possible: returns which of n answers are valid for the model, (n,).
+        possible: returns the mask (n,) of valid answers among n.
 
     Attributes:
-        dtype: dtype of an answer: one number, or a row of K.
+        dtype: the dtype of an answer, one number or a row of K.
     """
 
     def __init__(self, kind: Kind, n_labels: int, number: str, possible: Callable[[AnswerArray], BoolArray]) -> None:
@@ -51,11 +51,11 @@ class AnswerCodec:
         return [data[start : start + size] for start in range(0, len(data), size)]
 
     def possible_truths(self, stored: AnswerArray) -> BoolArray:
-        """Return which of n stored truths are valid answers or unknown, (n,)."""
+        """Return the mask (n,) of stored truths that are valid answers or unknown."""
         return self.equal(stored, NO_LABEL) | self.possible(stored)
 
     def equal(self, stored: AnswerArray, others: AnswerArray | int) -> BoolArray:
-        """Return which of n pairs of stored answers are equal, (n,). A number is an answer of only this number."""
+        """Return the mask (n,) of equal pairs of answers. A number means an answer that repeats this number."""
         same: BoolArray = stored == others
         return same if same.ndim == 1 else np.logical_and.reduce(same, axis=1)
 
@@ -130,7 +130,7 @@ class SparseCodec(ContextCodec):
 
     Args:
         size: d; every index is smaller.
-        number: the dtype of a value, which represents all values of contexts exactly.
+        number: the dtype of a value; it must represent the values of contexts exactly.
     """
 
     def __init__(self, size: int, number: str = "<f8") -> None:

@@ -6,8 +6,8 @@ A block stores the predictions of one batch in one string:
 
     HEAD | n x PREDICTION | check u32 | open u32 | n x OUTCOME | bodies | common
 
-The parts that all bodies end with are stored once, as `common`: the slots of a request share its context. The check
-covers HEAD and every PREDICTION, which never change. A PREDICTION has the check of its body. Feedback fills in an
+The shared end of all bodies is stored once, as `common`: the slots of a request share its context. The check covers
+HEAD and every PREDICTION, which never change. A PREDICTION contains the check of its body. Feedback fills in an
 OUTCOME, and appends a round to the log: ROUND, then the rest of the body. ROUND joins the OUTCOME, the PREDICTION
 without `end`, SEEN of the HEAD, and BODY. The outcome's check covers the rest of the OUTCOME, and the token and the
 body check that follow it in the ROUND. The body check covers ANSWERED and the whole body, which follow it there. When
@@ -16,10 +16,10 @@ the last prediction of a block is closed, its bodies are dropped. A body is BODY
     SIZES (flag SIZES_GIVEN) | evidence, E x f64 (flag EVIDENCE) | eligible labels, one bit each (flag ELIGIBLE) |
     context | actions | the JSON of the context as the client sent it
 
-E and the number of labels are those of the prediction; a model may have got more labels since then. Without SIZES, the
-context has the size of all contexts of the model, and nothing follows it. The context is as the client sent it, or a
-hashed vector of it; no norm policy has been applied to it. A version refuses flags and kinds of outcome that it does
-not know (`NewerVersionError`), so it never ignores data that would change what a learner learns.
+E and the number of labels are those of the prediction; the model may have gained labels since then. Without SIZES, the
+context has the model's fixed size, and nothing follows it. The context is as the client sent it, or a hashed vector
+of it, before the norm policy is applied. A version refuses unknown flags and kinds of outcome (`NewerVersionError`),
+so it never ignores data that would change what a learner learns.
 """
 
 import hashlib
@@ -35,25 +35,25 @@ VERSION = 1
 """Version of blocks and rounds. Others are refused."""
 
 EVIDENCE, ELIGIBLE, HOLDOUT, SIZES_GIVEN = 1, 2, 4, 8
-"""Flags of a body: with evidence (always set; a learner without evidence stores none), with eligible labels, for
-evaluation only, and with the sizes of its parts."""
+"""Flags of a body: has evidence (always set, even for size 0), has eligible labels, is for evaluation only, and has
+the sizes of its parts."""
 
 FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | SIZES_GIVEN
-"""All flags that this version knows."""
+"""All flags that this version supports."""
 
 KEY_BYTES = 160
 """Bytes that the store needs for a block besides its record: key, entry and expiry. Measured: 151 to 180."""
 
 OPEN, FEEDBACK, EXPIRED, PENDING, INACTIVE = range(5)
 """Kinds of outcome. An open outcome is all zeros. PENDING is feedback that waits for the window to close, INACTIVE a
-prediction that waits for its activation; the log has neither."""
+prediction that waits for its activation; the log contains neither."""
 
 _EMPTY = hashlib.sha1(usedforsecurity=False)
-"""Never updated. Copying it takes half the time of creating a new hash."""
+"""Never updated. A copy takes half the time of a new hash."""
 
 
 def check_of(*data: bytes) -> int:
-    """Return the check of some bytes, which may be in pieces: the first 32 bits of their SHA-1."""
+    """Return the check of some pieces of bytes: the first 32 bits of their SHA-1."""
     sha1 = _EMPTY.copy()
     for piece in data:
         sha1.update(piece)
@@ -110,7 +110,7 @@ class Layout:
     def lua(self, name: str) -> Iterator[str]:
         """Yield Lua declarations: the format up to the first answer, the size, and the position of each field.
 
-        Positions start at 1, as in Lua. Fields after an answer have none, as their position depends on the model.
+        Positions start at 1, as in Lua. Fields after an answer have none: their position depends on the model.
         """
         fixed = list(takewhile(lambda type_: type_ != _ANSWER, self.fields.values()))
         yield f"local {name}, {name}_BYTES = '<{''.join(_LUA_CODES[type_] for type_ in fixed)}', {self.size}"
@@ -133,12 +133,12 @@ HEAD = Layout(
     common_bytes="u32",
     fingerprint="16s",  # of the context sent; zeros if the service generated the block's id
     expires_at="f64",  # seconds since the epoch, like all moments
-    released_at="i64",  # moment by which the key has expired, under which its bytes are booked as open
+    released_at="i64",  # the latest moment at which the key expires; its bytes are booked as open until then
     **SEEN.fields,  # of all predictions of the block
 )
 
 PREDICTION = Layout(
-    end="u32",  # offset of the end of its body among the bodies, which follow each other
+    end="u32",  # offset of the end of its body in the joined bodies
     token="i64",  # see `service.prediction_id`
     body_check="u32",
     propensity="f64",
@@ -146,7 +146,7 @@ PREDICTION = Layout(
 )
 
 ANSWERED = Layout(propensity="f64", output=_ANSWER, **SEEN.fields)
-"""What precedes the body in a round, and is covered by its check: the end of PREDICTION, and SEEN."""
+"""The part before the body of a round that the body's check covers: the end of PREDICTION, and SEEN."""
 
 OUTCOME = Layout(
     check="u32",

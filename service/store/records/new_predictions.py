@@ -44,20 +44,20 @@ class NewPredictions(NamedTuple):
     propensities: FloatArray  # (n,)
     residual_uniforms: FloatArray  # (n,), of the draws
     evidence: FloatArray  # (n, E), of the decisions
-    contexts: Contexts  # as sent, or a vector of what was sent; fewer if each is that of several predictions in turn
+    contexts: Contexts  # unprepared; fewer than n if each is shared by several consecutive predictions
     predicted_at: FloatArray | float  # (n,), or one for all: seconds since the epoch
     expires_at: float
     rounds_seen: int
     changes_seen: int = 0
     digest: bytes = b""  # of the history up to these changes
     parts: OptionalFields = NO_OPTIONAL_FIELDS
-    holdout: BoolArray | None = None  # (n,), which are for evaluation only; None for none
-    inactive: BoolArray | None = None  # (n,), which must be activated before feedback; None for none
-    released_at: int = 0  # see `released_at`; unused if they are never stored
+    holdout: BoolArray | None = None  # (n,), the mask of those for evaluation only; None for none
+    inactive: BoolArray | None = None  # (n,), the mask of those that must be activated before feedback; None for none
+    released_at: int = 0  # see the function `released_at`; unused if they are never stored
 
 
 def released_at(now: float, keep_seconds: float) -> int:
-    """Return the moment by which the store has dropped what is kept from now on, rounded up to at most 1/32 later.
+    """Return the moment at which the store drops predictions kept from now, rounded up by at most 1/32 of their time.
 
     Open predictions of a model that are kept equally long have at most 66 such moments at a time.
     """
@@ -67,12 +67,12 @@ def released_at(now: float, keep_seconds: float) -> int:
 
 @lru_cache(maxsize=1024)  # models have few different windows
 def _step(keep_seconds: float) -> int:
-    """Return the least power of two of at least 1/64 of some seconds."""
+    """Return the smallest power of two that is at least 1/64 of some seconds."""
     return 1 << (max(1, math.ceil(keep_seconds / 64)) - 1).bit_length()
 
 
 class BlockEncoder:
-    """Encodes one model's predictions as blocks, a struct at a time: most blocks have few predictions."""
+    """Encodes one model's predictions as blocks, one struct at a time: most blocks contain few predictions."""
 
     def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
         self._answers, self._contexts = answers, contexts
@@ -92,7 +92,7 @@ class BlockEncoder:
         return [n * i // blocks for i in range(blocks + 1)]
 
     def _is_whole(self, parts: OptionalFields) -> bool:
-        """Return whether bodies have the same parts with the same sizes."""
+        """Check whether all bodies have the same parts with the same sizes."""
         varies = parts.eligible.shape[1] or parts.sent or parts.actions
         return self._contexts.fixed_bytes is not None and not varies
 
@@ -120,7 +120,7 @@ class BlockEncoder:
         return blocks
 
     def _bodies(self, predictions: NewPredictions) -> tuple[list[bytes], Sequence[tuple[bytes, ...]]]:
-        """Return the begin of each body, and the parts that it ends with: context, actions and JSON."""
+        """Return the first part of each body, and the parts at its end: context, actions and JSON."""
         parts, residuals, size = predictions.parts, predictions.residual_uniforms.tolist(), self._evidence_bytes
         contexts, nothing = self._contexts.encode(predictions.contexts), [b""] * len(residuals)
         slots = len(residuals) // len(contexts)
@@ -151,7 +151,7 @@ class BlockEncoder:
 
 
 def _count_varying(tails: Sequence[tuple[bytes, ...]]) -> int:
-    """Return how many of the parts, from the first on, differ between the predictions of a block."""
+    """Return how many leading parts to store with each prediction; the others are equal in the whole block."""
     first = tails[0]
     varying = len(first)
     while varying and all([tail[varying - 1] == first[varying - 1] for tail in tails]):

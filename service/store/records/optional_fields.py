@@ -11,10 +11,10 @@ from service.store.records.round_table import Table
 
 
 class OptionalFields(NamedTuple):
-    """The optional parts of n predictions or rounds. A part that none of them has is empty."""
+    """The optional parts of n predictions or rounds. A part is empty if none of them has it."""
 
     eligible: BoolArray = np.ones((0, 0), np.bool_)  # (n, K), or (n, 0) if every label was eligible
-    sent: Sequence[bytes] = ()  # (n,), the JSON of each context, for kinds that cannot restore it from the context
+    sent: Sequence[bytes] = ()  # (n,), the JSON of each context, for kinds that cannot restore it from the numbers
     actions: Sequence[bytes] = ()  # (n,)
 
 
@@ -25,12 +25,12 @@ class LogRows(NamedTuple):
     """n rounds of the log."""
 
     table: Table  # (n,)
-    contexts: Contexts  # n; as sent
+    contexts: Contexts  # n, as sent
     parts: OptionalFields
 
 
 def mask_bytes(labels: npt.NDArray[np.integer]) -> IntArray:
-    """Return the size of the mask of eligible labels for each number of labels."""
+    """Return the bytes of a mask of eligible labels, for each number of labels."""
     return (labels.astype(np.int64) + 7) // 8
 
 
@@ -40,12 +40,12 @@ def packed_masks(eligible: BoolArray) -> list[bytes]:
 
 
 def unpacked_masks(masks: Sequence[bytes], labels: IntArray, n_labels: int) -> BoolArray:
-    """Decode n masks; an empty one means every label that the model had.
+    """Decode n masks; an empty one means all labels that the model had.
 
     Args:
         masks: the mask of each round, or b"".
-        labels: (n,), the number of labels that each round's prediction could choose from.
-        n_labels: K, now.
+        labels: (n,), the model's number of labels at each prediction.
+        n_labels: K, the current number of labels.
 
     Returns:
         The eligible labels (n, K); (n, 0) if each round could answer each of the K labels.

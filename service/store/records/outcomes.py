@@ -32,7 +32,7 @@ def bit_of(reward: float) -> bool | None:
 
 
 def decode_outcomes(data: bytes, n: int) -> list[Outcome]:
-    """Decode the n outcomes in the store's reply to feedback. All have the same length.
+    """Decode the n outcomes, all of the same length, in the store's reply to feedback.
 
     Args:
         data: the joined outcomes, already verified by the store.
@@ -71,12 +71,12 @@ class Numbers(NamedTuple):
 
 
 def faults(form: AnswerCodec, numbers: Numbers) -> list[str]:
-    """Return the names of the numbers that are invalid in any of the predictions."""
+    """Return the names of columns with an invalid number."""
     return [name for name, mask in _columns(form, numbers) if not holds(mask)]
 
 
 def holds(mask: BoolArray) -> bool:
-    """Return whether a mask (n,) is true everywhere. For few rows, this takes a tenth of the time of `mask.all()`."""
+    """Check whether a mask (n,) is true everywhere. For few rows, this takes a tenth of the time of `mask.all()`."""
     return all(mask.tolist())
 
 

@@ -21,7 +21,7 @@ from service.store.records.rounds import StoredRounds
 class Waiting(NamedTuple):
     """n predictions of a block that have no round yet."""
 
-    rows: LogRows  # the rounds that wrong answers would make of them
+    rows: LogRows  # encoded as incorrect rounds
     kinds: list[int]  # of outcome, (n,): OPEN, PENDING or INACTIVE
     expires_at: float
     history: tuple[int, bytes]  # the changes seen, and the digest of the history up to them
@@ -35,7 +35,7 @@ class RecordFormat:
         evidence_size: E, the number of evidence values per prediction.
         contexts: the codec of its contexts.
         has_actions: whether its rounds may have actions.
-        since: the number of changes after which predictions hold evidence of this size; others may have any.
+        since: the number of changes after which predictions contain evidence of this size; others may have any size.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class RecordFormat:
     def history_of(self, record: bytes) -> tuple[int, bytes]:
         """Return the changes that a block has seen, and the digest of the history up to them; raise as `decode_stored`.
 
-        The answers of a block with another history than the model's have another meaning, or none.
+        If this history is not the model's, the block's answers may mean other labels.
         """
         return block_of(record, self.answers).history
 
     def waiting(self, record: bytes) -> Waiting | None:
-        """Return the predictions of a block that have no round yet, as rounds of wrong answers; None if all have one.
+        """Return the predictions of a block without a round, encoded as incorrect rounds; None if all have a round.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
@@ -139,7 +139,7 @@ class RecordFormat:
 
     @staticmethod
     def rounds_of(rows: LogRows) -> Rounds:
-        """Convert rounds of the log to input for learners, in new arrays, with their stored contexts."""
+        """Convert logged rounds to input for learners, in new arrays, with their stored contexts."""
         table = rows.table
         return Rounds(
             contexts=rows.contexts,

@@ -20,7 +20,7 @@ class RawRounds(NamedTuple):
     table: Table
     contexts: bytes  # the encoded contexts, joined
     offsets: IntArray  # (n + 1,), the start of each context, and the end
-    masks: Sequence[bytes]  # (n,), the encoded eligible labels, b"" for all
+    masks: Sequence[bytes]  # (n,), the encoded masks of eligible labels, b"" for all
     sent: Sequence[bytes]  # (n,)
     actions: Sequence[bytes]  # (n,)
 
@@ -49,7 +49,7 @@ def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
 
 
 def row_faults(answers: AnswerCodec, table: Table, contexts: Contexts, eligible: BoolArray) -> list[str]:
-    """Return the names of columns with invalid numbers. Compiled updates use labels as indices without checks.
+    """Return the names of columns with invalid numbers. Compiled updates use labels as unchecked indices.
 
     Args:
         answers: the codec of the model's answers.

@@ -37,7 +37,7 @@ class StoredRounds:
         evidence_size: E.
         contexts: the codec of its contexts.
         has_actions: whether its rounds may have actions.
-        since: the number of changes after which predictions hold evidence of this size; others may have any.
+        since: the number of changes after which predictions contain evidence of this size; others may have any size.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class StoredRounds:
         return self._fixed.itemsize + SIZES.size if self._whole is None else self._whole.itemsize
 
     def bounds(self, payload: bytes) -> list[int]:
-        """Return the start of each round in an entry, and the end. If a round's length is damaged, its parts give it.
+        """Return the start of each round in an entry, and the end. Recomputes a damaged length from the round's parts.
 
         Raises:
             StoreCorruptError: if the entry cannot be split.
@@ -102,7 +102,7 @@ class StoredRounds:
         return self._of_fields(data, at, core)
 
     def _alike(self, payload: bytes) -> list[int] | None:
-        """Return what `_walk` returns for rounds of one stored length, much faster; None for others."""
+        """Return the result of `_walk` for rounds of one stored length, much faster; None for others."""
         size = int.from_bytes(payload[:4], "little")
         if size < self._core.itemsize or len(payload) % size:
             return None
@@ -139,7 +139,7 @@ class StoredRounds:
         return found
 
     def _of_one_length(self, data: bytes) -> Table | None:
-        """Read all rounds together, which is fast; return None unless all have the size that this version writes."""
+        """Read all rounds together, which is fast; return None unless all have the fixed size."""
         if self._whole is None or not data or len(data) % self._whole.itemsize:
             return None
         whole = np.frombuffer(data, self._whole)
@@ -148,7 +148,7 @@ class StoredRounds:
         return whole if holds(same) else None
 
     def _verify(self, data: bytes, at: Sequence[int], core: Table) -> None:
-        """Refuse damaged rounds, then rounds that this version does not understand."""
+        """Refuse damaged rounds, then rounds that this version does not support."""
         if core["length"].tolist() != [stop - start for start, stop in pairwise(at)]:
             raise StoreCorruptError("a round of the log does not have its stored length")
         kind_at, told_at = self._kind_at, self._told_at
@@ -165,9 +165,9 @@ class StoredRounds:
             raise NewerVersionError("a round of the log has parts that this version does not support")
 
     def _of_fields(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
-        """Read rounds of different sizes. Evidence is the rest, and shorter before labels were added.
+        """Read rounds of different sizes. Evidence is the remaining part, which was shorter before labels were added.
 
-        That of another learner may have any size. It is read as zeros.
+        Another learner's evidence may have any size, and is read as zeros.
         """
         sizes, begins, size = self._sizes(data, at, core), self._begins(core), 8 * self._evidence_size
         if sizes[:, _ACTIONS].any() and not self._has_actions:
@@ -192,7 +192,7 @@ class StoredRounds:
         return RawRounds(table, b"".join(contexts), np.cumsum([0, *map(len, contexts)]), masks, sent, actions)
 
     def _begins(self, core: Table) -> IntArray:
-        """Return where the parts begin in each round, (n,)."""
+        """Return the offset of the parts in each round, (n,)."""
         begins: IntArray = self._core.itemsize + np.where(core["flags"] & SIZES_GIVEN, SIZES.size, 0)
         return begins
 

@@ -1,4 +1,4 @@
-"""Translates the driver's errors to the service's errors."""
+"""Converts the driver's errors to the service's errors."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -15,19 +15,19 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 _NO_WRITES = ("NOREPLICAS", "READONLY")
-"""Error codes of servers that refuse writes: too few replicas are connected, or it is a replica."""
+"""Error codes of servers that refuse writes: too few replicas are connected, or the server is a replica."""
 
 
 _NO_RIGHT = ("NOPERM", "ACL failure", "The user executing the script")
-"""Prefixes of the errors for missing permissions, in and outside of scripts."""
+"""Prefixes of the errors for missing permissions, inside and outside scripts."""
 
 
 _IN_A_SCRIPT = re.compile(r",? ?script: \w+, on @?user_script:\d+\.?|@?user_script:\d+: ")
-"""Where in a script a server raised an error."""
+"""The position in a script at which a server raised an error."""
 
 
 def translating_errors(cls: type[_T]) -> type[_T]:
-    """Let the public coroutines of a class raise the service's errors instead of the driver's."""
+    """Make the public coroutines of a class raise the service's errors instead of the driver's."""
     for name, method in list(vars(cls).items()):
         if iscoroutinefunction(method) and not name.startswith("_"):
             setattr(cls, name, _translating(method))
@@ -48,7 +48,7 @@ def _translating(method: Callable[_P, Awaitable[_T]]) -> Callable[_P, Awaitable[
 
 
 def translated_error(error: Exception) -> StoreError:
-    """Return the service's error for one of the driver's."""
+    """Convert one of the driver's errors to the service's error."""
     message = f"{error or type(error).__name__}"
     plain = _IN_A_SCRIPT.sub("", message)
     match error:

@@ -18,7 +18,7 @@ def decode_tail(
     """Decode the reply of a script that reads the log.
 
     Raises:
-        NewerVersionError: as `decode_entry`.
+        NewerVersionError: as `decode_entry` does.
     """
     decoded = [decode_entry(*entry) for entry in entries]
     of_rounds = [entry for entry in decoded if isinstance(entry, LogEntry)]
@@ -29,7 +29,7 @@ def decode_tail(
 def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry | ChangeEntry:
     """Decode an entry from its id, `<rounds>-<changes>`, and its fields.
 
-    Fields are `t` the type, `v` the version of its format, and `d`: the rounds, after `p` their block, or the change.
+    The fields are `t` (type), `v` (version of its format), `p` (block) for rounds only, and `d` (rounds or change).
 
     Raises:
         NewerVersionError: if this version does not support its type, its version or one of its fields.

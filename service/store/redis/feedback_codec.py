@@ -13,7 +13,7 @@ EncodedFeedback: TypeAlias = Mapping[str, Sequence[bytes]]
 """Encoded feedback by block."""
 
 _FEEDBACK, _TOKEN, _REWARD = struct.Struct("<qBI"), struct.Struct("<q"), struct.Struct("<d")
-"""token i64, said u8, bytes of the rest u32; the truth or the reward follows. See `lua/add_feedback.lua`."""
+"""Token i64, kind of content u8, bytes of the rest u32. The truth or the reward follows: see `lua/add_feedback.lua`."""
 
 _ONLY_TRUTH, _ONLY_REWARD = 2, 3
 
@@ -24,7 +24,7 @@ _WITH_OUTCOME = b"rdc"
 
 
 def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[bytes]]]:
-    """Return the block of each feedback, and the encoded feedback of each block, in the given order."""
+    """Return the block of each feedback item, and each block's encoded feedback, in the given order."""
     order: list[str] = []
     encoded: dict[str, list[bytes]] = {}
     pack = _FEEDBACK.pack
@@ -58,7 +58,7 @@ def activation_status(letter: bytes) -> FeedbackStatus:
 
 
 def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult]]) -> list[FeedbackResult]:
-    """Return the result of each feedback in the original order, from the results of each block."""
+    """Merge the results of each block; return them in the original order of the feedback."""
     of_block = {block: iter(each) for block, each in results.items()}
     return [next(of_block[block]) for block in order]
 

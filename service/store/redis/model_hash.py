@@ -1,4 +1,4 @@
-"""Reads a model's hash. Damage in it raises an error that names the model."""
+"""Reads a model's hash. If it is damaged, the error names the model."""
 
 import json
 import math
@@ -58,7 +58,7 @@ def _digests(name: str, fields: dict[bytes, bytes], changes: int) -> bytes:
 
 
 def _warnings(value: bytes) -> tuple[str, ...]:
-    """Decode the learner's warnings; nothing depends on them, so damaged ones count as none."""
+    """Decode the learner's warnings; return none if they are damaged, because nothing depends on them."""
     try:
         found = json.loads(value)
     except ValueError:
@@ -70,7 +70,7 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
     """Decode a list entry from the reply of `list_model.lua`; return None if the model does not exist.
 
     Raises:
-        StoreCorruptError: as `read_model`.
+        StoreCorruptError: as `read_model` does.
     """
     exists, definition_bytes, (incarnation, created_at, rounds, predictions, correct, partial, summary, digest) = reply
     if not exists:
@@ -92,7 +92,7 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
 
 
 def reward_sum(name: str, value: bytes | None) -> float:
-    """Decode the sum of the rewards between 0 and 1; a model without one has had none.
+    """Decode the sum of the rewards between 0 and 1; 0 if the field is missing.
 
     Raises:
         StoreCorruptError: if it is not a number of at least 0.

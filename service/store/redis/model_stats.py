@@ -1,4 +1,4 @@
-"""Reads counters and statistics for monitoring: a few small reads per model, regardless of the length of its log."""
+"""Reads counters and statistics for monitoring, with a few small reads per model, regardless of its log's length."""
 
 import asyncio
 import math
@@ -67,7 +67,7 @@ async def read_load(servers: Sequence[Call], call: Call) -> StoreLoad:
 
     Args:
         servers: one call per server that accepts writes. The memory is that of the fullest server.
-        call: sends a command to the server that has its keys.
+        call: sends a command to the server of its keys.
     """
     *infos, models = await asyncio.gather(*(server("INFO", "memory") for server in servers), call("ZCARD", keys.MODELS))
     used, limit = max(map(_memory, infos), key=lambda memory: memory[0] / (memory[1] or math.inf))
@@ -75,7 +75,7 @@ async def read_load(servers: Sequence[Call], call: Call) -> StoreLoad:
 
 
 def _memory(info: JsonObject) -> tuple[int, int]:
-    """Return the bytes used and their maximum; 0 if the maximum is unknown."""
+    """Return the used bytes and their maximum; 0 if the maximum is unknown."""
     return int(info["used_memory"]), int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
 
 

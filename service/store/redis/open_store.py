@@ -16,7 +16,7 @@ from service.store.stored_models import ModelKey
 _T = TypeVar("_T")
 
 _UNTRACED = {"claim"}
-"""Every worker calls it each second, for no request."""
+"""Methods that every worker calls each second, not for a request."""
 
 _tracer = trace.get_tracer("wager.store")
 
@@ -38,7 +38,7 @@ class _Traced:
 
 
 def _spanned(name: str, method: Callable[..., Awaitable[_T]]) -> Callable[..., Awaitable[_T]]:
-    """Wrap a method in a span with its model and its number of items, but no content, which may be private."""
+    """Wrap a method in a span with its model and number of items, but without content, which may be private."""
 
     @functools.wraps(method)
     async def call(*args: object) -> _T:
@@ -78,8 +78,8 @@ def open_store(
         url: as for `service.store.connections.addresses.parse_store_url`.
         timeout: seconds to wait for a connection, and for each reply.
         tls: files for TLS, if the URL selects it.
-        replicas: number of replicas that must have a feedback before it is acknowledged.
-        max_open_bytes: maximum bytes of the open predictions of a model; 0 for any.
+        replicas: number of replicas that must confirm feedback before it is acknowledged.
+        max_open_bytes: maximum bytes of a model's open predictions; 0 for no maximum.
         tracing: whether to record store calls about models as spans.
     """
     redis = RedisStore(url, timeout, tls, replicas, max_open_bytes)

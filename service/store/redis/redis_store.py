@@ -93,7 +93,7 @@ _PART_BYTES = 2**20
 _UNFINISHED_SECONDS = 3600
 """Time to live of the parts of an unfinished snapshot."""
 _BULK_PATIENCE = 30
-"""Factor by which the timeout for snapshots exceeds that for other replies. A snapshot may have many megabytes."""
+"""Factor by which the timeout for snapshots exceeds the usual one. A snapshot may have many megabytes."""
 _FULL = "the open predictions of model {0!r} would have more than {1:,} bytes; send feedback, or wait until some expire"
 
 _ENLIST = script("enlist")
@@ -130,14 +130,14 @@ _PUBLISH_STATISTICS = script("counts", "open_bytes", "publish_statistics")
 
 @translating_errors
 class RedisStore(Store):
-    """Implements `Store` for a server, a cluster, or servers watched by Sentinels, as the URL says.
+    """Implements `Store` for a server, a cluster, or servers watched by Sentinels, depending on the URL.
 
     Args:
         url: as for `service.store.connections.addresses.parse_store_url`.
         timeout: seconds to wait for a connection, and for each reply.
         tls: files for TLS, if the URL selects it.
-        replicas: number of replicas that must have a feedback before it is acknowledged.
-        max_open_bytes: maximum bytes of the open predictions of a model; 0 for any.
+        replicas: number of replicas that must confirm feedback before it is acknowledged.
+        max_open_bytes: maximum bytes of a model's open predictions; 0 for no maximum.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class RedisStore(Store):
 
     async def close_expired(self, key: ModelKey, offset: float, most_blocks: int) -> Closed:
         upcoming, newest, due = b"", 0, list[bytes]()
-        for _ in range(2):  # the first call names the blocks
+        for _ in range(2):  # the first call returns the due blocks
             named = [*keys.of_blocks(*key), *(keys.block(*key, block.decode()) for block in due)]
             reply = await self._run(_CLOSE_EXPIRED, named, [key.incarnation, repr(offset), most_blocks, *due])
             if reply is None:
@@ -277,10 +277,10 @@ class RedisStore(Store):
             newest = max(newest, number)
             if not due:
                 break
-        # Any moment that a call returns stays valid: predictions made since expire at least one window later.
+        # The returned moment stays valid: predictions made since then expire at least one window later.
         if reply is None or not upcoming:
             await self.unwatch(Due.CLOSING, key)
-        elif due:  # it queues again after the other models that are due
+        elif due:  # queue it again, after the other due models
             await self.put_off(Due.CLOSING, key, offset, 0.0)
         else:
             await self._enlist(Due.CLOSING, "XX", upcoming, keys.member(key))
@@ -338,7 +338,7 @@ class RedisStore(Store):
         # The temporary key is named by its content, so two workers can write the same snapshot concurrently.
         check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
         coming = keys.coming_snapshot(*key, check)
-        parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # the log is trimmed by snapshots
+        parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # snapshots trim the log
         named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.shadows(*key)]
         args: list[Word] = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
@@ -488,13 +488,13 @@ class RedisStore(Store):
             return UnreadModel(name, error)
 
     async def _watch_policies(self, key: ModelKey, policies: StoredPolicies) -> None:
-        """List a model among those that the store visits; it is due at once, as its window may be shorter now."""
+        """Add a model to the lists of its policies. It is due immediately, as its window may be shorter now."""
         for due, wanted in ((Due.CLOSING, policies.closing), (Due.RETENTION, policies.retention)):
             if wanted:
                 await self._enlist(due, "LT", 0, keys.member(key))
 
     async def _delete(self, name: str, own: bytes) -> bool:
-        """Delete the lasting keys of an incarnation, and its kept snapshots; read these again if there are others."""
+        """Delete the lasting keys of an incarnation and its kept snapshots; if others were kept since, try again."""
         incarnation, reply = own.decode(errors="replace"), _OTHERS_KEPT
         while reply == _OTHERS_KEPT:
             ids = await self._kept_ids(ModelKey(name, incarnation))
@@ -511,7 +511,7 @@ class RedisStore(Store):
             return []
 
     async def _incarnation(self, name: str) -> bytes | None:
-        """Return the incarnation under a name; None if there is none, or the key does not hold a model."""
+        """Return the incarnation under a name; None if the key is missing or does not contain a model."""
         try:
             found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
         except exceptions.ResponseError as error:
@@ -539,7 +539,7 @@ class RedisStore(Store):
         return int(following), [(name, record) for name, record in records if record is not None]
 
     async def _get(self, key: bytes) -> bytes | None:
-        """Return a string; an empty one, which is not a valid block, if the key holds another type of value."""
+        """Return a string; an empty one, which is not a valid block, if the key contains another type of value."""
         try:
             record: bytes | None = await self._call("GET", key)
         except exceptions.ResponseError as error:

@@ -67,7 +67,7 @@ def _number(fields: Mapping[bytes, bytes], name: bytes) -> int:
 
 
 def _joined(parts: Sequence[bytes]) -> memoryview:
-    """Join the parts. `bytes.join` would hold the interpreter lock while it copies many megabytes."""
+    """Join the parts. `bytes.join` would keep the interpreter's lock while it copies many megabytes."""
     whole = np.empty(sum(map(len, parts)), np.uint8)
     start = 0
     for part in parts:
