@@ -1,4 +1,4 @@
-"""The tools of an operator or analyst, on top of a running service or of its files."""
+"""Tools for operators and analysts, which work with a running service or its files."""
 
 
 class ToolError(Exception):

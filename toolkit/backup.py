@@ -1,4 +1,4 @@
-"""The command `wager backup`: the models of a running service, as files."""
+"""The command `wager backup`: writes the models of a running service to files."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def backup(
     folder.mkdir(parents=True, exist_ok=True)
     with connect(url, api_key) as client:
         models = list(_models(client))
-        (folder / MANIFEST).unlink(missing_ok=True)  # after the service has answered: the files are those until then
+        (folder / MANIFEST).unlink(missing_ok=True)  # not before the service has answered: the old backup is intact
         for listed in with_progress(models, lambda model: str(model["name"])):
             name = listed["name"]
             try:
@@ -74,7 +74,7 @@ def _models(client: httpx2.Client) -> Iterator[JsonObject]:
 
 
 def _write_model(client: httpx2.Client, folder: Path, name: str) -> tuple[Note, bool]:
-    """Write the file of a model, unless the folder has it; return its note, and whether the folder had it."""
+    """Write the file of a model, unless it is up to date; return its note, and whether it was up to date."""
     described = call(client, "GET", path_of(name))
     etag, rounds = described.headers["etag"], described.json()["rounds_seen"]
     existing = read_note(folder, name)

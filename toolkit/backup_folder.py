@@ -1,4 +1,4 @@
-"""The folder of a backup: a file for each model, a note about each file, and a manifest, which is written last."""
+"""The folder of a backup: a file and a note for each model, and a manifest, which is written last."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ class BackupError(ToolError):
 
 
 class Note(NamedTuple):
-    """What a backup says about a model."""
+    """The note on a model in a backup."""
 
     name: str
     etag: str  # of the model
@@ -30,18 +30,18 @@ class Note(NamedTuple):
     sha256: str  # of its file
 
     def is_of(self, folder: Path) -> bool:
-        """Check whether the model's file has this size."""
+        """Check whether the model's file exists with this size."""
         file = file_of(folder, self.name)
         return file.is_file() and file.stat().st_size == self.bytes
 
 
 def file_of(folder: Path, name: str) -> Path:
-    """Return the file of a model's state."""
+    """Return the path of a model's file."""
     return folder / f"{name}.safetensors"
 
 
 def read_note(folder: Path, name: str) -> Note | None:
-    """Return the note of a model; None without a readable one."""
+    """Return the note of a model; None if it is missing or unreadable."""
     try:
         return _note(json.loads((folder / f"{name}.json").read_text()))
     except (OSError, ValueError):
@@ -99,7 +99,7 @@ def chunks_of(path: Path) -> Iterator[bytes]:
 
 
 def write_file(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
-    """Write a file, complete or not at all; return its size and its SHA-256."""
+    """Write a file atomically; return its size and its SHA-256."""
     partial, digest = path.with_name(f"{path.name}.part"), hashlib.sha256()
     with partial.open("wb") as file:
         for chunk in chunks:

@@ -1,4 +1,4 @@
-"""The commands of the toolkit. Each is imported when it is used: some need a second to import."""
+"""The commands of the toolkit. Each is imported at its first use: some imports take a second."""
 
 import functools
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from service.commands.options import fail
 from toolkit import ToolError
 
-_EXTRA = {"joblib", "matplotlib", "pyarrow", "distributed"}  # of the optional dependencies
+_EXTRA = {"joblib", "matplotlib", "pyarrow", "distributed"}  # optional dependencies
 
 
 def command(name: str) -> Callable[..., None]:
-    """Return a tool by its name; errors for the user end it with one line on standard error."""
+    """Return a tool by name. It reports errors for the user in one line on standard error."""
     function = _function(name)
 
     @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""`wager demo`: shows a model learn, through the HTTP interface."""
+"""`wager demo`: shows how a model learns, over HTTP."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ class DemoError(ToolError):
 
 @dataclass
 class Results:
-    """The outcomes of the rounds, in the order of their responses."""
+    """The outcomes of the rounds, in the order of the responses."""
 
     correct: list[bool] = field(default_factory=list)
     true_labels: Counter[str] = field(default_factory=Counter)
@@ -78,7 +78,7 @@ def demo(
 
 
 def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> None:
-    """Teach a new model for `rounds` rounds and print its accuracy. The model stays, if the service does."""
+    """Teach a new model for `rounds` rounds and print its accuracy. If the service stays, so does the model."""
     console = Console(highlight=False)
     name = f"demo-{secrets.token_hex(4)}"
     headers = key_header(api_key)
@@ -182,7 +182,7 @@ def _learning_curve(results: Results) -> Table:
 
 @contextlib.contextmanager
 def _service(url: str | None, console: Console) -> Iterator[tuple[str, bool]]:
-    """Yield the URL of a ready service, the given one, a running one, or a new one, and whether it stays."""
+    """Yield the URL of a ready service (the given, a running or a new one), and whether it stays."""
     base = (url or DEFAULT_URL).rstrip("/")
     if _is_ready(base):
         console.print(f"Service    {base}")
@@ -227,7 +227,7 @@ def _own_service(folder: Path, console: Console) -> Iterator[tuple[str, bool]]:
 
 
 def _is_ready(base: str) -> bool:
-    """Check whether a ready Wager answers at this URL."""
+    """Check whether a ready Wager service answers at this URL."""
     try:
         return bool(httpx2.get(f"{base}/readyz", timeout=2.0).json()["status"] == "ready")
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError):

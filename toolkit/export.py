@@ -53,7 +53,7 @@ def export(
 
 
 def _format(output: Path, named: str | None) -> str:
-    """Return the format that an option names, or the suffix of the output."""
+    """Return the format named by the option, or by the suffix of the output."""
     of_suffix = next((each for each, suffix in SUFFIXES.items() if suffix == output.suffix), None)
     chosen = named or of_suffix or "parquet"
     if chosen not in SUFFIXES:
@@ -64,7 +64,7 @@ def _format(output: Path, named: str | None) -> str:
 
 
 class _Job:
-    """One run of the command, which fills the holes of an export.
+    """One run of the command, which writes the missing rounds of an export.
 
     Attributes:
         written: the number of rounds in files so far.
@@ -88,7 +88,7 @@ class _Job:
         self._missing = list[tuple[int, int]]()
 
     def run(self, limit: int | None, every: float | None) -> JsonObject:
-        """Write the log; return the summary. An interrupt ends a run that follows the log."""
+        """Write the log; return the summary. An interrupt ends a run with `--follow` normally."""
         seen = self._export.model["rounds_seen"]
         total = sum(max(0, (seen if each.until is None else each.until) - each.after) for each in self._holes)
         began = time.monotonic()
@@ -112,7 +112,7 @@ class _Job:
                 reasons = self._distributions.reasons.copy()
                 for lines in pages_until(self._client, self._name, replayed, hole.after):
                     self._distributions.of(lines)
-                self._distributions.reasons = reasons  # those of rounds that are not written do not count
+                self._distributions.reasons = reasons  # ignore the reasons of rounds that are not written
             if hole.until is None:
                 yield from pages(self._client, self._name, hole.after, left, lambda: self._wait(every))
                 return
@@ -129,7 +129,7 @@ class _Job:
                 return
 
     def _wait(self, every: float | None) -> bool:
-        """Write the rounds so far, and wait for new ones."""
+        """Write the waiting rounds, and wait for new ones."""
         if every is None:
             return False
         if self._waiting:
@@ -146,7 +146,7 @@ class _Job:
             self._flush(self._part_rounds)
 
     def _label_count(self, line: JsonMapping) -> int | None:
-        """Return how many labels the model had for a prediction; None if unknown, or if it has actions."""
+        """Return the model's number of labels at a prediction; None if unknown, or if the model has actions."""
         if self._export.model["actions"] is not None:
             return None
         try:

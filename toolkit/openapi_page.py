@@ -145,7 +145,7 @@ def _body(operation: Schema) -> str:
 
 
 def _answer(status: str, response: Schema) -> list[str]:
-    """Name the object of a success; the description of an error names its types."""
+    """Return a row: the object of a success, or the description of an error, which names its types."""
     kinds = [
         _type(each["schema"]) if "$ref" in each.get("schema", {}) else f"`{kind}`"
         for kind, each in response.get("content", {}).items()
@@ -166,7 +166,7 @@ def _learners() -> Iterator[str]:
 
 
 def _objects(api: Schema, operations: Iterable[tuple[str, Schema]]) -> Iterator[str]:
-    """Describe all objects but the bodies of single operations, which describe them."""
+    """Describe all objects, except request bodies that only one operation uses and describes."""
     yield "## Objects"
     text = json.dumps(api)
     inline = {name for _, each in operations if (name := _body(each)) and text.count(f'/{name}"') == 1}

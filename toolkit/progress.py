@@ -14,7 +14,7 @@ _Item = TypeVar("_Item")
 
 
 class Progress:
-    """A progress bar with the throughput, if standard error is a terminal; `total` None if unknown."""
+    """A progress bar with the throughput, if standard error is a terminal. `total` is None if unknown."""
 
     def __init__(self, what: str, total: int | None) -> None:
         console = Console(file=sys.stderr)
@@ -38,7 +38,7 @@ class Progress:
         self._bar.update(self._task, advance=rounds, text=f"{pace:,.0f} rounds/s")
 
     def begin(self, name: str) -> None:
-        """Name the item that is done next."""
+        """Show the name of the next item."""
         self._bar.update(self._task, text=name)
 
     def end(self) -> None:
@@ -47,7 +47,7 @@ class Progress:
 
 
 def with_progress(items: Sequence[_Item], name_of: Callable[[_Item], str]) -> Iterator[_Item]:
-    """Yield the items; show a progress bar, or a line for each if standard error is no terminal."""
+    """Yield the items; show a progress bar, or a line for each item if standard error is not a terminal."""
     with Progress("", len(items)) as progress:
         for number, item in enumerate(items, 1):
             if not progress.is_shown:

@@ -1,4 +1,4 @@
-"""Calls of a running service, and its logs, page by page."""
+"""Calls a running service, and reads its logs page by page."""
 
 import contextlib
 import json
@@ -31,9 +31,9 @@ class RemoteError(ToolError):
     """The service did not answer, or refused a request.
 
     Attributes:
-        status: the HTTP status; None without an answer.
-        type: the last part of the problem's type, such as `model-not-found`; "" without one.
-        field: the first invalid field of the request; None without one.
+        status: the HTTP status; None if there was no answer.
+        type: the last part of the problem's type, such as `model-not-found`; "" if there is none.
+        field: the first invalid field of the request, if any.
     """
 
     def __init__(self, message: str, status: int | None = None, type_: str = "", field: str | None = None) -> None:
@@ -45,7 +45,7 @@ class RemoteError(ToolError):
 
 @contextlib.contextmanager
 def answered(url: object) -> Iterator[None]:
-    """Raise `RemoteError` where httpx2 cannot send a request, or gets no answer."""
+    """Raise `RemoteError` if httpx2 cannot send a request or receives no answer."""
     try:
         yield
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
@@ -53,10 +53,10 @@ def answered(url: object) -> Iterator[None]:
 
 
 def key_header(key: str | None) -> dict[str, str]:
-    """Return the header that carries an API key.
+    """Return the header with an API key.
 
     Raises:
-        RemoteError: if no header can carry it. The message does not contain the key.
+        RemoteError: if a header cannot contain it. The message does not contain the key.
     """
     if not key:
         return {}
@@ -66,13 +66,13 @@ def key_header(key: str | None) -> dict[str, str]:
 
 
 def connect(url: str, key: str | None) -> httpx2.Client:
-    """Return a client of the service at a URL. Raise `RemoteError` if it is no URL, or the key is no key."""
+    """Return a client of the service at a URL. Raise `RemoteError` if the URL or the key is invalid."""
     with answered(url):
         return httpx2.Client(base_url=url, headers=key_header(key), timeout=_TIMEOUT_SECONDS)
 
 
 def path_of(model: str) -> str:
-    """Return the path of a model. Raise `RemoteError` if no model can have the name."""
+    """Return the path of a model. Raise `RemoteError` if the name is invalid."""
     if not re.fullmatch(NAME, model):
         raise RemoteError(f"there is no model {quoted(model)}")
     return f"/models/{model}"
@@ -110,14 +110,14 @@ def _refused(answer: httpx2.Response) -> RemoteError:
 
 
 def changes(client: httpx2.Client, model: str, after: int) -> JsonObject:
-    """Return the answer of `GET /models/{name}/changes` after a change."""
+    """Return the answer of `GET /models/{name}/changes` for the changes after `after`."""
     query = {"after": after, "limit": _CHANGES}
     found: JsonObject = call(client, "GET", f"{path_of(model)}/changes", params=query).json()
     return found
 
 
 def rounds(client: httpx2.Client, model: str, after: int, limit: int) -> list[JsonObject]:
-    """Return the next lines of a log after a round."""
+    """Return up to `limit` lines of a log after round `after`."""
     text = call(client, "GET", f"{path_of(model)}/rounds", params={"after": after, "limit": limit}).text
     return [json.loads(line) for line in text.split("\n") if line]
 
@@ -127,7 +127,7 @@ def pages(
 ) -> Iterator[list[JsonObject]]:
     """Yield the lines of a log in pages, at most `limit` lines.
 
-    At the end of the log, `wait` returns whether to look for further rounds; an empty page says that there were none.
+    At the end of the log, `wait` returns whether to look for further rounds. If none arrived, the next page is empty.
     """
     left = limit
     while left is None or left > 0:
@@ -146,8 +146,8 @@ def pages(
 def pages_until(
     client: httpx2.Client, model: str, after: int, until: int, limit: int | None = None
 ) -> Iterator[list[JsonObject]]:
-    """Yield the lines of a log after one round, up to another, in pages."""
-    most = until - after  # a log lacks rounds, and never has more
+    """Yield the lines of a log after round `after`, up to round `until`, in pages."""
+    most = until - after  # a log may lack rounds, but never has more
     for lines in pages(client, model, after, most if limit is None else min(most, limit), lambda: False):
         wanted = [line for line in lines if line["round"] <= until]
         if wanted:

@@ -82,7 +82,7 @@ async def search(store: Store, name: str | None) -> AsyncIterator[Finding]:
 async def _exists(store: Store, name: str) -> bool:
     try:
         return await store.get_model(name) is not None
-    except (StoreCorruptError, KeyError, ValueError):  # it exists, but cannot be read
+    except (StoreCorruptError, KeyError, ValueError):  # it exists but cannot be read
         return True
 
 

@@ -24,13 +24,13 @@ from toolkit.progress import Progress
 from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, path_of
 
 _REQUEST_BYTES = 2**20
-"""Bytes of a request, about; the service accepts at least four times as many."""
+"""Approximate bytes of a request; the service accepts at least four times as many."""
 
 _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds between the attempts to send a request."""
+"""Seconds between attempts to send a request."""
 
 _LATER = frozenset({429, 500, 502, 503, 504})
-"""Statuses after which a request may succeed."""
+"""Statuses after which a later attempt may succeed."""
 
 
 def replay(
@@ -79,7 +79,7 @@ def replay(
                     typer.echo(f"would create the model {json.dumps(new)}", err=True)
                 result |= {"dry_run": True, "first": next(iter(reader.rows(shape))).round}
             else:
-                if new:  # after the check: a file with a mistake changes nothing
+                if new:  # after the check: an invalid file changes nothing
                     _create(client, new, shape)
                 result |= sender.send_rest(reader.rows(shape), rounds)
         except KeyboardInterrupt:
@@ -90,7 +90,7 @@ def replay(
 
 
 def _digest(file: Path, *settings: object) -> str:
-    """Return the default source: a digest of the file or of its parts, and of how they are read."""
+    """Return the default source: a digest of the file or its parts, and of the settings to read them."""
     parts = parts_of(file)
     digests = [digest_of(part, *settings) for part in parts]
     return digests[0] if len(digests) == 1 else digest_of(parts[0], digests)
@@ -99,7 +99,7 @@ def _digest(file: Path, *settings: object) -> str:
 def _definition(
     client: httpx2.Client, model: str, file: Path, reader: Reader, *, create: bool
 ) -> tuple[JsonObject, JsonObject]:
-    """Return the definition of the model, and the body that creates it, which is empty if it exists."""
+    """Return the definition of the model, and the body that creates it, which is empty if the model exists."""
     try:
         return call(client, "GET", path_of(model)).json(), {}
     except RemoteError as error:
@@ -143,7 +143,7 @@ class Sender:
 
     Attributes:
         imported: the number of rounds that were new to the model.
-        position: the number of rounds of the source that are known to be in the model; None before the service says it.
+        position: the number of rounds of the source that the model has imported; None before the service reports it.
     """
 
     def __init__(self, client: httpx2.Client, model: str, source: str, batch: int) -> None:
@@ -152,7 +152,7 @@ class Sender:
         self.position: int | None = None
 
     def send_rest(self, rows: Iterator[Row], total: int) -> JsonObject:
-        """Import what is missing of the rows; return the outcome. Other clients may import the same."""
+        """Import the missing rows; return the outcome. Other clients may import the same rows."""
         imports = self._retry("GET", f"{self._path}/imports").json()["imports"]
         self.position = next((int(each["position"]) for each in imports if each["source"] == self._source), 0)
         before, began = self.position, time.monotonic()
@@ -195,7 +195,7 @@ class Sender:
 
 
 def _batches(rows: Iterator[Row], offset: int, most: int) -> Iterator[tuple[int, list[Row]]]:
-    """Yield consecutive rows that fit into one request, and the number of rows before them."""
+    """Yield the offset and the rows of each request."""
     batch, size = list[Row](), 0
     for row in rows:
         bytes_ = _size(row.round)

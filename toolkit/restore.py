@@ -1,4 +1,4 @@
-"""The command `wager restore`: models from the files that `wager backup` wrote."""
+"""The command `wager restore`: creates models from the files of `wager backup`."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, con
 
 _FILE = {"Content-Type": "application/octet-stream"}
 _SKIPPED = {"model-exists": "existing", "model-not-found": "not allowed"}
-"""Problems of one model; the others are restored. A key for some names finds no model of another name."""
+"""Problems of one model; the others are restored. If a key does not allow a name, the service reports no such model."""
 
 
 def restore(

@@ -1,1 +1,1 @@
-"""The command `wager compare`: learners on a file of labelled examples."""
+"""The command `wager compare`: compares learners on a file of labelled examples."""

@@ -1,4 +1,4 @@
-"""The command `wager compare`: which learner to use for a file, and the body that creates such a model."""
+"""The command `wager compare`: recommends a learner for a file, with the body that creates such a model."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from toolkit.evaluation.engines import local
 from toolkit.files.lines import FileError
 
 _MOST_ROUNDS = 30_000
-"""Rounds without `--rounds`: enough to tell learners apart, in seconds."""
+"""Maximum rounds without `--rounds`: enough to distinguish learners, within seconds."""
 
 _KINDS = ("auto", "dense", "named")
 _PLOTS = {".png", ".svg", ".pdf"}

@@ -1,4 +1,4 @@
-"""Turns labelled files into examples, with the contexts that a model of the service would have."""
+"""Converts labelled files to examples, with the contexts that a model of the service would store."""
 
 import hashlib
 import math
@@ -21,7 +21,7 @@ from toolkit.files.tables import Table, is_parquet, read_table, suffix_of
 
 
 class SparseRows(NamedTuple):
-    """Labels and sparse features; indices are those of the file."""
+    """Labels and sparse features, with the file's indices."""
 
     labels: list[str]
     contexts: Contexts
@@ -29,7 +29,7 @@ class SparseRows(NamedTuple):
 
 
 def read_svmlight(path: Path) -> SparseRows:
-    """Read lines of a label and `index:value` pairs. Text after `#` and `qid:` pairs are ignored."""
+    """Read lines with a label and `index:value` pairs. Ignore `qid:` pairs and text after `#`."""
     labels: list[str] = []
     lengths: list[int] = []
     indices: list[int] = []
@@ -148,7 +148,7 @@ def _label(value: object) -> str | None:
 
 
 def _typed(column: list[Any], is_categorical: bool) -> list[Any]:
-    """Return a column as JSON values: numbers if all values that are present are numbers; None where it is empty."""
+    """Return a column as JSON values: numbers if all present values are numbers; None for empty cells."""
     given = [None if value == "" else value for value in column]
     if is_categorical:
         return [None if value is None else _label(value) for value in given]
@@ -181,7 +181,7 @@ def _matrix(path: Path, table: Table, typed: dict[str, list[Any]]) -> Any:
 
 
 def _named(path: Path, table: Table, typed: dict[str, list[Any]], size: int) -> Contexts:
-    """Return the rows as the service hashes them: objects of the values that are present."""
+    """Return the rows as the service hashes them: objects with the present values."""
     kind = context_kind(pydantic.TypeAdapter[Features](Features).validate_python({"kind": "named", "size": size}))
     checked = []
     for place, row in zip(table.places, zip(*typed.values(), strict=True), strict=True):

@@ -1,4 +1,4 @@
-"""Plays the runs of a comparison: in several processes, with progress, and with a file of finished runs."""
+"""Plays the runs of a comparison in several processes, shows progress, and stores finished runs in a file."""
 
 import json
 import time
@@ -15,7 +15,7 @@ _VERSION = 1
 
 
 class FinishedRuns:
-    """A file with one line of JSON for each finished run, so that a stopped comparison continues."""
+    """A file with one line of JSON for each finished run, so that a stopped comparison can continue."""
 
     def __init__(self, path: Path | None, digest: str) -> None:
         self._known = dict[str, Played]()
@@ -68,7 +68,7 @@ class FinishedRuns:
 def players(
     finished: FinishedRuns, engine: Engine, note: Callable[[int, int], None]
 ) -> Callable[[Sequence[Run], Examples], Iterable[Played]]:
-    """Return a player of runs for `contest`."""
+    """Return a function that plays runs, for `contest`."""
 
     def play_all(runs: Sequence[Run], examples: Examples) -> list[Played]:
         missing = [run for run in runs if finished.find(run) is None]

@@ -1,4 +1,4 @@
-"""The columns of logged rounds, from Parquet or from the lines of the API."""
+"""The columns of logged rounds, from Parquet or from the API's lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from toolkit import ToolError
 
 
 class EvaluationError(ToolError):
-    """A file, a policy or a cluster cannot be used; the message names part and row."""
+    """A file, a policy or a cluster cannot be used. The message names the part and the row, if any."""
 
 
 _CONTEXT = pydantic.TypeAdapter[Any](GivenContext)
@@ -28,16 +28,16 @@ _ESSENTIAL = ("name", "labels", "actions", "features", "learner")
 
 
 class Columns(NamedTuple):
-    """n rounds, oldest first, as files and lines have them."""
+    """n rounds, oldest first, in the form of files and lines."""
 
     numbers: IntArray  # (n,)
     labels: list[str | None]
-    propensities: FloatArray  # (n,), NaN where null
-    rewards: FloatArray  # (n,), NaN where null
+    propensities: FloatArray  # (n,), NaN for null
+    rewards: FloatArray  # (n,), NaN for null
     true_labels: list[str | None]
     contexts: list[Any]  # as sent: parsed JSON
     eligible: list[list[str] | None]  # None for every label that the model had
-    counts: list[int | None]  # the number of labels or actions that the model had, where known
+    counts: list[int | None]  # the number of labels or actions at the time, if known
     holdout: BoolArray  # (n,)
 
     @property
@@ -50,11 +50,11 @@ NAMES = (
     "round", "label", "propensity", "reward", "true_label", "context", "eligible", "holdout", "action_count",
     "label_count", "distribution",
 )  # fmt: skip
-"""The fields of lines of `GET /models/{name}/rounds`, and columns of an export, that an evaluation reads."""
+"""The fields of `GET /models/{name}/rounds`, and the columns of an export, that an evaluation reads."""
 
 
 def columns_of(values: Mapping[str, list[Any]]) -> Columns:
-    """Return the columns of some of `NAMES`; contexts are parsed."""
+    """Convert values by name (some of `NAMES`) to columns; contexts must be parsed."""
     nothing: list[Any] = [None] * len(values["round"])
     found = {name: values.get(name, nothing) for name in NAMES}
     lengths = [None if each is None else len(each) for each in found["distribution"]]
@@ -73,7 +73,7 @@ def columns_of(values: Mapping[str, list[Any]]) -> Columns:
 
 
 class LoggedModel:
-    """The model of a log, from the answer of `GET /models/{name}`; a model with actions has no labels."""
+    """The model of a log, built from the answer of `GET /models/{name}`. A model with actions has no labels."""
 
     def __init__(self, answer: JsonMapping, where: str) -> None:
         given = {name: answer[name] for name in _ESSENTIAL if answer.get(name)}
@@ -91,12 +91,12 @@ class LoggedModel:
 
     @property
     def has_actions(self) -> bool:
-        """Whether requests bring actions instead of labels."""
+        """Whether the model has actions instead of labels."""
         return self.model.definition.actions is not None
 
     @property
     def n_features(self) -> int:
-        """d, of the contexts as the learner sees them."""
+        """d, the size of contexts for the learner."""
         return 0 if self.has_actions else self.model.learner.problem.n_features
 
     def label_number(self, label: str, where: str) -> int:
@@ -107,7 +107,7 @@ class LoggedModel:
         return self._numbers[label]
 
     def rounds_of(self, columns: Columns, where: str, first_row: int, with_contexts: bool) -> LoggedRounds:
-        """Return the rounds of some columns."""
+        """Convert columns to rounds."""
         rounds = LoggedRounds(
             columns.numbers,
             self._labels_of(columns.labels, where, first_row),

@@ -1,4 +1,4 @@
-"""`wager evaluate`: what other policies would have got, from the log of a model."""
+"""`wager evaluate`: estimates what other policies would have earned, from the log of a model."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -79,7 +79,7 @@ def _remote_log(url: str, key: str | None, name: str) -> tuple[LoggedModel, list
 
 def _exported_log(source: Path) -> tuple[LoggedModel, list[Part]]:
     parts = parts_of(source)
-    last = parts[-1]  # later parts may have labels that were added during the export
+    last = parts[-1]  # later parts may contain labels that were added during the export
     return LoggedModel(described_model(last), last.name), list(parts)
 
 

@@ -12,12 +12,12 @@ _PATIENCE = "10s"
 
 
 def local(jobs: int) -> Processes:
-    """Return processes that end with this one even if it is killed; with one job, compute in this process."""
+    """Return worker processes that end with this process, even if it is killed; with one job, use this process."""
     return Processes(jobs, backend="loky", **tied_workers())
 
 
 class Dask:
-    """Computes parts on an existing Dask cluster, whose workers have this version of Wager and see the same files."""
+    """Computes parts on an existing Dask cluster. The workers need this version of Wager and the same files."""
 
     def __init__(self, scheduler: str) -> None:
         try:
@@ -37,7 +37,7 @@ class Dask:
         self._client.close()
 
     def map(self, function: Callable[..., _T], parts: Sequence[Any], *rest: object) -> Iterator[_T]:
-        """Yield the result of a function for each part and the other arguments, in order."""
+        """Yield the result of a function for each part, in order; `rest` are its other arguments."""
         shared = self._client.scatter(list(rest), broadcast=True)
         waiting = [self._client.submit(function, part, *shared, pure=False) for part in parts]
         return (future.result() for future in waiting)

@@ -1,4 +1,4 @@
-"""The evaluation of policies on the parts of a log."""
+"""Evaluates policies on the parts of a log."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from toolkit.evaluation.passes import NO_ROUNDS, Log, Part, Plan, Survey, first_
 from toolkit.evaluation.policies import Specification, read_choices
 
 _MOST_LISTED = 10
-"""Holes that a warning names."""
+"""Maximum holes that a warning lists."""
 
 _T = TypeVar("_T")
 
@@ -63,7 +63,7 @@ def _progress(what: str, results: Iterator[_T], total: int) -> Iterator[_T]:
 
 
 def _survey(parts: Sequence[Part], log: Log, engine: Engine) -> tuple[Survey, list[tuple[int, int]]]:
-    """Return what is in all parts, and the first and the last round of each hole between them."""
+    """Survey all parts; return the result, and the first and the last round of each hole between parts."""
     surveys = _progress("reading", engine.map(survey, parts, log), len(parts))
     merged, missing = NO_ROUNDS, list[tuple[int, int]]()
     for found, part in zip(surveys, parts, strict=True):
@@ -74,7 +74,7 @@ def _survey(parts: Sequence[Part], log: Log, engine: Engine) -> tuple[Survey, li
 
 
 def _warnings(missing: Sequence[tuple[int, int]]) -> list[str]:
-    """Return a sentence about holes between parts. A log itself lacks its damaged rounds."""
+    """Return a warning about holes between parts. Holes within a part are damaged rounds of the log."""
     if not missing:
         return []
     listed = ", ".join(f"{first:,} to {last:,}" for first, last in missing[:_MOST_LISTED])

@@ -31,7 +31,7 @@ class ParquetPart(NamedTuple):
         return self.path
 
     def batches(self, size: int) -> Iterator[Columns]:
-        """Yield the rounds in batches of up to this many rows."""
+        """Yield the rounds in batches of up to `size` rows."""
         path = Path(self.path)
         known = parquet.schema_of(path).names
         missing = next((name for name in _NEEDED if name not in known), None)
@@ -49,12 +49,12 @@ class ParquetPart(NamedTuple):
 
 
 def parts_of(source: Path) -> list[ParquetPart]:
-    """Return the parts of a file or a folder, in the order of their names."""
+    """Return the parts of a file or a folder, sorted by name."""
     return [ParquetPart(str(path)) for path in parquet.parts_of(source)]
 
 
 def described_model(part: ParquetPart) -> JsonObject:
-    """Return the answer of `GET /models/{name}` that an export has in its metadata."""
+    """Return the answer of `GET /models/{name}` in the metadata of an export."""
     path = Path(part.path)
     metadata = parquet.schema_of(path).metadata or {}
     if _KEY not in metadata:

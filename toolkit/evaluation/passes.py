@@ -1,4 +1,4 @@
-"""The two passes over the parts of a log: the first learns reward models and surveys, the second adds up estimates."""
+"""The two passes over the parts of a log: the first surveys it and learns reward models, the second sums estimates."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -17,28 +17,28 @@ from toolkit.evaluation.policies import Choices, Specification, build
 from toolkit.evaluation.remote_log import RemotePart
 
 _BATCH = 65_536
-_NUMBERS = 4_000_000  # rewards predicted at a time
+_NUMBERS = 4_000_000  # maximum rewards predicted at once
 _COMPILED_FROM = 200_000
-"""Rounds from which the loop of a learner is compiled. Compilation takes longer than shorter logs take in Python."""
+"""Minimum rounds for which a learner's loop is compiled. For shorter logs, compilation takes longer than Python."""
 
 
 Part: TypeAlias = ParquetPart | RemotePart
-"""A part of a log: it can be read again, also in another process."""
+"""A part of a log, which can be read repeatedly, also in another process."""
 
 
 class Survey(NamedTuple):
-    """What the first pass finds in some parts."""
+    """The results of the first pass over some parts."""
 
     n: int
     first: int  # the number of the first round; -1 without rounds
     last: int
     holdouts: int
-    unknown_counts: int  # rounds with actions whose number of choices is not known
+    unknown_counts: int  # rounds with an unknown number of actions
     labels: LabelSums | None
     rewards: RewardSums
 
     def merge(self, other: "Survey", where: str) -> "Survey":
-        """Return what is in both; the other one comes later."""
+        """Merge two surveys; `other` must be of later rounds."""
         if self.n == 0 or other.n == 0:
             return other if self.n == 0 else self
         if other.first <= self.last:
@@ -60,7 +60,7 @@ NO_ROUNDS = Survey(0, -1, -1, 0, 0, None, RewardSums({}))
 
 
 class Log(NamedTuple):
-    """What all parts of a log share."""
+    """The properties that all parts of a log share."""
 
     model: LoggedModel
     first: int  # the number of its first round
@@ -73,12 +73,12 @@ class Log(NamedTuple):
 
     @property
     def batch(self) -> int:
-        """The number of rounds in memory at a time."""
+        """The maximum number of rounds in memory."""
         return max(1, min(_BATCH, _NUMBERS // max(1, len(self.model.labels))))
 
 
 def survey(part: Part, log: Log) -> Survey:
-    """Read a part for the first time."""
+    """Make the first pass over a part."""
     found = NO_ROUNDS
     for columns, rounds in _read(part, log, log.problem.uses_contexts):
         found = found.merge(_surveyed(columns, rounds, log), part.name)
@@ -99,7 +99,7 @@ def _surveyed(columns: Columns, rounds: LoggedRounds, log: Log) -> Survey:
 
 
 class Plan(NamedTuple):
-    """What the second pass adds up."""
+    """The sums that the second pass computes."""
 
     specifications: list[Specification]  # without learners
     settings: Settings
@@ -109,7 +109,7 @@ class Plan(NamedTuple):
 
 
 def measure(part: Part, log: Log, plan: Plan) -> list[Sums]:
-    """Read a part for the second time; return the sums of each policy."""
+    """Make the second pass over a part; return the sums of each policy."""
     sums = [no_sums(plan.settings) for _ in plan.specifications]
     for _, rounds in _read(part, log, plan.rewards is not None and log.problem.uses_contexts):
         evaluated = [_evaluated(each, rounds, log, plan) for each in plan.specifications]

@@ -1,4 +1,4 @@
-"""A figure of the values of policies, with their intervals."""
+"""Plots the values of policies, with their intervals."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ _SHOWN = ("doubly_robust", "snips", "ips")
 
 
 def plot(answer: EvaluationAnswer, path: Path) -> None:
-    """Write a figure in the format of the file's name, such as .png or .svg."""
+    """Write a figure in the format of the file's suffix, such as .png or .svg."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""The policies that a user asks for."""
+"""The policies that a user requests."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ _MOST_ROUNDS = 2**53 - 1
 
 
 class Choices(NamedTuple):
-    """The probabilities of labels in rounds, by round."""
+    """The probabilities of labels, by round."""
 
     path: str
     numbers: IntArray  # (m,) int64, not decreasing
@@ -48,7 +48,7 @@ class Choices(NamedTuple):
 
 
 def read_choices(path: Path, model: LoggedModel) -> Choices:
-    """Read a file of choices, with columns `round`, `label` and perhaps `probability`."""
+    """Read a file of choices, with the columns `round`, `label` and optionally `probability`."""
     if model.has_actions:
         raise EvaluationError(f"--choices {path}: a model with actions has no labels to choose from")
     table = read_table(path)
@@ -68,7 +68,7 @@ def read_choices(path: Path, model: LoggedModel) -> Choices:
 
 
 def _numbers(table: Table, name: str, most: int, words: str) -> FloatArray:
-    """Return a column of numbers from 0 to `most`, which are integers if that is not 1."""
+    """Return a column of numbers from 0 to `most`; they must be integers unless `most` is 1."""
     found = []
     for place, value in zip(table.places, table.column(name), strict=True):
         try:
@@ -88,7 +88,7 @@ FIXED: dict[str, Kind] = {"served": "served", "uniform": "uniform", "best-consta
 
 
 class Specification(NamedTuple):
-    """A policy that a user asks for."""
+    """A policy that a user requests."""
 
     kind: Kind
     value: str = ""  # the label of a constant, the path of choices, or the JSON of a learner
@@ -120,7 +120,7 @@ def read_learner(text: str, model: LoggedModel) -> Specification:
 
 
 def build(text: str, model: LoggedModel) -> AnyLearner:
-    """Return the learner of a text, as `read_learner` reads it."""
+    """Build the learner that a text describes; see `read_learner`."""
     if model.has_actions:
         detail = "other learners of actions cannot be replayed yet: their logs lack the actions that were not chosen"
         raise EvaluationError(f"--learner: {detail}, unless log_actions is all")

@@ -1,4 +1,4 @@
-"""The log of a model of a running service, in parts that can be read again."""
+"""The log of a running service's model, in parts that can be read repeatedly."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from toolkit.evaluation.columns import NAMES, Columns, columns_of
 from toolkit.remote import call, connect, path_of, rounds
 
 ROUNDS = 10_000
-"""Rounds of a part: the most that one request returns."""
+"""Maximum rounds of a part, and of the answer to one request."""
 
 
 class RemotePart(NamedTuple):
-    """The rounds after one, up to another."""
+    """The rounds after `after`, up to `last`."""
 
     url: str
     key: str | None
@@ -39,7 +39,7 @@ class RemotePart(NamedTuple):
 
 
 def remote_parts(url: str, key: str | None, name: str) -> tuple[JsonObject, list[RemotePart]]:
-    """Return the description of a model, and the parts of its log as it is now."""
+    """Return the description of a model, and the parts of its current log."""
     with connect(url, key) as client:
         model: JsonObject = call(client, "GET", path_of(name)).json()
     last = int(model["rounds_seen"])

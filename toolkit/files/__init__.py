@@ -1,1 +1,1 @@
-"""Formats of files with rounds."""
+"""File formats for rounds."""

@@ -1,4 +1,4 @@
-"""Which column of a table means what, and the rounds of its rows."""
+"""Assigns meanings to the columns of a table, and converts its rows to rounds."""
 
 import json
 from collections import Counter
@@ -25,14 +25,14 @@ EXPORTED = (
     "round", "prediction_id", "label", "propensity", "reward", "correct", "true_label", "context", "actions",
     "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at", "feedback_at",
 )  # fmt: skip
-"""The columns of `wager export --format parquet` that are no features, even without a column `context`."""
+"""The columns of `wager export --format parquet` that are never features, even without a column `context`."""
 
 _USED = frozenset({"correct", "true_label", "context", "actions", "eligible", "holdout", "predicted_at"})
-"""Of them, those that an import reads besides label, propensity and reward."""
+"""Those that an import reads, besides label, propensity and reward."""
 
 
 class Chosen(NamedTuple):
-    """What the user says of the columns; None and () are for the defaults."""
+    """The user's choice of columns; None and () mean the defaults."""
 
     label: str | None = None
     propensity: str | None = None
@@ -43,25 +43,25 @@ class Chosen(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The columns of a table by their meaning; None where the table has none."""
+    """The columns of a table, by meaning; None if there is none."""
 
     label: str
     propensity: str | None  # None: `label` is the true label of each row
     reward: str | None
-    others: frozenset[str]  # of `EXPORTED`, which the table has
+    others: frozenset[str]  # columns of the table that are in `EXPORTED`
     features: tuple[str, ...]
-    text: frozenset[str]  # features that are texts even if they look like numbers
+    text: frozenset[str]  # features that are text even if they look like numbers
 
     @property
     def used(self) -> list[str]:
-        """The columns that a round is made of."""
+        """The columns from which rounds are built."""
         plain = [self.label, self.propensity, self.reward, *self.features]
         used = _USED - {"context"} if self.features else _USED
         return [name for name in dict.fromkeys((*plain, *sorted(self.others & used))) if name is not None]
 
 
 def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
-    """Return the meaning of the columns of a table."""
+    """Assign meanings to the columns of a table."""
     check_names(header)
     named = [chosen.label, chosen.propensity, chosen.reward, *chosen.features, *chosen.text]
     for name in named:
@@ -81,7 +81,7 @@ def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
 
 
 def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObject:
-    """Return the round of a row: its values by column, None or "" for missing ones."""
+    """Convert a row, values by column with None or "" for missing ones, to a round."""
     found = _candidates(columns, row, shape)
     if columns.features or "context" not in columns.others:
         values = [_value(name, row[name], name in columns.text) for name in columns.features]
@@ -103,7 +103,7 @@ def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObj
 
 
 def given_context(value: object) -> Any:
-    """Return the context of a cell, which may hold it as JSON; None if the cell is empty."""
+    """Return the context in a cell, which may be JSON text; None if the cell is empty."""
     if _is_missing(value):
         return None
     found = _json(value, "context")
@@ -178,7 +178,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _json(value: object, field: str) -> Any:
-    """Return a value that a text file holds as JSON."""
+    """Parse a value if it is JSON text."""
     if not isinstance(value, str):
         return value
     try:
@@ -197,12 +197,12 @@ def _flag(value: object, field: str) -> bool:
 
 
 def _text(value: object) -> Any:
-    """Return a label as text: numbers of a typed column, such as classes, are texts for the model."""
+    """Return a label as text: a model needs text, but a typed column may contain numbers, such as classes."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _value(name: str, value: object, is_text: bool) -> Any:
-    """Return the value of a feature: a number where a text is one."""
+    """Return the value of a feature, as a number if its text is one."""
     if _is_missing(value):
         return None
     if is_text:

@@ -21,18 +21,18 @@ from toolkit.files.rows import (
 )
 
 _TOLERANCE, _SUM_TOLERANCE = 1e-5, 1e-3
-"""By how much the two probabilities of the chosen action may differ, in proportion, and the sum of all from 1. VW
-writes them in single precision, and some of its clients with 6 digits."""
+"""Maximum relative difference of the two probabilities of the chosen action, and maximum difference of the sum of all
+from 1. VW writes them in single precision, and some of its clients with 6 digits."""
 
 
 class Dsjson(NamedTuple):
     """Converts lines of dsjson."""
 
     costs: str = "negate"  # reward = -cost, or `complement`: 1 - cost
-    action_id: str | None = None  # the feature of an action that is its id, such as `item.id`; else `_tag`, or a number
+    action_id: str | None = None  # the feature that is an action's id, such as `item.id`; None: `_tag` or its number
 
     def round_of(self, text: str, shape: Shape | None) -> JsonObject | None:
-        """Return the round of a line; None for one without a cost, or to skip (`_skipLearn`)."""
+        """Convert a line to a round; return None if it has no cost or is to be skipped (`_skipLearn`)."""
         line = json_of(text)
         if not isinstance(line, dict):
             raise RowError(f"is not dsjson: it is a JSON {type(line).__name__}, not an object")
@@ -94,7 +94,7 @@ def _actions(multi: object, order: object) -> list[JsonObject]:
 
 
 def _check_order(line: JsonMapping, chosen: int, propensity: float, n: int) -> None:
-    """Check what VW says twice: `a` lists the actions and `p` their probabilities, the chosen one first."""
+    """Check VW's redundant fields: `a` lists the actions and `p` their probabilities, the chosen one first."""
     order, p = line.get("a"), line.get("p")
     is_order = isinstance(order, list) and all(type(each) is int for each in order)
     if order is not None and not (is_order and sorted(order) == list(range(1, n + 1))):
@@ -121,7 +121,7 @@ def _cut(value: object) -> str:
 
 
 def _fixed(shape: Shape, ids: Sequence[str], chosen: int, context: JsonObject) -> JsonObject:
-    """Return the context and the label, by the id of the action or by its number, for a model with labels."""
+    """Return the context and the label for a model with labels. The label is the action's id, or has its number."""
     label = ids[chosen - 1]
     if label not in shape.labels and len(ids) == len(shape.labels):
         label = list(shape.labels)[chosen - 1]
@@ -138,7 +138,7 @@ def _features(value: JsonObject, field: str) -> JsonObject:
 
 
 def converted(value: object) -> Any:
-    """Return features of VW's JSON as named features: lists of numbers and objects become objects."""
+    """Convert features of VW's JSON to named features: lists of numbers and of objects become objects."""
     if isinstance(value, dict):
         return {name: converted(each) for name, each in value.items() if each is not None and not name.startswith("_")}
     if not isinstance(value, list) or all(isinstance(each, str) for each in value):
@@ -153,10 +153,10 @@ def converted(value: object) -> Any:
 def dsjson_line(
     labels: Sequence[str], line: JsonMapping, distribution: Sequence[float] | None, path: Path
 ) -> JsonObject:
-    """Return a line of a log as an object of dsjson.
+    """Convert a line of a log to a dsjson object.
 
-    `labels` are those that the model had for the prediction. Without a distribution, the probability that the chosen
-    one leaves is spread evenly.
+    `labels` are the model's labels at the prediction. Without a distribution, the remaining probability is spread
+    evenly over the answers that were not chosen.
     """
     if line["label"] is None:
         raise FileError(path, f"round {line['round']}", "has several labels; use ndjson")
@@ -201,7 +201,7 @@ def _listed(
 
 
 def _shared(context: object) -> JsonObject:
-    """Return features as VW reads them: a list of numbers, and sparse numbers, as one namespace."""
+    """Convert features for VW: a list of numbers, or sparse numbers, become one namespace."""
     if isinstance(context, list):
         return {"x": {str(i): value for i, value in enumerate(context)}}
     if isinstance(context, dict) and set(context) == {"indices", "values"}:
@@ -211,7 +211,7 @@ def _shared(context: object) -> JsonObject:
 
 
 def _members(value: object) -> Any:
-    """Return a value without what VW gives another meaning: texts in lists, and names that begin with `_`."""
+    """Convert the parts of a value that VW would read differently: texts in lists, and names that begin with `_`."""
     if isinstance(value, dict):
         return {
             f"{name.lstrip('_')}_" if name.startswith("_") else name: _members(each) for name, each in value.items()

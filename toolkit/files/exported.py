@@ -1,4 +1,4 @@
-"""Writes the lines of a log as parts, and finds which rounds the parts have."""
+"""Writes the lines of a log as parts, and finds the rounds that parts lack."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -19,14 +19,14 @@ _FOOTER_BYTES = 8  # at the end of a Parquet file, after the metadata
 
 
 class Hole(NamedTuple):
-    """Rounds that no part has."""
+    """Consecutive rounds that no part contains."""
 
     after: int  # the round before them
     until: int | None  # the last of them; None after the last part
 
 
 def holes_in(folder: Path, suffix: str, after: int) -> list[Hole]:
-    """Return the rounds after one that no part of a folder has, oldest first; the last hole is open."""
+    """Return the holes after round `after` in the parts of a folder, oldest first; the last hole is open."""
     holes, last, before = list[Hole](), after, ("", 0)
     for path in sorted(folder.glob(f"part-*{suffix}")):
         first, end = _ends_of_parquet(path) if suffix == ".parquet" else _ends_of_text(path)
@@ -42,7 +42,7 @@ def holes_in(folder: Path, suffix: str, after: int) -> list[Hole]:
 
 
 def _ends_of_parquet(path: Path) -> tuple[int, int]:
-    """Return the first and the last round of a part, from its footer, and check that no byte is missing."""
+    """Check that no byte of a part is missing; return its first and last round, from the footer."""
     _, pq = pyarrow(path)
     try:
         about = pq.read_metadata(path)
@@ -59,7 +59,7 @@ def _ends_of_parquet(path: Path) -> tuple[int, int]:
 
 
 def _ends_of_text(path: Path) -> tuple[int, int]:
-    """Return the first and the last round of a part. If it has fewer lines than rounds, check each."""
+    """Return the first and the last round of a part. If the number of lines does not match, check each line."""
     try:
         lines = path.read_bytes().splitlines(keepends=True) or [b""]
     except OSError as error:
@@ -72,7 +72,7 @@ def _ends_of_text(path: Path) -> tuple[int, int]:
 
 
 def _round(path: Path, number: int, line: bytes) -> int:
-    """Return the round of a complete line."""
+    """Return the round number of a complete line."""
     try:
         found = json.loads(line)["_round" if path.suffix == ".dsjson" else "round"] if line.endswith(b"\n") else None
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -87,11 +87,11 @@ class Lines(NamedTuple):
 
     lines: Sequence[JsonMapping]
     distributions: Sequence[list[float] | None]
-    label_counts: Sequence[int | None] = ()  # how many labels the model had for each prediction; () if unknown
+    label_counts: Sequence[int | None] = ()  # the model's number of labels at each prediction; () if unknown
 
 
 class Export(NamedTuple):
-    """A log on the way into files."""
+    """The export of a log to files."""
 
     output: Path  # a file with the suffix of the format, or a folder of parts
     format: str  # a key of `SUFFIXES`
@@ -103,7 +103,7 @@ class Export(NamedTuple):
         return self.output.is_dir() or self.output.suffix != SUFFIXES[self.format]
 
     def begin(self, after: int = 0) -> list[Hole]:
-        """Create the folder; return the rounds after one that its parts do not have, oldest first."""
+        """Create the folder; return the holes after round `after` in its parts, oldest first."""
         if self.format == "parquet":
             pyarrow(self.output)
         if not self.is_folder:
@@ -123,7 +123,7 @@ class Export(NamedTuple):
         return newer
 
     def describe(self) -> None:
-        """Describe the model in the folder, which must be empty or have parts of the same model."""
+        """Write the description of the model to the folder, which must be empty or contain parts of the same model."""
         note, about = self.output / "_model.json", {"version": VERSION, "model": dict(self.model)}
         if note.exists():
             try:
@@ -136,7 +136,7 @@ class Export(NamedTuple):
         _replace(note, lambda path: path.write_text(json.dumps(about, indent=1) + "\n"))
 
     def write(self, part: Lines) -> Path:
-        """Write lines as one part, completely or not at all; return its path."""
+        """Write lines as one part, atomically; return its path."""
         first = part.lines[0]["round"] if part.lines else 0
         path = self.output / f"part-{first:012}{SUFFIXES[self.format]}" if self.is_folder else self.output
         try:

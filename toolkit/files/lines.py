@@ -14,7 +14,7 @@ from toolkit import ToolError
 
 
 class FileError(ToolError):
-    """A file is of another format, damaged, or does not fit the model. All that reads or writes files raises it.
+    """A file has another format, is damaged, or does not fit the model. All readers and writers of files raise it.
 
     The place is a line or a row, such as `line 3`; "" for the whole file.
     """
@@ -26,12 +26,12 @@ class FileError(ToolError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Make a copy possible: an error passes from one process to another."""
+        """Support pickling, to send the error to another process."""
         return type(self), (self.path, self.place, self.reason)
 
 
 MOST_LINE_BYTES = 2**22
-"""Maximum bytes of a line. The service accepts no longer request."""
+"""Maximum bytes of a line. The service accepts no longer requests."""
 
 _CHUNK = 2**20
 
@@ -40,7 +40,7 @@ _OPENERS: tuple[tuple[bytes, Callable[[Path], object]], ...] = (
     (b"\xfd7zXZ\x00", lzma.open),
     (b"BZh", bz2.open),
 )
-"""What opens a compressed file, by its first bytes."""
+"""The functions that open compressed files, by their first bytes."""
 
 _DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
@@ -58,7 +58,7 @@ def read_start(path: Path, size: int = 16) -> bytes:
 
 
 def digest_of(path: Path, *settings: object) -> str:
-    """Return what distinguishes a file, read in a certain way, from others: 32 hexadecimal digits."""
+    """Return a digest of a file and of the settings to read it: 32 hexadecimal digits."""
     digest = hashlib.sha256(repr(settings).encode())
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -67,21 +67,21 @@ def digest_of(path: Path, *settings: object) -> str:
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file, and decompress it if its first bytes say that it is compressed."""
+    """Open a file, and decompress it if its first bytes are those of a compressed file."""
     start = read_start(path)
     opener = next((opener for magic, opener in _OPENERS if start.startswith(magic)), None)
     return path.open("rb") if opener is None else cast(BinaryIO, opener(path))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is not empty, without its end."""
+    """Yield the number and the text of each line that is not empty, without the line break."""
     for number, line in raw_lines(path):
         if line.strip():
             yield number, line.rstrip("\r\n")
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line, with its end."""
+    """Yield the number and the text of each line, with the line break."""
     number = 0
     with open_bytes(path) as file:
         while line := _next_line(path, file, number + 1):

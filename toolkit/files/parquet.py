@@ -23,7 +23,7 @@ def pyarrow(path: Path) -> tuple[Any, Any]:
 
 
 def parts_of(path: Path, suffix: str = ".parquet") -> list[Path]:
-    """Return a file, or the files of a folder with this suffix, in the order of their names."""
+    """Return a file, or the files of a folder with this suffix, sorted by name."""
     if not path.is_dir():
         return [path]
     found = sorted(path.glob(f"*{suffix}"))
@@ -45,7 +45,7 @@ def batches_of(path: Path, size: int, columns: Sequence[str] | None = None) -> I
 
 
 def check_feature_types(path: Path, names: Collection[str]) -> None:
-    """Check that columns have types of features."""
+    """Check that columns have types that features allow."""
     pa, _ = pyarrow(path)
     for column in schema_of(path):
         if column.name in names and not _is_feature(pa.types, column.type):
@@ -53,7 +53,7 @@ def check_feature_types(path: Path, names: Collection[str]) -> None:
 
 
 def _is_feature(types: Any, found: Any) -> bool:
-    """Check whether a type is one of numbers, booleans, strings or lists of strings."""
+    """Check whether a column contains numbers, booleans, strings or lists of strings."""
     if types.is_dictionary(found):
         found = found.value_type
     elif types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found):
@@ -81,7 +81,7 @@ def exported_types(path: Path) -> JsonObject:
 
 
 def with_plain_times(path: Path, batch: Any) -> Any:
-    """Return a record batch whose times have at most microseconds, as Python's have."""
+    """Convert the times of a record batch to microseconds, the resolution of Python's."""
     pa, _ = pyarrow(path)
     for i, column in enumerate(batch.schema):
         if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
@@ -91,7 +91,7 @@ def with_plain_times(path: Path, batch: Any) -> Any:
 
 
 def values_of(path: Path, batch: Any, first_row: int) -> dict[str, list[Any]]:
-    """Return the values of the columns of a batch of an exported log."""
+    """Return the values in a batch of an exported log, by column."""
     (pa, _), types = pyarrow(path), exported_types(path)
     found = dict[str, list[Any]]()
     for name in batch.schema.names:
@@ -105,7 +105,7 @@ def values_of(path: Path, batch: Any, first_row: int) -> dict[str, list[Any]]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[Any]:
-    """Provide `pyarrow.parquet`, and explain its errors."""
+    """Yield `pyarrow.parquet`, and convert its errors."""
     pa, pq = pyarrow(path)
     read_start(path)
     try:

@@ -15,11 +15,11 @@ from toolkit.files.rows import Row, RowError, Shape, json_of
 from toolkit.files.tables import is_parquet, read_rows, suffix_of
 
 FORMATS = ("dsjson", "csv", "parquet", "ndjson")
-MOST_LABELS = 1_000  # of a model that is created for a file
+MOST_LABELS = 1_000  # maximum labels of a model that is created for a file
 _ROWS_PER_READ = 2_000
 
 Record = tuple[Path, str, Any]
-"""A line or a row: its file, its place in it, such as `line 3`, and its content."""
+"""A line or a row: its file, its place, such as `line 3`, and its content."""
 
 
 @dataclass
@@ -28,8 +28,8 @@ class Reader:
 
     Attributes:
         records: reads the lines or rows.
-        convert: makes a round of one; None for lines without a round.
-        skipped: the number of lines without a round, known at the end.
+        convert: converts a record to a round; None for a line without a round.
+        skipped: the number of lines without a round, complete after the last row.
     """
 
     records: Callable[[], Iterator[Record]]
@@ -37,7 +37,7 @@ class Reader:
     skipped: int = 0
 
     def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file, checked against the model; without a shape, unchecked."""
+        """Yield the rounds of the file. Check them against the model if a shape is given."""
         self.skipped = 0
         for path, place, content in self.records():
             try:
@@ -57,10 +57,10 @@ def open_reader(
 
     Args:
         path: the file or the folder.
-        format_: one of `FORMATS`; None finds it out.
+        format_: one of `FORMATS`; None to detect it.
         chosen: the columns of a table.
-        costs: how the costs of dsjson become rewards: `negate` (-cost) or `complement` (1 - cost).
-        action_id: the feature of dsjson's actions that is their id.
+        costs: the conversion of dsjson's costs to rewards: `negate` (-cost) or `complement` (1 - cost).
+        action_id: the feature that is the id of dsjson's actions.
     """
     match format_ or _format_of(path):
         case "dsjson":
@@ -88,7 +88,7 @@ def _csv_rows(path: Path, chosen: Chosen) -> Iterator[Record]:
 
 
 def _parquet_rows(path: Path, chosen: Chosen) -> Iterator[Record]:
-    """Yield the rows of all parts, which must have the same columns. Columns that no round needs are not read."""
+    """Yield the rows of all parts, which must have the same columns. Unused columns are not read."""
     first: tuple[Path, list[str]] | None = None
     for part in parts_of(path):
         columns = _columns(part, "", schema_of(part).names, chosen)
@@ -126,7 +126,7 @@ def _line_round(text: str, shape: Shape | None) -> JsonObject:
 
 
 def _format_of(path: Path) -> str:
-    """Return the format of a file by its content, and by its name where this says nothing."""
+    """Detect the format of a file by its content, or by its suffix if the content is ambiguous."""
     if path.is_dir() or is_parquet(path):
         return "parquet"
     first = next(read_lines(path), (1, ""))[1]
@@ -140,7 +140,7 @@ def _format_of(path: Path) -> str:
 
 
 def survey(path: Path, reader: Reader) -> JsonObject:
-    """Return the definition of a model, without its name, that fits the rounds of a file."""
+    """Return a model definition, without a name, that fits the rounds of a file."""
     labels, features, has_actions = dict[str, None](), _Features(), False
     for row in reader.rows(None):
         features.add(row.round["context"])
@@ -160,7 +160,7 @@ def survey(path: Path, reader: Reader) -> JsonObject:
 
 
 class _Features:
-    """Finds out which features contexts have."""
+    """Determines the features of contexts."""
 
     def __init__(self) -> None:
         self.first: object = None  # the names of the first context, or its length

@@ -1,4 +1,4 @@
-"""Rounds in files: the form in which every reader yields them, and the checks that all share."""
+"""Rounds in files: the form that every reader yields, and the shared checks."""
 
 import json
 import math
@@ -12,14 +12,14 @@ from service.error_messages.patterns import LEAST_PROPENSITY, MOST_DEPTH, MOST_N
 from service.json_values import JsonMapping, JsonObject
 
 _LARGEST = 2**1000
-"""Integers below it are finite as doubles."""
+"""Smaller integers are finite as doubles."""
 
 ALLOWED = "numbers, booleans, strings and lists of strings"
-"""What the values of features are."""
+"""The allowed values of features, for messages."""
 
 
 class Row(NamedTuple):
-    """A round in a file, as `POST /models/{name}/rounds` takes it."""
+    """A round in a file, in the form that `POST /models/{name}/rounds` accepts."""
 
     path: Path  # the file, or the part of a folder
     place: str  # such as `line 3`
@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What a reader needs to know of the model that gets the rounds."""
+    """The properties of the target model that a reader needs."""
 
     kind: str  # of the features of its contexts: none, dense, sparse or named
     size: int
@@ -40,7 +40,7 @@ class RowError(ValueError):
 
 
 def json_of(text: str) -> Any:
-    """Return the value of JSON whose strings are Unicode, as requests need them."""
+    """Parse JSON, and check that its strings are valid Unicode."""
     try:
         if "\\u" in text:
             check_pairs(text.encode())
@@ -67,7 +67,7 @@ def checked_label(shape: Shape | None, label: object, field: str) -> str:
 
 
 def check_choices(found: JsonMapping, shape: Shape | None) -> None:
-    """Check that a round could answer what it answered."""
+    """Check that a round's answer was among its choices."""
     actions, eligible = found.get("actions"), found.get("eligible")
     choices = None if actions is None else [checked_label(None, each["id"], "actions.id") for each in actions]
     if choices is not None and len(set(choices)) < len(choices):
@@ -86,7 +86,7 @@ def check_choices(found: JsonMapping, shape: Shape | None) -> None:
 
 
 def checked_number(value: Any, field: str) -> float:
-    """Return a finite number, also from its text."""
+    """Return a finite number, given as a number or as text."""
     if isinstance(value, bool):
         raise RowError(f"{field}: got {value!r}; must be a number")
     try:
@@ -99,7 +99,7 @@ def checked_number(value: Any, field: str) -> float:
 
 
 def checked_propensity(value: object, field: str) -> float:
-    """Return a probability that can be the weight of a round."""
+    """Return a probability that is valid as a propensity."""
     number = checked_number(value, field)
     if not LEAST_PROPENSITY <= number <= 1.0:
         raise RowError(f"{field}: got {number}; must be in [{LEAST_PROPENSITY:g}, 1]")
@@ -107,7 +107,7 @@ def checked_propensity(value: object, field: str) -> float:
 
 
 def checked_moment(value: Any, field: str, zone: tzinfo | None = None) -> str:
-    """Return a time, or its text in ISO 8601, as the service reads it; one without a zone is in `zone`, or refused."""
+    """Convert a time, or its text in ISO 8601, for the service. Its default time zone is `zone`; None refuses it."""
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
@@ -122,14 +122,14 @@ def checked_moment(value: Any, field: str, zone: tzinfo | None = None) -> str:
 
 
 def outcome_of(reward: float, field: str) -> JsonObject:
-    """Return the outcome of a round with a reward: `correct` for 0 and 1, which every learner accepts."""
+    """Convert a reward to an outcome: `correct` for 0 and 1, because every learner accepts it."""
     if not 0.0 <= reward <= 1.0:
         raise RowError(f"{field}: means a reward of {reward}; must be from 0 to 1")
     return {"correct": reward == 1.0} if reward in {0.0, 1.0} else {"reward": reward}
 
 
 def checked_context(shape: Shape | None, context: object) -> Any:
-    """Return a context of the model's kind."""
+    """Check a context against the kind of the model's features; return it."""
     if shape is None:
         context = {} if context is None else context
         if not isinstance(context, dict | list):
@@ -150,7 +150,7 @@ def checked_context(shape: Shape | None, context: object) -> Any:
 
 
 def check_features(features: JsonMapping | Sequence[Any], field: str, *, may_be_sparse: bool = True) -> None:
-    """Check features of which only the model's declaration is unknown."""
+    """Check features, apart from the model's declarations."""
     if not isinstance(features, Mapping):
         for i, each in enumerate(features):
             checked_number(each, f"{field}.{i}")
@@ -164,7 +164,7 @@ def check_features(features: JsonMapping | Sequence[Any], field: str, *, may_be_
 
 
 def _check_named(features: JsonMapping, field: str, space: str, depth: int) -> None:
-    """Check named features, and those in their objects."""
+    """Check named features, including nested objects."""
     if depth > MOST_DEPTH:
         raise RowError(f"{field}: has objects in more than {MOST_DEPTH} levels")
     for name, value in features.items():
@@ -193,7 +193,7 @@ def _check_text(text: object, field: str) -> None:
 
 
 def context_of(shape: Shape | None, names: Sequence[str], values: Sequence[Any]) -> Any:
-    """Return the context of a row of features; None marks a missing one."""
+    """Build a context from a row of features; None marks a missing value."""
     if shape is None or shape.kind == "named":
         found = {name: value for name, value in zip(names, values, strict=True) if value is not None}
         check_features(found, "context", may_be_sparse=False)

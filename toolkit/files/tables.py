@@ -16,15 +16,15 @@ _PACKED = {".gz", ".xz", ".bz2"}
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix of a file without that of its compression, in lower case."""
+    """Return the suffix of a file in lower case, without the suffix of its compression."""
     inner = path.with_suffix("") if path.suffix.lower() in _PACKED else path
     return inner.suffix.lower()
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the values of each row that is not empty, with the number of its first line.
+    """Yield the number of the first line and the values of each row that is not empty.
 
-    Commas separate them, or tabs if the suffix is `.tsv`. Quoted values may contain line breaks.
+    The separator is a comma, or a tab if the suffix is `.tsv`. Quoted values may contain line breaks.
     """
     csv.field_size_limit(MOST_LINE_BYTES)
     delimiter = "\t" if suffix_of(path) == ".tsv" else ","
@@ -56,8 +56,8 @@ class Table(NamedTuple):
 
     path: Path
     names: tuple[str, ...]
-    values: list[list[Any]]  # of each column: strings in CSV; as the file has them in Parquet
-    places: Sequence[str]  # of each row: `line 2` of a text file, `row 1` of Parquet
+    values: list[list[Any]]  # of each column: strings for CSV, typed values for Parquet
+    places: Sequence[str]  # of each row: such as `line 2` in a text file, or `row 1` in Parquet
 
     def column(self, name: str) -> list[Any]:
         """Return a column by name."""
@@ -72,7 +72,7 @@ def is_parquet(path: Path) -> bool:
 
 
 def read_table(path: Path, has_header: bool = True) -> Table:
-    """Read a file of CSV, of CSV with tabs (`.tsv`), compressed or not, or of Parquet."""
+    """Read a CSV or TSV file, compressed or not, or a Parquet file."""
     table = _parquet(path) if is_parquet(path) else _text(path, has_header)
     try:
         check_names(table.names)

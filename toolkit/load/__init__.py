@@ -1,1 +1,1 @@
-"""The load generator `wager load`, which uses the service by HTTP only."""
+"""The load generator `wager load`, which uses only the HTTP interface of the service."""

@@ -1,4 +1,4 @@
-"""The audit: whether the logs hold each acknowledged round once, with its outcome, and nothing else."""
+"""The audit: checks that the logs contain each acknowledged round once, with its outcome, and nothing else."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -24,15 +24,15 @@ class Audit:
     feedbacks_refused: int = 0
     rounds_in_the_logs: int = 0
     lost: int = 0
-    """Acknowledged rounds that are in no log."""
+    """Acknowledged rounds that no log contains."""
     repeated: int = 0
     """Extra copies of rounds in the logs."""
     altered: int = 0
-    """Rounds in a log with another outcome than the feedback's."""
+    """Rounds in a log whose outcome differs from the feedback."""
     unasked: int = 0
     """Rounds in a log for which no feedback was sent."""
     predictions_lost: int = 0
-    """Predictions with a response that the models' counts lack."""
+    """Answered predictions that the models' counts lack."""
     unknown: int = 0
     """Rounds without a response, which may or may not be recorded."""
 

@@ -1,7 +1,7 @@
 """A small HTTP/1.1 client over keep-alive connections, with one callback per request.
 
-The driver must not be the bottleneck, and this client needs a fraction of the processor time of a general client
-(docs/load-testing.md has the figures). httptools parses the responses.
+The driver must not be the bottleneck. This client needs a fraction of the processor time of a general client
+(docs/load-testing.md contains figures). httptools parses the responses.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Target(NamedTuple):
     host: str
     port: int
     tls: bool
-    prefix: str  # of every path
+    prefix: str  # prefix of every path
     headers: str  # complete lines
 
     @classmethod
@@ -68,7 +68,7 @@ class Target(NamedTuple):
 class Answer(NamedTuple):
     """A response of the server."""
 
-    status: int  # NO_ANSWER if none came
+    status: int  # NO_ANSWER if there was none
     body: bytes
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ class Client:
         return await answered
 
     def released(self, connection: "_Connection") -> None:
-        """Send the next queued request over a connection, if there is one."""
+        """Send the next queued request, if any, over a free connection."""
         self._open.add(connection)
         if self._waiting:
             connection.start(self._waiting.popleft())
@@ -170,7 +170,7 @@ class Client:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def _sweep(self) -> None:
-        """Abandon requests that waited too long, on a connection or in the queue."""
+        """Abandon requests that have waited too long, on a connection or in the queue."""
         past = time.perf_counter() - self._timeout
         for connection in [each for each in self._open if each.busy_since < past]:
             connection.transport.abort()

@@ -15,7 +15,7 @@ from toolkit.load.client import Client, LoadError
 from toolkit.load.generator import Generator, Result
 from toolkit.load.plan import Plan
 
-_LEAD_SECONDS = 0.1  # from sending the start time to the start
+_LEAD_SECONDS = 0.1  # between the announcement of the start time and the start
 _PROGRESS_SECONDS = 0.25
 
 Progress = Callable[[int, int, int], None]

@@ -1,7 +1,7 @@
-"""One process that generates load: predictions at Poisson times, and feedback later, out of order and partly twice.
+"""One process that generates load: predictions at Poisson times, and feedback later, out of order and partly repeated.
 
-When the time is up, the process repeats every request without a response until the outcome is known. This is safe,
-because predictions have the client's ids and feedback counts once.
+When the time is up, the process repeats every unanswered request until the outcome is known. This is safe, because
+predictions have the client's ids and feedback is idempotent.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from toolkit.load.plan import Plan
 from toolkit.load.timing import Histogram, Measured, Pacer, times_within
 
 _LONGEST_PROBLEM = 300
-_PAUSE = 0.2  # seconds before unanswered requests are repeated
+_PAUSE = 0.2  # seconds before the next attempt to settle unanswered requests
 _TOO_MANY_REQUESTS = 429
 
 
@@ -35,9 +35,9 @@ class Result:
     predict: Measured = field(default_factory=Measured)
     feedback: Measured = field(default_factory=Measured)
     lag: Histogram = field(default_factory=Histogram)
-    """How late the process started its requests."""
+    """Delays between due times and starts of requests."""
     cpu: float = 0.0
-    """Share of one core that the process used during the measured time."""
+    """Share of a core that the process used during the measurement."""
     ledger: Ledger = field(default_factory=Ledger)
     problems: Counter[str] = field(default_factory=Counter)
     """Counts of refusals by status and message, and of missing responses."""
@@ -51,12 +51,12 @@ class Outcome(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the status leaves the outcome unknown. Then the request is repeated, which is safe."""
+        """Whether the outcome is unknown, so that the request must be repeated, which is safe."""
         return self.status in {NO_ANSWER, _TOO_MANY_REQUESTS} or self.status >= 500
 
 
 def outcomes(status: int, body: bytes, n: int) -> list[Outcome]:
-    """Read the outcome of each of n items from a response. All are NO_ANSWER if the response is unreadable."""
+    """Read the outcomes of n items from a response. All are NO_ANSWER if it is unreadable."""
     if status != OK:
         return [Outcome(status)] * n
     try:
@@ -75,12 +75,12 @@ def _outcome(item: JsonObject) -> Outcome:
 
 
 class Generator:
-    """The load of one process. Requests are numbered; request i has rounds i·batch to (i + 1)·batch - 1.
+    """The load of one process. Request i contains the rounds i·batch to (i + 1)·batch - 1.
 
     Args:
         plan: the options of the load.
         process: the number of this process, from 0.
-        models: names of the models, which it uses in turn.
+        models: names of the models, used in turn.
     """
 
     def __init__(self, plan: Plan, process: int, models: Sequence[str]) -> None:

@@ -7,15 +7,15 @@ import numpy as np
 
 
 class Stage(IntEnum):
-    """The progress of a round, as its generator has observed it."""
+    """The progress of a round, as observed by its generator."""
 
     UNSENT = 0
     ASKED = 1
-    """The prediction was requested; no response shows whether it was made."""
+    """The prediction was requested, but no response confirms it."""
     ANSWERED = 2
     """The prediction is known; no feedback was sent."""
     FEEDBACK_SENT = 3
-    """Feedback was sent; no response shows whether it was recorded."""
+    """Feedback was sent, but no response confirms it."""
     ACKNOWLEDGED = 4
     PREDICTION_REFUSED = 5
     FEEDBACK_REFUSED = 6
@@ -41,7 +41,7 @@ class Ledger:
         return range(first, first + n)
 
     def advance(self, rounds: Sequence[int], since: Stage, to: Stage) -> None:
-        """Move the rounds that are at the stage `since` to the stage `to`; leave the others."""
+        """Move the rounds at the stage `since` to the stage `to`; do not change the others."""
         for each in rounds:
             if self.stages[each] == since:
                 self.stages[each] = to
@@ -51,5 +51,5 @@ class Ledger:
         return sum(map(self.stages.count, stages))
 
     def at(self, *stages: Stage) -> np.ndarray:
-        """Return which rounds are at some stages, (n,)."""
+        """Return the mask (n,) of rounds at some stages."""
         return np.isin(np.frombuffer(bytes(self.stages), dtype=np.uint8), stages)

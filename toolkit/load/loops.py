@@ -1,4 +1,4 @@
-"""Load on one endpoint from this process, as an open or a closed loop."""
+"""Generates load on one endpoint from this process, in an open or a closed loop."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from toolkit.load.timing import Histogram, Measured, Pacer, times_within
 
 
 class Bound:
-    """A limit of outstanding requests, over all senders that share it."""
+    """A limit on outstanding requests, shared by several senders."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -21,7 +21,7 @@ class Bound:
         self._idle = asyncio.Event()
 
     def enter(self) -> bool:
-        """Admit one more request if there is room. Return whether it was admitted."""
+        """Admit a request if there is room; return whether it was admitted."""
         room = self._outstanding < self._limit
         self._outstanding += room
         return room
@@ -55,7 +55,7 @@ class MeasuredSender:
         self.measured = Measured(seconds=max(0.0, ends - begins))
 
     def send(self, due: float, request: bytes, done: Done) -> bool:
-        """Send a request that was due at `due`. Return whether the bound had room for it."""
+        """Send a request that was due at `due`; return whether the bound had room for it."""
         counts = self._begins <= due < self._ends
         self.measured.due += counts
         if not self._bound.enter():
@@ -101,8 +101,8 @@ class Pace(NamedTuple):
 class Run(NamedTuple):
     """The result of an open loop."""
 
-    measured: Measured  # latencies from when requests were due
-    lag: Histogram  # how late the driver started requests
+    measured: Measured  # latencies count from the due times
+    lag: Histogram  # delays between due times and starts of requests
 
 
 async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
@@ -144,8 +144,8 @@ async def closed_loop(
 ) -> Measured:
     """Send requests as fast as they are answered, `connections` at a time, until they run out or the time is up.
 
-    A closed loop sends less when earlier requests are slow, and its latencies omit that waiting. They compare servers
-    under the same load, but do not predict the latency of users.
+    A closed loop sends fewer requests if earlier ones are slow, and its latencies omit this waiting time. They serve to
+    compare servers under the same load, but do not predict users' latencies.
 
     Args:
         client: a client with at least `connections` connections.

@@ -1,4 +1,4 @@
-"""The models under load, and the synthetic world of their contexts."""
+"""The models under load, and their synthetic contexts."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from toolkit.load.client import OK, Client, LoadError
 from toolkit.load.plan import Plan
 
 _NOISE = 0.6  # length of the noise around a label's centre of length 1
-_POOL = 4096  # maximum contexts of a process, which it uses in turn
+_POOL = 4096  # maximum contexts of a process, used in turn
 _CREATED = 201
 
 
@@ -24,10 +24,10 @@ class Example(NamedTuple):
 
 
 def examples(plan: Plan, process: int) -> list[Example]:
-    """Draw the examples of one process. All processes share one world, and each draws its own contexts from it.
+    """Draw the examples of one process. All processes share the label's parameters, and each draws its own contexts.
 
     Dense contexts are noisy points around one centre per label. Half of a sparse context's non-zeros are the features
-    that belong to its label, the other half are random features.
+    of its label, the other half are random features.
     """
     n = int(min(_POOL, max(1, plan.rounds_expected)))
     rng = np.random.default_rng([plan.seed, 1, process])

@@ -1,4 +1,4 @@
-"""The options of `wager load`, which typer and pydantic read."""
+"""The options of `wager load`, for typer and pydantic."""
 
 import json
 from dataclasses import asdict
@@ -51,7 +51,7 @@ def _check_learner(text: str | None) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All options that decide which requests are sent, when, and how long to wait for responses."""
+    """All options that determine the requests, their times, and the wait for responses."""
 
     url: Annotated[str, AfterValidator(_check_url), Option(help="URL of the service.")] = "http://127.0.0.1:8000"
     api_key: Annotated[
@@ -139,7 +139,7 @@ class Plan:
 
     @property
     def rounds_expected(self) -> float:
-        """The mean number of predictions in the whole run."""
+        """The expected number of predictions in the whole run."""
         return self.rate * self.batch * (self.warm_up + self.duration)
 
     @property

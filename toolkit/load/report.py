@@ -19,7 +19,7 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 BUSY = 0.9
 """Share of a core above which a generator counts as saturated."""
 LATE_SECONDS = 0.01
-"""A generator counts as saturated if it starts one in a hundred requests later than this."""
+"""A generator counts as saturated if it starts 1 % of its requests later than this."""
 
 SATURATED = "The driver was saturated, so the figures measure the driver. Use more --processes or a separate machine."
 
@@ -51,7 +51,7 @@ class Report:
 
     @property
     def saturated(self) -> bool:
-        """Whether the generators could not keep their own schedule."""
+        """Whether the generators could not keep to their schedule."""
         return max(self.cpu) > BUSY or self.lag.percentile(99) > LATE_SECONDS
 
     def accuracy(self, share: float = 1.0) -> float:

@@ -19,14 +19,14 @@ from toolkit.load.report import Report
 EXIT_WRONG = 1
 EXIT_UNKNOWN = 3
 
-_CONNECTIONS = 2  # for the models and the audit; the load uses others
+_CONNECTIONS = 2  # for the models and the audit; the load has its own
 
 
 def run(plan: Plan, json_file: Path | None) -> int:
     """Run a load, print its report, and return the exit code.
 
-    `json_file` gets the report as JSON; with `-` it is the only output on standard output. The code is 0 if the logs
-    match the acknowledged feedback, `EXIT_WRONG` if not, and `EXIT_UNKNOWN` if outcomes stayed unknown.
+    Write the report as JSON to `json_file`; for `-`, as the only output on standard output. The code is 0 if the logs
+    match the acknowledged feedback, `EXIT_WRONG` if they do not, and `EXIT_UNKNOWN` if outcomes remain unknown.
     """
     to_stdout = json_file is not None and str(json_file) == "-"
     console = Console(highlight=False, stderr=to_stdout)

@@ -1,4 +1,4 @@
-"""Precise timing: arrivals that do not depend on the server, actions at their times, and a histogram of latencies."""
+"""Precise timing: arrivals that do not depend on the server, scheduled actions, and a histogram of latencies."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 _TIMER_ABSTIME = 1
-_AT_ONCE = 4096  # gaps drawn together
+_AT_ONCE = 4096  # intervals drawn together
 
 Action = Callable[[float], None]
 """An action. It receives the time at which it was due."""
@@ -41,13 +41,13 @@ class Pacer:
     """Starts actions when they are due, in the running event loop. Times are seconds of `time.perf_counter`.
 
     Attributes:
-        lag: how late actions were started, which is the driver's own share of the latencies.
+        lag: delays between due times and starts, the driver's own share of the latencies.
     """
 
     def __init__(self) -> None:
         self.lag = Histogram()
         self._due: list[tuple[float, int, Action]] = []
-        self._order = itertools.count()  # of actions that are due at the same time
+        self._order = itertools.count()  # for actions that are due at the same time
         self._loop = asyncio.get_running_loop()
         self._timer = _KernelTimer() if sys.platform == "linux" else None
         if self._timer is not None:
@@ -103,17 +103,17 @@ class _KernelTimer:
         self._libc.timerfd_settime(self.fd, _TIMER_ABSTIME, ctypes.byref(moment), None)
 
     def clear(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # it was set again since it rang
+        with contextlib.suppress(BlockingIOError):  # it has been set again since it rang
             os.read(self.fd, 8)
 
 
-_BITS = 11  # significant bits of a value that are kept
+_BITS = 11  # significant bits of a value
 _HALF = _BITS - 1
 
 
 @dataclass
 class Histogram:
-    """Counts of durations to three significant digits, in memory that does not grow with their number."""
+    """Counts durations to three significant digits, in bounded memory."""
 
     _counts: Counter[int] = field(default_factory=Counter)
     _greatest: int = 0  # microseconds
@@ -139,7 +139,7 @@ class Histogram:
         self._greatest = max(self._greatest, other._greatest)
 
     def percentile(self, percent: float) -> float:
-        """Return the smallest duration, in seconds, that `percent` of all do not exceed; 0 if there is none."""
+        """Return the smallest duration, in seconds, that `percent` of all do not exceed; 0 if there are none."""
         wanted = max(1, math.ceil(len(self) * percent / 100 - 1e-6))  # allows for rounding errors
         seen = 0
         for bucket in sorted(self._counts):
@@ -159,7 +159,7 @@ class Measured:
     """Length of the window."""
     due: int = 0
     answered: int = 0
-    """Responses with status 200 that came within the window, even if the request was due earlier."""
+    """Responses with status 200 that arrived within the window, even if the request was due earlier."""
     not_sent: int = 0
     """Due requests that were not sent because too many were outstanding."""
     no_answer: int = 0
@@ -167,7 +167,7 @@ class Measured:
     refused: int = 0
     """Requests answered with another status than 200."""
     latency: Histogram = field(default_factory=Histogram)
-    """Seconds from the time a request was due until its response, or until the client gave up."""
+    """Seconds from the due time of a request to its response, or until the client gave up."""
 
     @property
     def offered(self) -> float:

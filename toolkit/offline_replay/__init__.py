@@ -1,1 +1,1 @@
-"""Replays the log of a model to recompute its distributions."""
+"""Replays the log of a model to recompute distributions."""

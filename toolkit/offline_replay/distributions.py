@@ -1,8 +1,8 @@
 """Recomputes the distributions of a log.
 
-The log keeps the probability of the answer only. The distribution of a prediction follows from the state that it was
-made with: the fold of the first `rounds_seen` rounds and `changes_seen` changes. So the log is folded again from its
-first round, and every prediction is decided again at its place. A result counts only if it has the logged probability.
+The log keeps only the probability of the answer. The distribution of a prediction follows from the state that decided
+it: the fold of the first `rounds_seen` rounds and `changes_seen` changes. So the log is replayed from its first round,
+and every prediction is decided again with that state. A result is used only if it agrees with the logged probability.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Distributions:
     """The distributions of one model's log.
 
     Attributes:
-        reasons: why distributions are unknown, each with the number of rounds.
+        reasons: the reasons for unknown distributions, each with the number of rounds.
     """
 
     def __init__(self, answer: JsonMapping, history: History) -> None:
@@ -35,14 +35,14 @@ class Distributions:
         self._has_actions = answer.get("actions") is not None
         self._history = history
         self._fold: Fold | None = None
-        self._broken = ""  # why no further ones can be recomputed
+        self._broken = ""  # the reason why no further distribution can be recomputed
 
     def of(self, lines: Sequence[JsonMapping]) -> list[list[float] | None]:
         """Return the distribution of each of the next rounds of the log.
 
         Returns:
-            The probability of each label that the model had for the prediction, retired ones included, in the order
-            of its labels; or of each action. None where it is unknown.
+            The probability of each label that the model had at the prediction, in order, retired ones included; or of
+            each action. None if unknown.
         """
         if self._has_actions:
             return [self._known(_logged(line), _NOT_ALL_ACTIONS) for line in lines]
@@ -68,7 +68,7 @@ class Distributions:
             found[i] = self._decide(fold, rounds[i], lines[i])
 
     def _decide(self, fold: Fold, round_: Round, line: JsonMapping) -> list[float] | None:
-        """Decide one prediction at its place; return its distribution if it agrees with the log."""
+        """Decide one prediction again; return its distribution if it agrees with the log."""
         if reason := fold.go_to(round_.seen):
             return self._known(None, reason)
         model = self._history.model(round_.seen.change_count)
@@ -83,7 +83,7 @@ class Distributions:
         return self._known(answered.tolist() if agrees else None, _OTHER)
 
     def _known(self, distribution: list[float] | None, reason: str) -> list[float] | None:
-        """Return a distribution, after noting why it is unknown if it is None."""
+        """Return a distribution; if it is None, record the reason."""
         if distribution is None:
             self._note(reason, 1)
         return distribution

@@ -1,4 +1,4 @@
-"""Folds a log again from the lines that the service shows of it, and goes to any recent place in it."""
+"""Refolds a log from the lines that the API returns, and can return to any recent place in it."""
 
 import copy
 from collections import deque
@@ -19,25 +19,25 @@ from toolkit.offline_replay.history import History
 
 _CONTEXT: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(GivenContext)
 _STATE_EVERY, _MOST_STATES = 4096, 16
-"""Rounds between kept states, and their number: predictions may have waited for as many rounds as both together."""
+"""Rounds between kept states, and their number. The product limits how long a prediction may have waited."""
 
 
 class Round(NamedTuple):
-    """A round of the log. K is the number of labels that the model had at its place."""
+    """A round of the log. K is the model's number of labels at its place."""
 
     number: int
-    seen: Position  # what its prediction took into account
-    changes: int  # of the model before it
+    seen: Position  # the rounds and changes that its prediction saw
+    changes: int  # the number of the model's changes before it
     held_out: bool
     rounds: Rounds  # (1,), without evidence; eligible labels (1, K)
 
     def eligible(self, n_labels: int) -> BoolArray | None:
-        """Return the labels that the prediction chose from, (1, n_labels); None for all."""
+        """Return the mask of eligible labels, (1, n_labels); None for all."""
         mask: BoolArray = self.rounds.eligible[:, :n_labels]
         return None if mask.all() else mask
 
     def learnable(self, model: Model, evidence: FloatArray | None) -> Rounds:
-        """Return the round as input for a learner. Evidence is 0 for later labels, or where it is unknown."""
+        """Convert the round to input for a learner. Evidence is 0 if unknown, and for labels added later."""
         row = np.zeros((1, model.learner.evidence_size))
         if evidence is not None:
             row[0, : len(evidence)] = evidence[: row.shape[1]]
@@ -46,7 +46,7 @@ class Round(NamedTuple):
 
 
 def round_of(history: History, line: JsonMapping) -> Round:
-    """Return a line of `GET /models/{name}/rounds` of a model with labels.
+    """Convert a line of `GET /models/{name}/rounds`, for a model with labels.
 
     Raises:
         UnknownHistoryError: if this version cannot build the model.
@@ -81,13 +81,13 @@ class _Kept(NamedTuple):
 class Fold:
     """The state of a model at a place of its log.
 
-    The state is unknown after a change to a state that is not public, and known again after a reset.
+    The state is unknown after a rollback or a promotion, whose snapshots are not public, and known again after a reset.
     """
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._position = Position(0, 0)
-        self._reason = ""  # why the state is unknown
+        self._reason = ""  # the reason why the state is unknown, if it is
         self.state: State = history.model(0).learner.init()
         self.evidence: dict[int, FloatArray] = {}  # of the decisions, by round
         self._rounds: dict[int, Round] = {}  # in order
@@ -99,12 +99,12 @@ class Fold:
         self._rounds[round_.number] = round_
 
     def go_to(self, place: Position) -> str:
-        """Bring the state to a place of the log; return why it is unknown there, or "".
+        """Move the state to a place of the log; return the reason if it is unknown there, else "".
 
-        The predictions of all rounds before the place must have been decided, as the fold needs their evidence.
+        The predictions of all earlier rounds must have been decided, because the fold needs their evidence.
 
         Raises:
-            UnknownHistoryError: if this version cannot make one of the changes.
+            UnknownHistoryError: if this version cannot apply one of the changes.
         """
         if place < self._position and not self._go_back(place):
             return f"a prediction waited for more than {_STATE_EVERY * (_MOST_STATES - 1):,} rounds"
@@ -134,7 +134,7 @@ class Fold:
         return True
 
     def _change(self) -> None:
-        """Make the next change."""
+        """Apply the next change."""
         rounds, number = self._position.round_count, self._position.change_count + 1
         before, after = self._history.model(number - 1), self._history.model(number)
         self._position = Position(rounds, number)
@@ -147,7 +147,7 @@ class Fold:
             self.state, self._reason = continued(before, after, self.state), ""
 
     def _fold(self, round_: Round) -> None:
-        """Learn the next round."""
+        """Fold the next round."""
         model = self._history.model(self._position.change_count)
         self._position = self._position._replace(round_count=round_.number)
         spans = learned_spans(model, np.array([round_.held_out]), np.array([round_.seen.change_count]))

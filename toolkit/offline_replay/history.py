@@ -1,4 +1,4 @@
-"""The model after each of its changes, read when it is needed."""
+"""The model after each of its changes, read on demand."""
 
 import json
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from service.schemas.models import ChangeNote, ModelDefinition
 from service.store.stored_models import ModelKey
 
 ReadChanges = Callable[[int], JsonMapping]
-"""Returns the answer of `GET /models/{name}/changes` after a change. Its errors pass."""
+"""Returns the answer of `GET /models/{name}/changes` for the changes after a number. Its errors are not caught."""
 
 
 class UnknownHistoryError(Exception):
-    """A model cannot be built as it was after one of its changes; the message says why."""
+    """The model after one of its changes cannot be built. The message contains the reason."""
 
 
 class History:
@@ -25,7 +25,7 @@ class History:
     def __init__(self, read: ReadChanges) -> None:
         self._read = read
         self._notes: list[ChangeNote] = []
-        self._label_counts: list[int] = []  # entry i: after i changes, so it is one longer than `_notes`
+        self._label_counts: list[int] = []  # entry i: after i changes, so there is one more entry than in `_notes`
         self._definition: JsonMapping = {}
         self._models: dict[int, Model] = {}
 
@@ -35,12 +35,12 @@ class History:
         return self._notes[number - 1]
 
     def label_count(self, changes: int) -> int:
-        """Return how many labels the model had after some changes. Raise as `model` does."""
+        """Return the number of labels after some changes. Raise as `model` does."""
         self._know(changes)
         return self._label_counts[changes]
 
     def model(self, changes: int) -> Model:
-        """Return the model after some changes, which must not be before those that were forgotten."""
+        """Return the model after some changes, unless forgotten; raise `UnknownHistoryError` if it cannot be built."""
         self._know(changes)
         if not self._models:
             self._models[0] = self._first()
@@ -51,7 +51,7 @@ class History:
         return self._models[changes]
 
     def forget(self, before: int) -> None:
-        """Free the models before some change, except the last one."""
+        """Forget the models before some change, except the latest one."""
         last = max(self._models, default=0)
         for number in [each for each in self._models if each < min(before, last)]:
             del self._models[number]
@@ -94,7 +94,7 @@ class History:
 
 
 def _change_of(note: ChangeNote) -> Change:
-    """Return a change as the log has it, but for what does not concern the fold."""
+    """Convert a note to a change, with only the fields that affect the fold."""
     labels = StoredLabels(add=tuple(note.added), retire=tuple(note.retired)) if note.added or note.retired else None
     state: NewState | None = None
     if note.kind == "reset":
