@@ -36,7 +36,7 @@ class AsyncWager(Configured[AsyncTransport]):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections, unless the caller made them."""
+        """Close the connections, unless the caller created them."""
         if self._own:
             await self._http.here().aclose()
 
@@ -88,7 +88,7 @@ class AsyncWager(Configured[AsyncTransport]):
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> Feedback:
-        """Send feedback for a prediction, or for a slot, or for an id. See `Wager.feedback`."""
+        """Send feedback for a prediction, a slot, or an id. See `Wager.feedback`."""
         if (prediction_id := id_of(prediction)) is None:
             self.counts.ignored += 1
             return Feedback(None, "ignored")
@@ -106,7 +106,7 @@ class AsyncWager(Configured[AsyncTransport]):
         return await self._call(operations.feedback_batch(given))
 
     async def activate(self, prediction: Prediction | Slot | str) -> Activation:
-        """Let a prediction that was made with `activated=False` take feedback. See `Wager.activate`."""
+        """Activate a prediction made with `activated=False`. See `Wager.activate`."""
         if (prediction_id := id_of(prediction)) is None:
             self.counts.ignored += 1
             return Activation(None, "ignored")
@@ -127,7 +127,7 @@ class AsyncWager(Configured[AsyncTransport]):
         return await self._call(operations.get_model(name))
 
     async def list_models(self, *, page_size: int = 100) -> AsyncIterator[ModelSummary]:
-        """Yield the models that the API key allows, by name."""
+        """Yield the models that the API key allows, ordered by name."""
         cursor: str | None = ""
         while cursor is not None:
             page = await self._call(operations.list_models(cursor, page_size))
@@ -146,11 +146,11 @@ class AsyncWager(Configured[AsyncTransport]):
     async def explain(
         self, model: str, context: object = None, *, actions: Sequence[Mapping[str, Any]] | None = None
     ) -> Explanation:
-        """Return how a model sees a context. Nothing is stored."""
+        """Explain how a model sees a context. Stores nothing."""
         return await self._call(operations.explain(model, context, actions))
 
     async def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> AsyncIterator[Round]:
-        """Yield the rounds of a model's log, oldest first, from the one after the number `after`."""
+        """Yield the rounds of a model's log after round `after`, oldest first."""
         while page := await self._call(operations.rounds(model, after, page_size)):
             for each in page:
                 yield each
@@ -166,13 +166,13 @@ class AsyncWager(Configured[AsyncTransport]):
         headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
     ) -> Any:
-        """Send any other request of the service. See `Wager.request`."""
+        """Send any other request to the service. See `Wager.request`."""
         return await self._call(
             operations.request(method, path, body, params=params or {}, headers=headers or {}, repeatable=repeatable)
         )
 
     async def health(self) -> Health:
-        """Return whether the service is ready. See `Wager.health`."""
+        """Return the health of a ready service. See `Wager.health`."""
         return await self._call(operations.health())
 
     async def _call(self, operation: Operation[T]) -> T:

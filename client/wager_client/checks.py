@@ -1,4 +1,4 @@
-"""Checks of what callers give. A wrong type is a `TypeError`, a wrong value a `ValueError`; both name the argument."""
+"""Checks of callers' arguments. A wrong type is a `TypeError`, a wrong value a `ValueError`; both name the argument."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
@@ -8,18 +8,18 @@ _LONGEST = 100  # characters of a value that errors show
 
 
 def wrong(name: str, given: object, expected: str) -> TypeError:
-    """Return the error of an argument of another type than expected."""
+    """Return the error for an argument of an unexpected type."""
     return TypeError(f"{name}: got {shown(given)}; must be {expected}")
 
 
 def shown(given: object) -> str:
-    """Return a value for an error, cut if it is long."""
+    """Return a value for an error message, shortened if it is long."""
     text = repr(given)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def text(name: str, given: object, expected: str) -> str:
-    """Return a string that is not empty. Raises `TypeError` for no string; `ValueError` for an empty one."""
+    """Return a string that is not empty. Raises `TypeError` if it is not a string, `ValueError` if it is empty."""
     if not isinstance(given, str):
         raise wrong(name, given, expected)
     if not given:
@@ -28,12 +28,12 @@ def text(name: str, given: object, expected: str) -> str:
 
 
 def model_name(given: object) -> str:
-    """Return the name of a model. Raises as `text`."""
+    """Return the name of a model. Raises errors as `text` does."""
     return text("model", given, "the name of a model")
 
 
 def number(name: str, given: object, least: float, *, above: bool = False) -> None:
-    """Check a number of at least, or above, `least`. Raises `TypeError` for no number; `ValueError` for others."""
+    """Check for a number of at least, or above, `least`. Raises `TypeError` or `ValueError`."""
     if isinstance(given, bool) or not isinstance(given, Real):
         raise wrong(name, given, "a number")
     try:
@@ -45,28 +45,28 @@ def number(name: str, given: object, least: float, *, above: bool = False) -> No
 
 
 def whole(name: str, given: object, least: int) -> None:
-    """Check an integer. Raises as `number`."""
+    """Check for an integer of at least `least`. Raises errors as `number` does."""
     if not isinstance(given, Integral):
         raise wrong(name, given, "an integer")
     number(name, given, least)
 
 
 def mapping(name: str, given: object) -> Mapping[str, Any]:
-    """Return a mapping. Raises `TypeError` if it is none."""
+    """Return a mapping. Raises `TypeError` for other types."""
     if not isinstance(given, Mapping):
         raise wrong(name, given, "a dictionary")
     return given
 
 
 def items(name: str, given: object, expected: str) -> list[Any]:
-    """Return the items of a batch. Raises `TypeError` if it is no iterable, or a string or a single object."""
+    """Return the items of a batch. Raises `TypeError` for a string, a mapping, or a value that is not iterable."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise wrong(name, given, f"a list of {expected}")
     return list(given)
 
 
 def default(given: object) -> None:
-    """Check the caller's answer if the service is away: a label, labels in order, or None. Raises as `text`."""
+    """Check the caller's default answer: a label, labels in order, or None. Raises errors as `text` does."""
     expected = "a label, or with `top` a list of labels"
     labels = [given] if given is None or isinstance(given, str) else given
     if not isinstance(labels, Sequence) or not all(each is given or isinstance(each, str) for each in labels):

@@ -14,24 +14,24 @@ T = TypeVar("T")
 
 
 class Wager(Configured[SyncTransport]):
-    """A client of a Wager service. Threads may share it. In a fork, it opens new connections.
+    """A client of a Wager service. Threads may share it. After a fork, it opens new connections.
 
     Args:
-        base_url: of the service; by default `WAGER_BASE_URL`, or else http://127.0.0.1:8000.
-        api_key: by default `WAGER_API_KEY`, or else none.
-        timeout: seconds for a whole call, with its retries and waits.
+        base_url: URL of the service; by default `WAGER_BASE_URL`, otherwise http://127.0.0.1:8000.
+        api_key: by default `WAGER_API_KEY`, otherwise none.
+        timeout: seconds for a whole call, including retries and waits.
         max_retries: attempts after the first one, if the service is away.
-        backoff: seconds before the second attempt, on average; they double with each attempt, up to 5.
+        backoff: average seconds before the second attempt; they double with each attempt, up to 5.
         http_client: an `httpx2.Client` or `httpx.Client` to use; it stays open when this client closes.
-            Make it, and this client, after a fork.
+            Create both clients after a fork.
 
     Attributes:
-        counts: retries, default answers, and feedback ignored for them.
+        counts: retries, default answers, and ignored feedback for default answers.
 
     Raises:
         ValueError: from the constructor, if an option is out of range.
-        TypeError: from any method, if an argument has another type, such as None for a prediction.
-        RuntimeError: from any method that sends a request, in a fork of the process that gave it an `http_client`.
+        TypeError: from any method, if an argument has the wrong type, such as None for a prediction.
+        RuntimeError: from any method that sends a request, in a fork of the process that passed an `http_client`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Wager(Configured[SyncTransport]):
         self.close()
 
     def close(self) -> None:
-        """Close the connections, unless the caller made them."""
+        """Close the connections, unless the caller created them."""
         if self._own:
             self._http.here().close()
 
@@ -75,12 +75,12 @@ class Wager(Configured[SyncTransport]):
     ) -> Prediction:
         """Return the model's answer for a context.
 
-        The context is an object, a list of numbers, or indices and values; None for a model without features. Give
+        The context is an object, a list of numbers, or indices and values; None for a model without features. Pass
         `actions`, each with `id` and `features`, for a model with actions; `eligible`, the labels or ids to choose
         from; `top`, the number of answers, in order; your own `prediction_id`; `activated=False` if the prediction
         waits for `activate`; the `baseline`, the label that you would choose yourself; the `policy`, the probability of
-        each label, in the mode `logging`. The `default` is the answer if the service is away, with `top` the answers in
-        order. Raises `WagerError` if the service refuses the request, or is away and there is no default.
+        each label, in the mode `logging`. The `default` is the answer if the service is away; with `top`, the answers
+        in order. Raises `WagerError` if the service refuses the request, or is away and there is no default.
         """
         item = given(
             context=context,
@@ -102,7 +102,7 @@ class Wager(Configured[SyncTransport]):
         return operations.default_prediction(model, default)
 
     def predict_batch(self, model: str, items: Sequence[Mapping[str, Any]]) -> list[Prediction | ProblemError]:
-        """Return a prediction or an error for each item, which has the fields of `predict`, such as `context`."""
+        """Return a prediction or an error for each item. Items have the fields of `predict`, such as `context`."""
         return self._call(operations.predict_batch(model, items))
 
     def feedback(
@@ -114,10 +114,10 @@ class Wager(Configured[SyncTransport]):
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> Feedback:
-        """Send feedback for a prediction, a slot, or an id. A repeat is answered as a duplicate.
+        """Send feedback for a prediction, a slot, or an id. A repeat has the status `duplicate`.
 
-        That for a default answer is not sent, and has the status `ignored`. Raises `WagerError` if the service refuses
-        it or is away.
+        Feedback for a default answer is not sent, and has the status `ignored`. Raises `WagerError` if the service
+        refuses it or is away.
         """
         if (prediction_id := id_of(prediction)) is None:
             self.counts.ignored += 1
@@ -125,7 +125,7 @@ class Wager(Configured[SyncTransport]):
         return self._call(operations.feedback(FeedbackItem(prediction_id, correct, reward, true_label, true_labels)))
 
     def feedback_batch(self, items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[Feedback | ProblemError]:
-        """Send feedback for items, or objects with their fields; return a result or an error for each."""
+        """Send items, or objects with their fields; return a result or an error for each."""
         given = operations.feedback_items(items)
         ignored = sum(item.prediction_id is None for item in given)
         self.counts.ignored += ignored
@@ -143,8 +143,8 @@ class Wager(Configured[SyncTransport]):
     def create_model(self, name: str, *, exist_ok: bool = False, **definition: object) -> Model:
         """Create a model; the definition has the other fields of `POST /models`, such as `labels` and `features`.
 
-        Raises `ModelExistsError` if the name is taken; with `exist_ok` that model is returned, whatever its definition
-        is. Raises `WagerError` if the service refuses the request or is away.
+        If the name is taken, raises `ModelExistsError`, or with `exist_ok` returns that model, whatever its definition.
+        Raises `WagerError` if the service refuses the request or is away.
         """
         operation = operations.create_model({"name": name, **given(**definition)})
         if not exist_ok:
@@ -159,7 +159,7 @@ class Wager(Configured[SyncTransport]):
         return self._call(operations.get_model(name))
 
     def list_models(self, *, page_size: int = 100) -> Iterator[ModelSummary]:
-        """Yield the models that the API key allows, by name."""
+        """Yield the models that the API key allows, ordered by name."""
         cursor: str | None = ""
         while cursor is not None:
             page = self._call(operations.list_models(cursor, page_size))
@@ -167,10 +167,10 @@ class Wager(Configured[SyncTransport]):
             cursor = page.next_cursor
 
     def change_model(self, model: Model | str, changes: Mapping[str, Any], *, etag: str | None = None) -> Model:
-        """Change the labels or the policies of a model from `get_model`, or of a name with its `etag`, `*` for any.
+        """Change the labels or the policies of a model, given as returned by `get_model`, or as its name and `etag`.
 
         Changes are the fields of `PATCH /models/{name}`, such as `window_seconds`. Raises `PreconditionFailedError` if
-        the model has another definition by now; `WagerError` if the service refuses the request or is away.
+        the model has changed since (never for the etag `*`); `WagerError` if the service refuses it or is away.
         """
         return self._call(operations.change_model(model, changes, etag))
 
@@ -181,11 +181,11 @@ class Wager(Configured[SyncTransport]):
     def explain(
         self, model: str, context: object = None, *, actions: Sequence[Mapping[str, Any]] | None = None
     ) -> Explanation:
-        """Return how a model sees a context. Nothing is stored."""
+        """Explain how a model sees a context. Stores nothing."""
         return self._call(operations.explain(model, context, actions))
 
     def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> Iterator[Round]:
-        """Yield the rounds of a model's log, oldest first, from the one after the number `after`."""
+        """Yield the rounds of a model's log after round `after`, oldest first."""
         while page := self._call(operations.rounds(model, after, page_size)):
             yield from page
             after = page[-1].round
@@ -200,19 +200,19 @@ class Wager(Configured[SyncTransport]):
         headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
     ) -> Any:
-        """Send any other request of the service, with the same key, retries and errors.
+        """Send any other request to the service, with the same key, retries and errors.
 
-        The path, such as `/models/news/statistics`, has names quoted for URLs. The body is a JSON value. `repeatable`
-        says whether a repeat is harmless; by default if the method is GET or HEAD. Returns the JSON value of the
-        answer; bytes if it is not JSON; None if it is empty. Raises `WagerError` if the service refuses the request or
-        is away.
+        Names in the path, such as `/models/news/statistics`, must be quoted for URLs. The body is a JSON value. Set
+        `repeatable` if a repeat is harmless; by default, only GET and HEAD are repeated. Returns the response as a JSON
+        value, as bytes if it is not JSON, or None if it is empty. Raises `WagerError` if the service refuses the
+        request or is away.
         """
         return self._call(
             operations.request(method, path, body, params=params or {}, headers=headers or {}, repeatable=repeatable)
         )
 
     def health(self) -> Health:
-        """Return whether the service is ready. Raises `WagerError` if it is not."""
+        """Return the health of a ready service. Raises `WagerError` if it is not ready."""
         return self._call(operations.health())
 
     def _call(self, operation: Operation[T]) -> T:

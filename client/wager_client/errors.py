@@ -1,4 +1,4 @@
-"""The errors of the client. `wager_client.problem_types` has a class per problem type, under that of its status."""
+"""The errors of the client. `wager_client.problem_types` defines a subclass for each type of problem."""
 
 import json
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ _NEVER_DONE = frozenset({"rate-limited", "too-many-wrong-keys", "too-busy"})
 class WagerError(Exception):
     """The base of the client's errors."""
 
-    is_away: bool = False  # whether the service could not answer now, so that a later attempt may succeed
-    maybe_done: bool = False  # whether the service may have done what the request asks for
+    is_away: bool = False  # whether the service cannot answer now, but a later attempt may succeed
+    maybe_done: bool = False  # whether the service may have executed the request
 
 
 class NoAnswerError(WagerError):
@@ -31,11 +31,11 @@ class DeadlineError(NoAnswerError, TimeoutError):
 
 
 class SpoolInUseError(WagerError, BlockingIOError):
-    """Another queue uses the file of a feedback queue."""
+    """Another queue uses the file of this feedback queue."""
 
 
 class UnexpectedAnswerError(WagerError):
-    """A successful answer that this client cannot read, or one for another prediction."""
+    """The client cannot read a successful answer, or the answer is for another prediction."""
 
     maybe_done = True
 
@@ -48,10 +48,10 @@ class ProblemError(WagerError):
         status: the HTTP status.
         title: the kind of problem, for people.
         detail: the field, the value given and the values allowed, for people.
-        field: the path of the invalid field; None without one.
+        field: the path of the invalid field, if any.
         errors: each invalid field, with `field` and `detail`.
         request_id: the id of the request, which the service's log contains.
-        retry_after: seconds to wait before another attempt; None if the service did not say.
+        retry_after: seconds to wait before another attempt; None if the answer does not contain them.
     """
 
     of_slug: ClassVar[dict[str, "type[ProblemError]"]] = {}
@@ -96,7 +96,7 @@ class ConflictError(ProblemError):
 
 
 class PreconditionError(ProblemError):
-    """A change of a model does not name its current definition: 412 or 428."""
+    """A change of a model does not name its current version: 412 or 428."""
 
 
 class InvalidInputError(ProblemError):
@@ -130,18 +130,18 @@ _OF_STATUS: dict[int, type[ProblemError]] = {
 
 
 def class_of_status(status: int) -> type[ProblemError]:
-    """Return the class of problems with a status."""
+    """Return the error class of a status."""
     return _OF_STATUS.get(status, ServerError if status >= 500 else ProblemError)
 
 
 def problem_of(status: int, body: Mapping[str, Any], retry_after: float | None = None) -> ProblemError:
-    """Return the error of a problem's body, in the class of its type, or else of its status."""
+    """Convert the body of a problem to an error of its type's class, or else of its status's class."""
     slug = str(body.get("type", "")).removeprefix(_TYPE_PREFIX)
     return ProblemError.of_slug.get(slug, class_of_status(status))(status, body, retry_after)
 
 
 def problem_of_answer(status: int, headers: Mapping[str, str], content: bytes) -> ProblemError:
-    """Return the error of an unsuccessful answer, perhaps of a proxy. Names of headers are in lower case."""
+    """Convert an unsuccessful answer, perhaps of a proxy, to an error. Header names are in lower case."""
     try:
         body = json.loads(content)
     except ValueError:

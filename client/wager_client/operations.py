@@ -1,4 +1,4 @@
-"""The requests of the client and the reading of their answers, without a network. Both clients use them."""
+"""Builds requests and reads their answers, without network access, for both clients."""
 
 import json
 import uuid
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     """An HTTP answer."""
 
     status: int
-    headers: Mapping[str, str]  # by names in lower case
+    headers: Mapping[str, str]  # names are in lower case
     content: bytes
 
     def json(self) -> Any:
@@ -41,16 +41,16 @@ class Answer(NamedTuple):
             raise UnexpectedAnswerError(f"the answer is not JSON: {self.content[:100]!r}") from error
 
     def lines(self) -> list[Any]:
-        """Return the lines of a body, each of which is JSON. Raises `UnexpectedAnswerError` if one is not JSON."""
+        """Return the values of a body with one JSON value per line. Raises `UnexpectedAnswerError` if it has others."""
         return [self._replace(content=line).json() for line in self.content.split(b"\n") if line]
 
 
 @dataclass(frozen=True)
 class Operation(Generic[T]):
-    """One request, and how to read its answer.
+    """One request, and the function that reads its answer.
 
-    `repeatable`: it may be sent again even if the service may have done it. `quick`: the service answers within
-    milliseconds, so that an attempt need not have the whole time.
+    `repeatable`: a repeat is harmless even if the service has executed the request. `quick`: the service answers within
+    milliseconds, so an attempt does not need the whole time.
     """
 
     method: str
@@ -63,23 +63,23 @@ class Operation(Generic[T]):
     quick: bool = False
 
     def content(self) -> bytes | None:
-        """Return the body. Raises `ValueError` for NaN or infinity; `TypeError` for what JSON cannot express."""
+        """Encode the body. Raises `ValueError` for NaN or infinity, `TypeError` for values that JSON cannot express."""
         return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
 
     def result(self, answer: Answer) -> T:
-        """Return the result. Raises `ProblemError` for a refusal; `UnexpectedAnswerError` for what it cannot read."""
+        """Return the result. Raises `ProblemError` for a refusal, `UnexpectedAnswerError` for an unreadable answer."""
         if 200 <= answer.status < 300:
             return self.read(answer)
         raise problem_of_answer(*answer)
 
 
 def repeatable(operation: Operation[T]) -> Operation[T]:
-    """Return an operation that may be repeated."""
+    """Return a repeatable copy of an operation."""
     return replace(operation, repeatable=True)
 
 
 def given(**values: object) -> dict[str, Any]:
-    """Return the values that are not None; sequences as lists."""
+    """Return the values that are not None, with tuples and sets as lists."""
     return {name: _listed(value) for name, value in values.items() if value is not None}
 
 
@@ -88,12 +88,12 @@ def _listed(value: object) -> Any:
 
 
 def answer_as(kind: type[T]) -> Callable[[Answer], T]:
-    """Return a reader of answers as one kind of result."""
+    """Return a function that reads answers as one kind of result."""
     return lambda answer: read(kind, answer.json())
 
 
 def list_in(body: object, name: str) -> list[Json]:
-    """Return a list of objects in the body of an answer. Raises `UnexpectedAnswerError` if it has none."""
+    """Return a list of objects in an answer's body. Raises `UnexpectedAnswerError` if it has no such list."""
     listed = body.get(name) if isinstance(body, dict) else None
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         raise UnexpectedAnswerError(f"the answer has no list {name!r} of objects")
@@ -101,13 +101,13 @@ def list_in(body: object, name: str) -> list[Json]:
 
 
 def problem_in(body: Json) -> ProblemError:
-    """Return the problem of one item of an answer."""
+    """Return the error for a failed item of an answer."""
     return problem_of(int(body.get("status", 0)), body)
 
 
 ResultT = TypeVar("ResultT", Prediction, Feedback, Activation)
 
-Default = str | Sequence[str]  # the caller's answer if the service is away: a label, or with `top` the labels in order
+Default = str | Sequence[str]  # used if the service is away: a label, or with `top` the labels in order
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class FeedbackItem:
     true_labels: Sequence[str] | None = None
 
     def body(self) -> dict[str, Any]:
-        """Return the item as the service reads it."""
+        """Return the item as a body for the service."""
         return given(**self.__dict__)
 
 
@@ -135,7 +135,7 @@ def id_of(prediction: Prediction | Slot | str) -> str | None: ...
 def id_of(prediction: Prediction | Slot | str) -> str | None:
     """Return the id of a prediction; None for a default answer.
 
-    Raises `TypeError` if it is no prediction, slot or id.
+    Raises `TypeError` for other values.
     """
     found = prediction if isinstance(prediction, str) else getattr(prediction, "prediction_id", _NONE)
     if found is not None and not isinstance(found, str):
@@ -149,7 +149,7 @@ def new_id() -> str:
 
 
 def predict(model: str, item: Json, default: Default | None = None) -> Operation[Prediction]:
-    """Return the request for one prediction, with a new id if it has none, so that it can be repeated."""
+    """Build the request for one prediction. A missing id is generated, so that the request can be repeated."""
     checks.default(default)
     body = {"model": checks.model_name(model), "prediction_id": new_id(), **item}
     asked = _full_id(model, body)
@@ -162,7 +162,7 @@ def _full_id(model: str, item: Json) -> str:
 
 
 def _read(kind: type[ResultT], given: object, asked: str) -> ResultT:
-    """Return a result. Raises `UnexpectedAnswerError` also if it is of another request, as on a shared connection."""
+    """Return a result. Raises `UnexpectedAnswerError`, also if it is for another request, as on a shared connection."""
     found = read(kind, given)
     if found.prediction_id != asked:
         raise UnexpectedAnswerError(f"the answer is for {found.prediction_id!r}; the request was for {asked!r}")
@@ -178,7 +178,7 @@ def default_prediction(model: str, default: Default) -> Prediction:
 
 
 def predict_batch(model: str, items: Iterable[Json]) -> Operation[list[Prediction | ProblemError]]:
-    """Return the request for many predictions. See `predict`."""
+    """Build the request for many predictions. See `predict`."""
     found = enumerate(checks.items("items", items, "dictionaries with the fields of `predict`"))
     listed = [dict(checks.mapping(f"items[{n}]", item)) for n, item in found]
     for item in listed:
@@ -190,7 +190,7 @@ def predict_batch(model: str, items: Iterable[Json]) -> Operation[list[Predictio
 
 
 def feedback(item: FeedbackItem) -> Operation[Feedback]:
-    """Return the request that sends feedback. A repeat is answered as a duplicate."""
+    """Build the request that sends feedback. A repeat is a duplicate."""
     asked = str(item.prediction_id)
     return Operation("POST", "/feedback", lambda answer: _read(Feedback, answer.json(), asked), item.body(), quick=True)
 
@@ -199,7 +199,7 @@ IGNORED = Feedback(None, "ignored")  # the result of feedback for a default answ
 
 
 def feedback_items(items: Iterable[FeedbackItem | Json]) -> list[FeedbackItem]:
-    """Return items of feedback from objects with their fields, or a prediction or slot as id. Raises `TypeError`."""
+    """Convert objects to feedback items, and predictions or slots to their ids. Raises `TypeError`."""
     listed = checks.items("items", items, "FeedbackItem, or of dictionaries with its fields")
     return [_feedback_item(f"items[{n}]", each) for n, each in enumerate(listed)]
 
@@ -213,7 +213,7 @@ def _feedback_item(name: str, given: object) -> FeedbackItem:
 
 
 def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | ProblemError]]:
-    """Return the request that sends much feedback. That for default answers is not sent, and `ignored`."""
+    """Build the request that sends a batch of feedback. Items for default answers are not sent, but `ignored`."""
     bodies = [item.body() for item in items if item.prediction_id is not None]
     read_sent = _items(Feedback, "results", [body["prediction_id"] for body in bodies])
 
@@ -225,7 +225,7 @@ def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | P
 
 
 def _items(kind: type[ResultT], name: str, asked: Sequence[str]) -> Callable[[Answer], list[ResultT | ProblemError]]:
-    """Return a reader of the results of a batch, in the order of the ids."""
+    """Return a function that reads the results of a batch, in the order of the ids."""
 
     def read_all(answer: Answer) -> list[ResultT | ProblemError]:
         listed = list_in(answer.json(), name)
@@ -238,7 +238,7 @@ def _items(kind: type[ResultT], name: str, asked: Sequence[str]) -> Callable[[An
 
 
 def activate(prediction_id: str) -> Operation[Activation]:
-    """Return the request that activates a prediction."""
+    """Build the request that activates a prediction."""
     body = {"prediction_id": prediction_id}
     return Operation(
         "POST", "/activate", lambda answer: _read(Activation, answer.json(), prediction_id), body, quick=True
@@ -246,13 +246,13 @@ def activate(prediction_id: str) -> Operation[Activation]:
 
 
 def create_model(definition: Json) -> Operation[Model]:
-    """Return the request that creates a model. Its repeat would be refused, as the model exists."""
+    """Build the request that creates a model. A repeat would be refused, because the model then exists."""
     checks.model_name(definition.get("name"))
     return Operation("POST", "/models", _model, dict(definition), repeatable=False)
 
 
 def get_model(name: str) -> Operation[Model]:
-    """Return the request for a model."""
+    """Build the request for a model."""
     return Operation("GET", _path(name), _model)
 
 
@@ -268,7 +268,7 @@ class ModelPage(NamedTuple):
 
 
 def list_models(cursor: str, limit: int) -> Operation[ModelPage]:
-    """Return the request for a page of models."""
+    """Build the request for a page of models."""
     return Operation("GET", "/models", _page, params={"cursor": cursor, "limit": str(limit)})
 
 
@@ -283,7 +283,7 @@ def _summary(body: Json) -> ModelSummary:
 
 
 def change_model(model: Model | str, changes: Json, etag: str | None) -> Operation[Model]:
-    """Return the request that changes a model. Raises `ValueError` without an ETag; `TypeError` for another type."""
+    """Build the request that changes a model. Raises `ValueError` without an ETag, `TypeError` for wrong types."""
     if not isinstance(model, str | Model):
         raise checks.wrong("model", model, "a model from `get_model`, or its name")
     checks.mapping("changes", changes)
@@ -295,17 +295,17 @@ def change_model(model: Model | str, changes: Json, etag: str | None) -> Operati
 
 
 def delete_model(name: str) -> Operation[None]:
-    """Return the request that deletes a model. A repeat could delete another one of the same name."""
+    """Build the request that deletes a model. A repeat could delete a new model of the same name."""
     return Operation("DELETE", _path(name), lambda _: None, repeatable=False)
 
 
 def explain(name: str, context: object, actions: object) -> Operation[Explanation]:
-    """Return the request that explains a context."""
+    """Build the request that explains a context."""
     return Operation("POST", f"{_path(name)}/explain", answer_as(Explanation), given(context=context, actions=actions))
 
 
 def rounds(name: str, after: int, limit: int) -> Operation[list[Round]]:
-    """Return the request for a page of rounds."""
+    """Build the request for a page of rounds."""
     params = {"after": str(after), "limit": str(limit)}
     return Operation(
         "GET", f"{_path(name)}/rounds", lambda answer: [read(Round, line) for line in answer.lines()], params=params
@@ -313,14 +313,14 @@ def rounds(name: str, after: int, limit: int) -> Operation[list[Round]]:
 
 
 def health() -> Operation[Health]:
-    """Return the request that asks whether the service is ready."""
+    """Build the request for the service's health."""
     return Operation("GET", "/readyz", answer_as(Health))
 
 
 def request(
     method: str, path: str, body: object, *, params: Json, headers: Mapping[str, str], repeatable: bool | None
 ) -> Operation[Any]:
-    """Return a request that has no function here. Raises `ValueError` for a wrong path; `TypeError` for a type."""
+    """Build any other request. Raises `ValueError` for an invalid path, `TypeError` for wrong types."""
     checks.text("method", method, "a method such as GET")
     if not checks.text("path", path, "a path such as /models/news/statistics").startswith("/"):
         raise ValueError(f"got the path {path!r}; must begin with a slash, such as /models/news/statistics")
@@ -330,7 +330,7 @@ def request(
 
 
 def _anything(answer: Answer) -> Any:
-    """Return the JSON value of an answer; its bytes if it is not JSON, and None if it is empty."""
+    """Return an answer as a JSON value, as bytes if it is not JSON, or None if it is empty."""
     if not answer.content:
         return None
     return answer.json() if "json" in answer.headers.get("content-type", "").partition(";")[0] else answer.content

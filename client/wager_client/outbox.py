@@ -1,8 +1,8 @@
-"""The contents of a feedback queue: what waits, what was sent, and what became of it. No threads or network.
+"""The contents of a feedback queue: waiting feedback, sent feedback, and results. Uses no threads and no network.
 
-New feedback, feedback that failed, and feedback that made a whole request fail are sent apart, each from a lane of its
-model. A lane that makes no progress waits longer. So a damaged model delays no other model, and a damaged prediction no
-other prediction.
+New feedback, failed feedback, and feedback that made a whole request fail are sent in separate requests, and each model
+has its own lanes. A lane without progress waits longer. Therefore, a damaged model does not delay other models, and a
+damaged prediction does not delay other predictions.
 """
 
 import heapq
@@ -22,8 +22,8 @@ from wager_client.operations import FeedbackItem
 from wager_client.results import Feedback
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
-_HURRIED_WAIT = 0.2  # maximum seconds between two attempts while someone waits for the queue
-_LONGEST_ASKED = 60.0  # maximum seconds of a header Retry-After that the queue waits
+_HURRIED_WAIT = 0.2  # maximum seconds between two attempts while a caller waits for the queue
+_LONGEST_ASKED = 60.0  # maximum seconds of a Retry-After header that the queue respects
 
 
 class Entry(NamedTuple):
@@ -39,29 +39,29 @@ class Entry(NamedTuple):
 
 
 class Backoff:
-    """The moment from which something may be tried again. The waits double with each failure in a row."""
+    """The time of the next attempt. The waits double with each consecutive failure."""
 
     def __init__(self) -> None:
         self.failures, self.due, self._asked = 0, -math.inf, -math.inf
 
     def fail(self, now: float, draw: float, asked: float = 0.0) -> None:
-        """Wait after a failure at `now`, at least as long as asked (all in seconds); `draw` is random, in [0, 1)."""
+        """Wait after a failure at `now`, for at least `asked` (both in seconds); `draw` is random, in [0, 1)."""
         self.failures += 1
         wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(self.failures - 1, 20)) * (0.5 + draw)
         self._asked = now + min(asked, _LONGEST_ASKED)
         self.due = max(now + wait, self._asked)
 
     def hurry(self, now: float) -> None:
-        """Wait only a moment from now, or as long as the service asked for."""
+        """Wait only briefly from now, or as long as the service asked for."""
         self.due = max(min(self.due, now + _HURRIED_WAIT), self._asked)
 
     def reset(self) -> None:
-        """Wait no longer, after a success."""
+        """Stop waiting, after a success."""
         self.failures, self.due, self._asked = 0, -math.inf, -math.inf
 
 
 class Lane(Backoff):
-    """Feedback of one model, in the order of sending; hopeless if its last answer does not change within seconds."""
+    """Feedback of one model, in the order of sending; hopeless if its last failure will not pass within seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,17 +69,16 @@ class Lane(Backoff):
         self.hopeless = False
 
     def reset(self) -> None:
-        """Wait no longer, and hope again, after a success."""
+        """Stop waiting, and clear `hopeless`, after a success."""
         super().reset()
         self.hopeless = False
 
 
 class Pool(Backoff):
-    """Lanes that share requests of at most `batch` entries. They wait together after a request that failed as a whole.
+    """Lanes that share requests of at most `batch` entries. They wait together after a whole request failed.
 
-    Each model has a lane; the lanes used last are at the end. `room` is smaller than `batch` after a request that
-    failed
-    perhaps because of its items.
+    Each model has a lane; the lanes used last are at the end. `room` is the maximum size of the next request. It is
+    smaller than `batch` after a request that may have failed because of its items.
     """
 
     def __init__(self, batch: int) -> None:
@@ -92,7 +91,7 @@ class Pool(Backoff):
         return self.lanes.setdefault(model, Lane())
 
     def take(self, now: float) -> list[Entry]:
-        """Remove and return the entries of a request: an equal share of each lane that is due, then what has room."""
+        """Remove and return the entries of a request: an equal share of each due lane, then as many as fit."""
         lanes = [(model, lane) for model, lane in self.lanes.items() if lane.entries and lane.due <= now]
         if not lanes or now < self.due:
             return []
@@ -107,21 +106,21 @@ class Pool(Backoff):
         return taken
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Put entries to the front of their lanes."""
+        """Put entries back at the front of their lanes."""
         for entry in reversed(entries):
             self.lane(entry.model).entries.appendleft(entry)
 
     def grow(self) -> None:
-        """Let the next request have more entries, after a success."""
+        """Increase the size of the next request, after a success."""
         self.room = min(self._batch, self.room + 1 + self._batch // 20)
 
     def next(self) -> float:
-        """Return the moment from which a request is due."""
+        """Return the time at which a request is due."""
         return max(self.due, min((lane.due for lane in self.lanes.values() if lane.entries), default=math.inf))
 
 
 class DropOrder:
-    """The lanes from which a full queue drops, lowest rank first; only `pop` removes, and `add` changes a rank."""
+    """The lanes from which a full queue drops entries, lowest rank first. Only `pop` and `add` may change them."""
 
     def __init__(self, lanes: Iterable[Lane], rank: Callable[[deque[Entry]], int]) -> None:
         self._rank = rank
@@ -149,62 +148,62 @@ class DropOrder:
 Drop = Literal["oldest", "newest"]
 
 OnDrop = Callable[[FeedbackItem, str], None]
-"""Called for feedback that is not recorded, with the reason: `full`, `closed`, or the slug of a problem."""
+"""A function that is called for unrecorded feedback with the reason: `full`, `closed`, or the slug of a problem."""
 
 _log = logging.getLogger(__name__)
 
 _TOO_LATE = frozenset({"prediction-expired", "prediction-not-found", "model-not-found"})
-_TOO_MUCH = frozenset({400, 413, 422})  # statuses of a request that is refused because of its items
+_TOO_MUCH = frozenset({400, 413, 422})  # statuses of a request refused because of its items
 _LATER = frozenset({401, 403, 408, 421, 429})  # statuses below 500 after which the same feedback may be accepted
 _SOON = frozenset({408, 429, 502, 503, 504, 507})  # statuses that may change within seconds
 
 
 def may_succeed(problem: ProblemError) -> bool:
-    """Check whether feedback that was refused with a problem may be accepted later, without a change of it."""
+    """Check whether refused feedback may be accepted later, unchanged."""
     return problem.status >= 500 or problem.status in _LATER or problem.slug == "not-activated"
 
 
 class Record(Protocol):
-    """What remembers the queue beyond the process. See `Spool`."""
+    """Persists the queue beyond the process. See `Spool`."""
 
     def add(self, entry: Entry) -> None:
-        """Remember an entry."""
+        """Store an entry."""
 
     def remove(self, numbers: Sequence[int]) -> None:
-        """Forget entries."""
+        """Remove entries."""
 
     def reject(self, refused: Sequence[tuple[Entry, ProblemError]]) -> None:
-        """Keep what the service refused for good, before it is removed."""
+        """Keep permanently refused entries, before they are removed."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What became of the feedback that a queue got."""
+    """The results of all feedback that was added to a queue."""
 
-    recorded: int = 0  # recorded by the service, and now rounds, or waiting for their window to close
-    duplicates: int = 0  # recorded before; for example, an earlier answer was lost
+    recorded: int = 0  # recorded by the service, as a round or until the window closes
+    duplicates: int = 0  # recorded before, for example if an earlier answer was lost
     conflicts: int = 0  # refused, because the prediction has other feedback
-    expired: int = 0  # refused, because the prediction's window has closed, or it or its model no longer exists
+    expired: int = 0  # refused, because the window has closed, or the prediction or its model no longer exists
     refused: int = 0  # refused for another reason
     dropped: int = 0  # not sent, because the queue was full or closed
     ignored: int = 0  # not sent, because the prediction was a default answer
     pending: int = 0  # still in the queue
-    damaged: int = 0  # lines of the file of the queue that could not be read, and are beside it now
-    last_error: str | None = None  # of a request, or of feedback that is sent again; None if nothing fails any more
+    damaged: int = 0  # unreadable lines of the queue's file, which were moved to a second file
+    last_error: str | None = None  # of a request, or of feedback to send again; None if nothing fails any more
 
     @property
     def lost(self) -> int:
-        """The feedback that the service did not accept and will not get."""
+        """The number of items that were not recorded and will not be sent again."""
         return self.conflicts + self.expired + self.refused + self.dropped
 
 
 class Outbox:
-    """The contents of a queue of at most `size` entries, `batch` in a request; one that failed before is dropped first.
+    """The contents of a queue of at most `size` entries, `batch` per request; failed entries are dropped first.
 
-    `call_back` calls `on_drop` for each entry that is not recorded. `now` returns seconds of a monotonic clock, `draw`
-    a random number in [0, 1). The record remembers entries beyond the process: those `restored`, besides the number
-    that is `damaged`. `pending` counts entries without a final result. Raises `ValueError` or `TypeError` for a wrong
-    argument.
+    `call_back` calls `on_drop` for each unrecorded entry. `now` returns seconds of a monotonic clock, `draw` a random
+    number in [0, 1). The record persists entries; `restored` contains those of an earlier process, and `damaged` is the
+    number of its unreadable ones. `pending` counts entries without a final result. Raises `ValueError` or `TypeError`
+    for an invalid argument.
     """
 
     def __init__(
@@ -232,7 +231,7 @@ class Outbox:
         self._fresh.put_back(restored)
         self._sent: list[Entry] = []
         self._drops: tuple[DropOrder, DropOrder] | None = None  # until the next request
-        self._sending = self._fresh  # where the entries came from that are sent, or were sent last
+        self._sending = self._fresh  # the pool of the entries in the current or last request
         self._next, self._waiters, self.pending = -math.inf, 0, len(restored)
         self._counts = dict.fromkeys(("recorded", "duplicates", "conflicts", "expired", "refused", "dropped"), 0)
         self._ignored, self._damaged, self._last_error = 0, damaged, ""
@@ -241,16 +240,16 @@ class Outbox:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left for which an attempt within seconds may help."""
+        """Whether no entry remains that may succeed within seconds."""
         return not self._sent and all(lane.hopeless or not lane.entries for lane in self._lanes())
 
     def report(self) -> Report:
-        """Return what became of the feedback so far."""
+        """Return the results so far."""
         more = {"ignored": self._ignored, "pending": self.pending, "damaged": self._damaged}
         return Report(**self._counts, **more, last_error=self._last_error or None)
 
     def add(self, item: FeedbackItem) -> bool:
-        """Add feedback; return whether it is in the queue. Raises as `Operation.content`."""
+        """Add feedback; return whether it is in the queue. Raises errors as `Operation.content` does."""
         if item.prediction_id is None:
             self._ignored += 1
             return False
@@ -271,7 +270,7 @@ class Outbox:
         return True
 
     def _make_room(self, model: str) -> bool:
-        """Drop an entry that is not on its way, if the rule allows it for another one of a model."""
+        """Drop an entry that is not being sent, if the rule allows this for a new entry of the model."""
         failed, fresh = self._drops = self._drops or self._drop_orders()
         if failed and (self._drop == "oldest" or model not in self._failed.lanes):
             entry = failed.pop()
@@ -284,15 +283,15 @@ class Outbox:
         return True
 
     def _drop_orders(self) -> tuple[DropOrder, DropOrder]:
-        """Return the order for what failed, in which the longest lane is first, and that for new feedback."""
+        """Return the orders for failed feedback, longest lane first, and for new feedback, oldest first."""
         failed = chain(self._failed.lanes.values(), self._alone.lanes.values())
         fresh = self._fresh.lanes.values()
         return DropOrder(failed, lambda entries: -len(entries)), DropOrder(fresh, lambda entries: entries[0].number)
 
     def take(self) -> list[FeedbackItem]:
-        """Return the next request's items; none if nothing is due. They count as sent until `settle`.
+        """Return the items of the next request; none if nothing is due. They are in flight until `settle`.
 
-        What failed before has its turn; while someone waits for the queue, only if nothing else is due.
+        Pools take turns; but while a caller waits for the queue, failed feedback is sent only if nothing else is due.
         """
         now = self._now()
         if now < self._next:
@@ -307,12 +306,12 @@ class Outbox:
         return []
 
     def wait(self) -> float | None:
-        """Return the seconds until something is due, after `take` found nothing; None if nothing waits."""
+        """Return the seconds until an entry is due, after `take` found none; None if the queue is empty."""
         return None if self._next == math.inf else max(0.0, self._next - self._now())
 
     @contextmanager
     def hurried(self) -> Iterator[None]:
-        """Try everything again soon, and shorten the waits, while someone waits for the queue."""
+        """Try everything again soon, and shorten the waits, while a caller waits for the queue."""
         self._waiters += 1
         now, self._next = self._now(), -math.inf
         for each in (*self._pools, *self._lanes()):
@@ -325,13 +324,13 @@ class Outbox:
             self._waiters -= 1
 
     def settle(self, outcome: Sequence[Feedback | ProblemError] | Exception) -> None:
-        """Note the results of the items that were sent, or the error of the whole request."""
+        """Process the results of the sent items, or the error of the whole request."""
         sent, self._sent, self._drops = self._sent, [], None
         if isinstance(outcome, Exception):
             self._note_error(sent, outcome)
         else:
             self._note_results(sent, outcome)
-        for pool in (self._alone, self._failed, self._fresh):  # of a model that fails, the lane of new feedback waits
+        for pool in (self._alone, self._failed, self._fresh):  # keep the fresh lanes of failing models, which wait
             kept = self._failed.lanes if pool is self._fresh else {}
             pool.lanes = {name: lane for name, lane in pool.lanes.items() if lane.entries or name in kept}
         if not isinstance(outcome, Exception) and not self._failed.lanes and not self._alone.lanes:
@@ -355,7 +354,7 @@ class Outbox:
             self._hold(model, [entry for entry, _ in failed], stuck=model not in progress, hopeless=hopeless)
 
     def _note_error(self, sent: Sequence[Entry], error: Exception) -> None:
-        """Put back what was sent. If it may be the reason for the error, halves are sent next, down to one item."""
+        """Put the sent entries back. If one may have caused the error, halves are sent next, down to single items."""
         pool, self._last_error = self._sending, str(error)
         problem = error if isinstance(error, ProblemError) else None
         refused = problem is not None and problem.status in _TOO_MUCH
@@ -374,7 +373,7 @@ class Outbox:
         return None
 
     def _hold(self, model: str, entries: Sequence[Entry], *, stuck: bool, hopeless: bool) -> None:
-        """Let entries wait; also their lane, if `stuck` because nothing else of it succeeded."""
+        """Delay entries; if `stuck`, because no other entry of the model succeeded, also their original lane."""
         lane = self._failed.lane(model)
         lane.entries.extend(entries)
         lane.hopeless = hopeless
@@ -391,7 +390,7 @@ class Outbox:
             what.hurry(self._now())
 
     def _recover(self, progress: Iterable[str]) -> None:
-        """After an answer, end the waits of the models that work again; all waits if the whole service does."""
+        """After an answer, end the waits of models that work again, or all waits if the whole service works again."""
         pool = self._sending
         pool.grow()
         if pool.failures:
@@ -403,7 +402,7 @@ class Outbox:
                     each.lane(model).reset()
 
     def call_back(self) -> None:
-        """Call `on_drop` for what was lost since the last call, outside any lock. Its errors are logged."""
+        """Call `on_drop` for entries lost since the last call, outside any lock. Its errors are logged."""
         while self._losses and self._on_drop is not None:
             try:
                 self._on_drop(*self._losses.popleft())
@@ -411,7 +410,7 @@ class Outbox:
                 _log.exception("on_drop failed")
 
     def abandon(self) -> None:
-        """Give up what is left when the queue closes. A record keeps it for the next process."""
+        """Give up the remaining entries when the queue closes. A record keeps them for the next process."""
         if self._record is None:
             for entry in (*self._sent, *chain.from_iterable(lane.entries for lane in self._lanes())):
                 self._lose(entry, "dropped", "closed")

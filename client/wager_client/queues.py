@@ -1,4 +1,4 @@
-"""`FeedbackQueue` and `AsyncFeedbackQueue`, which send feedback in the background, and survive outages."""
+"""`FeedbackQueue` and `AsyncFeedbackQueue`, which send feedback in the background and survive outages."""
 
 import asyncio
 import atexit
@@ -28,14 +28,14 @@ _EXIT_SECONDS = 5.0
 def contents(
     size: int, batch: int, drop: Drop, on_drop: OnDrop | None, spool: Path | str | None, *, fsync: bool
 ) -> tuple[Outbox, Spool | None]:
-    """Return the contents of a new queue and its file. The arguments are checked before the file is opened."""
+    """Return the contents of a new queue and its file. Check the arguments before the file is opened."""
     make = partial(Outbox, size, batch, drop, on_drop, now=time.monotonic, draw=random.random)
     outbox, file = make(), opened(spool, fsync=fsync)
     return (outbox if file is None else make(record=file, restored=file.restore(), damaged=file.damaged)), file
 
 
 def refuse_fork(pid: int) -> None:
-    """Refuse, by a `RuntimeError`, a queue that another process made: its thread or event loop does not exist here."""
+    """Raise `RuntimeError` if another process created the queue: its thread or event loop does not exist here."""
     if os.getpid() != pid:
         raise RuntimeError("the feedback queue was made before a fork, and sends nothing here; make one after the fork")
 
@@ -44,24 +44,23 @@ class FeedbackQueue:
     """A bounded queue of feedback, which a thread sends in batches.
 
     While the service is away, feedback waits, and the thread tries again with growing waits. If only one model fails,
-    its feedback waits; feedback for other models is still sent. As feedback is idempotent, repeated sending counts
-    once. Make the queue after
-    a fork, and close it before the client.
+    only its feedback waits. Feedback is idempotent, so repeated sending counts once. Create the queue after a fork, and
+    close it before the client.
 
     Args:
         client: sends the feedback. Its `timeout`, at most 5 seconds, limits each request.
-        size: maximum feedback in the queue.
-        batch: maximum feedback of one request.
-        drop: what goes if the queue is full: the oldest feedback that waits, or the newest, which is the one to add. If
-            feedback of a model or prediction that fails waits, that goes first.
-        on_drop: called with the item and the reason, in any thread, for feedback that is not recorded.
-        spool: a file that remembers the queue, so that the next process continues it; None for none. Beside it is kept
-            what the service refuses.
+        size: maximum items in the queue.
+        batch: maximum items per request.
+        drop: which item a full queue drops: the oldest waiting one, or the newest, which is the one to add. Waiting
+            feedback that has failed is dropped first.
+        on_drop: called with the item and the reason, in any thread, for unrecorded feedback.
+        spool: a file that stores the queue, so that the next process continues it; None for none. Refused feedback is
+            stored in a second file next to it.
         fsync: whether each write to the file waits for the disk.
 
     Raises:
-        ValueError: from the constructor, if an argument is out of range, or the file is not one of a queue.
-        TypeError: from the constructor, if an argument has another type.
+        ValueError: from the constructor, if an argument is out of range, or the file is not a queue's file.
+        TypeError: from the constructor, if an argument has the wrong type.
         SpoolInUseError: from the constructor, if another queue uses the file.
         OSError: from the constructor, if the file cannot be opened.
     """
@@ -105,8 +104,8 @@ class FeedbackQueue:
     ) -> bool:
         """Add feedback without waiting; return whether it is in the queue. Feedback for a default answer is ignored.
 
-        Raises `RuntimeError` if the queue is closed or of the process before a fork; `ValueError` if the reward is NaN
-        or infinite; `TypeError` if it is for no prediction, slot or id, or JSON cannot express a value.
+        Raises `RuntimeError` if the queue is closed or was created before a fork; `ValueError` if the reward is NaN or
+        infinite; `TypeError` if the first argument is no prediction, slot or id, or JSON cannot express a value.
         """
         refuse_fork(self._pid)
         item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
@@ -119,22 +118,22 @@ class FeedbackQueue:
         return added
 
     def report(self) -> Report:
-        """Return what became of the feedback so far."""
+        """Return the results so far."""
         if os.getpid() != self._pid:
             return self._outbox.report()
         with self._changed:
             return self._outbox.report()
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait `timeout` seconds until the queue is empty, or what is left fails for long; return whether it is."""
+        """Wait up to `timeout` seconds until the queue is empty or hopeless; return whether it is empty."""
         refuse_fork(self._pid)
         with self._changed:
             self._wait(timeout)
             return not self._outbox.pending
 
     def close(self, timeout: float = 10.0) -> Report:
-        """Send what waits, as `flush`, then stop; the rest is dropped, or stays in the file. Return the report."""
-        if os.getpid() != self._pid:  # a fork, whose copy of the lock may never be free
+        """Send waiting feedback as `flush` does, then stop; drop the rest or keep it in the file. Return the report."""
+        if os.getpid() != self._pid:  # in a fork, the copy of the lock may never be free
             return self._outbox.report()
         with self._changed:
             self._closing = True
@@ -150,7 +149,7 @@ class FeedbackQueue:
         return self.report()
 
     def _wait(self, timeout: float) -> None:
-        """Wait until the queue is finished or closed. The caller has the lock."""
+        """Wait until the queue is finished or closed. The caller must own the lock."""
         with self._outbox.hurried():
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._stopped or self._outbox.finished, timeout)
@@ -184,10 +183,10 @@ class FeedbackQueue:
 
 
 class AsyncFeedbackQueue:
-    """A bounded queue of feedback, which a task sends in batches. Make and use it in one event loop.
+    """A bounded queue of feedback, which a task sends in batches. Create and use it in one event loop.
 
-    Arguments and errors of the constructor are those of `FeedbackQueue`, but `on_drop` is called in the event loop,
-    which each write with `fsync` blocks.
+    The constructor has the arguments and errors of `FeedbackQueue`. But `on_drop` is called in the event loop, and each
+    write with `fsync` blocks the event loop.
     """
 
     def __init__(
@@ -226,7 +225,7 @@ class AsyncFeedbackQueue:
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> bool:
-        """Add feedback as `FeedbackQueue.put`. Raises `RuntimeError` also outside of its event loop and process."""
+        """Add feedback as `FeedbackQueue.put` does. Also raises `RuntimeError` outside its event loop."""
         self._refuse_elsewhere()
         item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
         if self._closing:
@@ -237,7 +236,7 @@ class AsyncFeedbackQueue:
         return added
 
     def report(self) -> Report:
-        """Return what became of the feedback so far."""
+        """Return the results so far."""
         return self._outbox.report()
 
     async def flush(self, timeout: float = 10.0) -> bool:
@@ -252,7 +251,7 @@ class AsyncFeedbackQueue:
         return not self._outbox.pending
 
     async def close(self, timeout: float = 10.0) -> Report:
-        """Send what waits, then stop; return what became of the feedback. See `FeedbackQueue.close`."""
+        """Send waiting feedback, then stop; return the report. See `FeedbackQueue.close`."""
         if self._stopped or os.getpid() != self._pid:
             return self.report()
         self._refuse_elsewhere()
@@ -268,7 +267,7 @@ class AsyncFeedbackQueue:
         return self.report()
 
     def _refuse_elsewhere(self) -> None:
-        """Refuse the use outside of the event loop that made the queue: its task is there, and would not wake up."""
+        """Refuse use outside the queue's event loop, because this would not wake up its task."""
         refuse_fork(self._pid)
         try:
             here = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
-"""What the service answers, as frozen dataclasses, and their reading from JSON.
+"""The service's answers as frozen dataclasses, and the function that reads them from JSON.
 
-`raw` is the JSON object. Unknown fields are ignored, so that answers of newer services can be read.
+`raw` is the JSON object. Unknown fields are ignored, so that newer services' answers can be read.
 """
 
 import types
@@ -15,7 +15,7 @@ from wager_client.errors import ProblemError, UnexpectedAnswerError
 Json = Mapping[str, Any]  # a JSON object
 
 
-_LOCAL = {"local": True}  # marks fields that answers do not have
+_LOCAL = {"local": True}  # marks fields that are not part of answers
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Prediction:
 
     Attributes:
         label: the label or level, or the id of an action; None if the model answers several, and with `top`.
-        is_default: whether the service was away, and this is the caller's default. It is never learned.
+        is_default: whether this is the caller's default, because the service was away. The model never learns from it.
     """
 
     prediction_id: str | None  # for feedback; None for a default answer
@@ -82,7 +82,7 @@ class Model:
     """A model and its counts.
 
     Attributes:
-        etag: identifies the definition, for `change_model`; None where the service does not return it.
+        etag: identifies the definition, for `change_model`; None if the service did not return it.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Model:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """A model in a list. `problem` is the reason why the service cannot read it; the counts are then None."""
+    """A model in a list. If the service cannot read it, `problem` is the reason, and the counts are None."""
 
     name: str
     label_count: int | None = None
@@ -143,7 +143,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a model sees a context. See `POST /models/{name}/explain`."""
+    """A model's view of a context. See `POST /models/{name}/explain`."""
 
     model: str
     rounds_seen: int
@@ -169,7 +169,7 @@ _T = TypeVar("_T")
 
 
 def read(kind: type[_T], given: object, **more: object) -> _T:
-    """Return a dataclass, with the object as `raw`, from a JSON object. Raises `UnexpectedAnswerError`."""
+    """Convert a JSON object to a dataclass, with the object as `raw`. Raises `UnexpectedAnswerError`."""
     if not isinstance(given, Mapping):
         raise UnexpectedAnswerError(f"got {str(given)[:100]!r} for a {kind.__name__}; must be an object")
     try:
@@ -192,7 +192,7 @@ def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _hints(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Return the type of each field that JSON may have, and whether it is required."""
+    """Return the type of each field in JSON, and whether it is required."""
     hints = get_type_hints(kind)
     return {
         each.name: (hints[each.name], each.default is MISSING and each.default_factory is MISSING)

@@ -1,4 +1,4 @@
-"""Sends an operation by httpx2 or httpx: its attempts, their time, the waits between them, and the errors."""
+"""Sends an operation with httpx2 or httpx, and manages its attempts, their time, the waits, and the errors."""
 
 import asyncio
 import copy
@@ -60,7 +60,7 @@ class Options:
     def of(
         cls, base_url: str | None, api_key: str | None, timeout: float, max_retries: int, backoff: float
     ) -> "Options":
-        """Return the options, with defaults from the environment. Raises `ValueError` or `TypeError` for a bad one."""
+        """Return the options, with defaults from the environment. Raises `ValueError` or `TypeError`."""
         url = os.environ.get("WAGER_BASE_URL") or DEFAULT_URL if base_url in (None, "") else base_url
         key = os.environ.get("WAGER_API_KEY") or None if api_key in (None, "") else api_key
         return cls(url, key, timeout, max_retries, backoff)
@@ -91,7 +91,7 @@ class Options:
 
 
 def _check_key(key: object) -> None:
-    """Refuse a key that no header can have, without showing it."""
+    """Refuse a key that a header cannot contain, without showing the key."""
     if not isinstance(key, str):
         raise TypeError(f"api_key: got an object of the type {type(key).__name__}; must be a string")
     if not (key.isascii() and key.isprintable()):
@@ -99,13 +99,13 @@ def _check_key(key: object) -> None:
 
 
 class PerProcess(Generic[T]):
-    """An HTTP client for each process: in a fork, another one, as its parent's would get the parent's answers."""
+    """An HTTP client for each process: a fork needs a new one, because it would receive its parent's answers."""
 
     def __init__(self, first: T, another: Callable[[], T]) -> None:
         self._of_process, self._another = {os.getpid(): first}, another
 
     def here(self) -> T:
-        """Return the HTTP client of this process. Raises `RuntimeError` in a fork, if it is the caller's."""
+        """Return the HTTP client of this process. Raises `RuntimeError` in a fork, if the caller supplied it."""
         found = self._of_process.get(os.getpid())
         return self._of_process.setdefault(os.getpid(), self._another()) if found is None else found
 
@@ -117,7 +117,7 @@ def _refuse_fork() -> NoReturn:
 
 
 def sync_transport(given: Any) -> PerProcess[SyncTransport]:
-    """Return the caller's HTTP client, or new ones for None. Raises `TypeError` if it is not for plain code."""
+    """Return the caller's HTTP client, or new ones for None. Raises `TypeError` if it is not synchronous."""
     if given is None:
         return PerProcess[SyncTransport](httpx2.Client(), httpx2.Client)
     if not _has(given, "stream", "close"):
@@ -139,7 +139,7 @@ def _has(given: object, *methods: str) -> bool:
 
 
 class Counts:
-    """What a client has counted since it was made. Clients of `with_options` count together.
+    """The counters of a client. Clients from `with_options` share them.
 
     Attributes:
         retries: attempts after the first one of a call.
@@ -178,14 +178,14 @@ class Configured(Generic[T]):
         options = self._options.changed(
             base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries, backoff=backoff
         )
-        self._http.here()  # a queue must not take feedback that it cannot send
+        self._http.here()  # a queue must not accept feedback that it cannot send
         other = copy.copy(self)
         vars(other).update(_options=options, _own=False)
         return other
 
 
 def connection_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of a request without an answer. httpx has them only if the caller has imported it."""
+    """Return the errors of a request without an answer, including those of httpx if the caller has imported it."""
     other = sys.modules.get("httpx")
     return (httpx2.TransportError, OSError) if other is None else (httpx2.TransportError, OSError, other.TransportError)
 
@@ -203,17 +203,17 @@ def no_answer(error: Exception, url: str) -> NoAnswerError:
 
 LONGEST_WAIT = 5.0
 LONGEST_ATTEMPT = 5.0
-"""Maximum seconds of a quick attempt that is not the last: a dead worker's connection may hang for half a minute."""
+"""Maximum seconds of a quick attempt, except the last: a dead worker's connection may hang for half a minute."""
 
 _LEAST_TIMEOUT = 0.001
 _LEAST_SHARE = 1.0
 
 
 class Attempts:
-    """The attempts of one call, whose waits double, up to `LONGEST_WAIT`.
+    """The attempts of one call. The waits between them double, up to `LONGEST_WAIT`.
 
-    A request that is not `repeatable` is not sent again if the service may have done it. A `quick` attempt has at most
-    `LONGEST_ATTEMPT`, and leaves half of the time to the next ones, because a connection to a dead worker may hang.
+    A request that is not `repeatable` is not sent again if the service may have executed it. A `quick` attempt takes at
+    most `LONGEST_ATTEMPT`, and leaves half of the time to later ones, because a connection to a dead worker may hang.
     `now` returns seconds of a monotonic clock, `draw` a random number in [0, 1).
     """
 
@@ -230,14 +230,14 @@ class Attempts:
         return self._deadline - self._now()
 
     def begin(self) -> None:
-        """Begin an attempt. The last one has all the time that is left."""
+        """Begin an attempt. The last one may use all the remaining time."""
         self._end = self._deadline
         if self._quick and self._repeatable and self.failed < self._options.max_retries:
             share = min(LONGEST_ATTEMPT, max(self.left() / 2, _LEAST_SHARE))
             self._end = min(self._deadline, self._now() + share)
 
     def attempt_left(self) -> float:
-        """Return the seconds that the attempt may still take, negative after its end."""
+        """Return the remaining seconds of the attempt, negative after its end."""
         return self._end - self._now()
 
     def check(self) -> None:
@@ -246,13 +246,13 @@ class Attempts:
             raise self.timeout_error()
 
     def timeout_error(self) -> NoAnswerError:
-        """Return the error of an attempt that took too long."""
+        """Return the error for an attempt that took too long."""
         if self._end < self._deadline:
             return NoAnswerError("no answer in the time of one attempt")
         return DeadlineError(f"no answer within {self._options.timeout:g} s")
 
     def wait_after(self, error: WagerError) -> float:
-        """Return the seconds to wait before the next attempt; raise the error if there should be none."""
+        """Return the seconds to wait before the next attempt; raise the error if there must be no further attempt."""
         if not error.is_away or (error.maybe_done and not self._repeatable) or self.failed >= self._options.max_retries:
             raise error
         wait = min(LONGEST_WAIT, self._options.backoff * 2.0**self.failed) * (0.5 + self._draw())
@@ -265,7 +265,7 @@ class Attempts:
 
 
 class RemainingTime(Mapping[str, float]):
-    """The timeouts of httpx, each the time that an attempt has left when it is read."""
+    """The timeouts of httpx: when read, each is the remaining time of the attempt."""
 
     _NAMES = ("connect", "read", "write", "pool")
 
@@ -285,7 +285,7 @@ class RemainingTime(Mapping[str, float]):
 
 
 def call(operation: Operation[T], http: SyncTransport, options: Options, counts: Counts) -> T:
-    """Send an operation until it has a result; count its retries. Raises `WagerError` for a refusal or an outage."""
+    """Send an operation until it succeeds; count its retries. Raises `WagerError` for a refusal or an outage."""
     attempts, content = _attempts(operation, options), operation.content()
     while True:
         try:
@@ -297,7 +297,7 @@ def call(operation: Operation[T], http: SyncTransport, options: Options, counts:
 
 
 async def call_async(operation: Operation[T], http: AsyncTransport, options: Options, counts: Counts) -> T:
-    """Send an operation until it has a result. See `call`."""
+    """Send an operation until it succeeds. See `call`."""
     attempts, content = _attempts(operation, options), operation.content()
     while True:
         try:
@@ -315,7 +315,7 @@ def _attempts(operation: Operation[T], options: Options) -> Attempts:
 def _attempt(
     operation: Operation[Any], http: SyncTransport, options: Options, content: bytes | None, attempts: Attempts
 ) -> Answer:
-    """Send the request once. Each read from the network ends when the time of the attempt is over."""
+    """Send the request once. Each network read ends when the attempt's time is over."""
     attempts.begin()
     try:
         with http.stream(
@@ -329,7 +329,7 @@ def _attempt(
 async def _attempt_async(
     operation: Operation[Any], http: AsyncTransport, options: Options, content: bytes | None, attempts: Attempts
 ) -> Answer:
-    """Send the request once, until its time is over."""
+    """Send the request once, within the attempt's time."""
     attempts.begin()
     try:
         async with asyncio.timeout(attempts.attempt_left()):

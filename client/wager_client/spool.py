@@ -1,7 +1,7 @@
-"""A file that remembers a feedback queue, so that a restart of the process loses nothing.
+"""A file that stores a feedback queue, so that a restart of the process loses nothing.
 
-Each line is JSON: an entry with its number, or the numbers of entries that are done. Lines that are neither, as after
-damage, are put into a second file, and do not keep the others waiting. A third file has what the service refused.
+Each line is JSON: an entry with its number, or the numbers of entries that are done. Damaged lines are moved to a
+second file, and do not delay the others. A third file contains the feedback that the service refused.
 """
 
 import json
@@ -22,24 +22,24 @@ from wager_client.outbox import Entry
 if sys.platform != "win32":  # Windows has no such locks
     import fcntl
 
-_MOST_DONE = 10_000  # lines of entries that are done, before the file is written anew
-MOST_REJECTED = 2**23  # bytes of the file of refused feedback, after which it becomes the old one
+_MOST_DONE = 10_000  # entries that are done, before the file is rewritten
+MOST_REJECTED = 2**23  # bytes after which the file of refused feedback is rotated
 
 _log = logging.getLogger(__name__)
 
 
 class Lines:
-    """A file to which lines are appended, whole or not at all.
+    """A file to which lines are appended atomically.
 
-    A write that fails may leave a part of a line, as on a full disk. The next write cuts it off first. Raises `OSError`
-    if it cannot be opened.
+    A failed write may leave a part of a line, as on a full disk. The next write truncates it first. Raises `OSError` if
+    the file cannot be opened.
 
     Args:
-        path: of the file. If its last line has no end, as after a power loss, the next write ends it.
+        path: the file. If its last line is incomplete, as after a power loss, the next write ends this line.
         fsync: whether each write waits for the disk.
 
     Attributes:
-        size: the bytes of the file without such a part.
+        size: the bytes of the file, without the rest of a failed write.
     """
 
     def __init__(self, path: Path, *, fsync: bool) -> None:
@@ -53,7 +53,7 @@ class Lines:
         if self._torn:
             self._file.truncate(self.size)
         self._torn, left = True, self._end + lines
-        while left:  # a write may be short, and the next one says why
+        while left:  # a write may be short; the next one raises the reason
             left = left[self._file.write(left) :]
         self._torn, self.size, self._end = False, self.size + len(self._end + lines), b""
         if self._fsync:
@@ -67,21 +67,21 @@ class Lines:
 class Spool:
     """The file of one queue. Only one process at a time may use it.
 
-    A write reaches the operating system at once, so it survives the death of the process. It survives a power loss only
-    with `fsync`, which costs milliseconds for each write. If a write fails, as on a full disk, the queue continues in
-    memory, and a warning is logged; after the next write that succeeds, the file is written anew with all that waits.
-    Raises `ValueError` if no line of the file is of a queue. It stays as it is; `SpoolInUseError` if another queue uses
-    it; `OSError` if it cannot be opened.
+    A write reaches the operating system immediately, so it survives the end of the process. It survives a power loss
+    only with `fsync`, which costs milliseconds per write. If a write fails, as on a full disk, the queue continues in
+    memory and logs a warning; after the next successful write, it rewrites the file with all waiting entries. Raises
+    `ValueError` if no line of the file belongs to a queue (the file is not changed), `SpoolInUseError` if another queue
+    uses it, `OSError` if it cannot be opened.
 
     Args:
-        path: of the file. Beside it are files with suffixes: `.lock`; after damage `.damaged`, the lines that could not
-            be read; after refusals `.rejected`, the feedback with its problem and the time, of which the oldest lines
-            are in `.rejected.old`, and then gone.
+        path: the file. Next to it are files with suffixes: `.lock`; `.damaged`, the unreadable lines, if any; and after
+            refusals `.rejected`, the feedback with its problem and the time, whose older lines are rotated to
+            `.rejected.old`.
         fsync: whether each write waits for the disk.
         now: returns seconds since the epoch.
 
     Attributes:
-        damaged: the number of lines that could not be read.
+        damaged: the number of unreadable lines.
     """
 
     def __init__(self, path: Path, *, now: Callable[[], float], fsync: bool = False) -> None:
@@ -98,16 +98,16 @@ class Spool:
             raise
 
     def restore(self) -> list[Entry]:
-        """Return the entries that are not done, in the order of their numbers."""
+        """Return the entries that are not done, sorted by number."""
         return [Entry(number, FeedbackItem(**body)) for number, body in sorted(self._live.items())]
 
     def add(self, entry: Entry) -> None:
-        """Remember an entry."""
+        """Store an entry."""
         self._live[entry.number] = entry.item.body()
         self._write({"number": entry.number, **self._live[entry.number]})
 
     def remove(self, numbers: Sequence[int]) -> None:
-        """Forget entries."""
+        """Mark entries as done."""
         for number in numbers:
             self._live.pop(number, None)
         self._done += len(numbers)
@@ -145,7 +145,7 @@ class Spool:
         return self._path.with_name(self._path.name + suffix)
 
     def _set_aside(self, lines: Sequence[bytes]) -> None:
-        """Append lines to the second file, before they leave the first one."""
+        """Append lines to the second file, before they are removed from the first one."""
         if not lines:
             return
         aside = self._beside(".damaged")
@@ -172,11 +172,11 @@ class Spool:
             old, self._file = self._file, self._rewrite()
             old.close()
         except OSError as error:
-            self._done = 0  # not again at once
+            self._done = 0  # do not try again immediately
             _log.warning("%s: %s; the file grows", self._path, error)
 
     def _rewrite(self) -> Lines:
-        """Replace the file by one that has only the live entries, and return it for appending."""
+        """Replace the file by one with only the live entries; open it for appending."""
         new = self._beside(".new")
         try:
             with new.open("wb") as file:
@@ -185,7 +185,7 @@ class Spool:
                 os.fsync(file.fileno())
             new.replace(self._path)
         except OSError:
-            new.unlink(missing_ok=True)  # it takes what the disk has left
+            new.unlink(missing_ok=True)  # it would occupy the rest of the disk
             raise
         self._done = 0
         return Lines(self._path, fsync=self._fsync)
@@ -200,7 +200,7 @@ def _shown(problem: ProblemError) -> dict[str, Any]:
 
 
 def opened(path: Path | str | None, *, fsync: bool) -> Spool | None:
-    """Return the file of a queue; None for none. Raises `TypeError` if the path is none, and as `Spool`."""
+    """Open the file of a queue; return None for None. Raises `TypeError` for other types, and as `Spool` does."""
     if path is None:
         return None
     if not isinstance(path, str | os.PathLike):
@@ -228,7 +228,7 @@ class _Found(NamedTuple):
 
 
 def _read(path: Path) -> _Found:
-    """Return the contents of a file, but a last line without end. Raises `ValueError` if no line is of a queue."""
+    """Read a file, except an incomplete last line. Raises `ValueError` if no line belongs to a queue."""
     found = _Found({}, [])
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     for line in lines:
@@ -242,7 +242,7 @@ def _read(path: Path) -> _Found:
 
 
 def _apply(line: object, live: dict[int, dict[str, Any]]) -> None:
-    """Add the entry of a line to the live ones, or remove those that it says are done."""
+    """Add a line's entry to the live ones, or remove the entries that are done according to the line."""
     if not isinstance(line, dict):
         raise TypeError("no object")
     if "done" in line:
