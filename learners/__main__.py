@@ -1,4 +1,4 @@
-"""`python -m learners` compiles every kernel of the service into the cache, so that no start and no request does."""
+"""`python -m learners` compiles the service's kernels into the cache, so that starts and requests need not compile."""
 
 import multiprocessing
 
@@ -8,14 +8,14 @@ _MOST_PROCESSES = 4  # each takes 0.7 GB
 
 
 def main() -> None:
-    """Compile in a process per core; then add the entries of the cache that two processes wrote at the same time."""
+    """Compile in a process per core; then compile once more, to add cache entries lost by concurrent writes."""
     count = min(multiprocessing.cpu_count(), _MOST_PROCESSES)
     _run_each([number / count for number in range(count)])
     _run_each([0.0])
 
 
 def _run_each(places: list[float]) -> None:
-    """Run `compile_all` from each place in its own new process; raise SystemExit if one fails."""
+    """Run `compile_all` from each place in a new process; raise SystemExit if one fails."""
     processes = [multiprocessing.get_context("spawn").Process(target=compile_all, args=(place,)) for place in places]
     for process in processes:
         process.start()

@@ -11,9 +11,9 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
     """A learner that answers with a row of K numbers and draws the answer itself.
 
     A *label set* has 1 for each label in the set and 0 elsewhere. A *ranking* lists the labels from first to last.
-    `Rounds.labels` and `true_labels` consist of such rows; a row is all NO_LABEL where the truth is unknown.
-    `Decisions.distributions`
-    has the probability that each label is in the set, (n, K), or nothing for rankings, (n, 0).
+    `Rounds.labels` and `true_labels` consist of such rows; a row is all NO_LABEL if the truth is unknown.
+    `Decisions.distributions` contains the probability that each label is in the set, (n, K), or nothing for rankings,
+    (n, 0).
     """
 
     answer: ClassVar[Literal["label-set", "ranking"]]
@@ -26,7 +26,7 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
         """Draw an answer for each of n decisions, with its exact probability; uniforms are (n, n_uniforms)."""
 
     def draw_unchecked(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
-        """Do the same as `draw`, for arrays that the caller has checked."""
+        """Do the same as `draw`, for checked arrays."""
 
 
 AnyStructuredLearner: TypeAlias = StructuredLearner[Any]
@@ -56,7 +56,7 @@ def draw_answers(learner: AnyLearner, decisions: Decisions, uniforms: FloatArray
 
 
 def draw_answers_unchecked(learner: AnyLearner, decisions: Decisions, uniforms: FloatArray) -> Draws:
-    """Do the same as `draw_answers`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+    """Do the same as `draw_answers`, for checked arrays: invalid ones may crash the interpreter."""
     if is_structured(learner):
         return learner.draw_unchecked(decisions, uniforms)
     return Draws(*draw_unchecked(decisions.distributions, uniforms[:, 0]))

@@ -1,4 +1,4 @@
-"""The contract of a learner. Read this file first.
+"""The interface of a learner. Read this file first.
 
 A learner is a frozen, validated set of hyperparameters bound to a `Problem`. It has three operations, its verbs::
 
@@ -7,11 +7,10 @@ A learner is a frozen, validated set of hyperparameters bound to a `Problem`. It
     fold(state, rounds) -> state          the state after these rounds, applied in order
 
 The learner does not draw labels, except for structured answers (`learners.answers`). The caller draws a label from the
-distribution (`exploration.draw`) and keeps its probability, the propensity. The caller also keeps the *evidence* of the
-decision: the numbers that the later update needs as they were at prediction time. The label, propensity and evidence
-return to the learner in the round. The learner keeps nothing between `decide` and `fold`, so feedback may arrive late,
-in
-any order, on any machine.
+distribution (`exploration.draw`) and keeps its probability, the propensity. The caller also stores the *evidence* of
+the decision: numbers from prediction time that the later update needs. The round passes label, propensity and evidence
+back to the learner. The learner stores nothing between `decide` and `fold`, so feedback may arrive late, in any order,
+on any machine.
 """
 
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -53,14 +52,14 @@ class Problem:
 
 
 class Contexts(NamedTuple):
-    """n contexts as compressed sparse rows: row i holds `values[starts[i]:starts[i + 1]]`.
+    """n contexts as compressed sparse rows: row i is `values[starts[i]:starts[i + 1]]`.
 
     All rows of a dense batch share the indices 0 … d-1. Indices are distinct within a row and lie in 0 … d-1; compiled
     updates rely on it. Arrays are contiguous and writable; others trigger a recompilation.
     """
 
     starts: IntArray  # (n + 1,) int64
-    indices: IntArray  # (nnz,) int64, or (d,) when shared
+    indices: IntArray  # (nnz,) int64, or (d,) if shared
     values: FloatArray  # (nnz,) float64
     shared: bool  # whether all rows share the same indices
 
@@ -112,7 +111,7 @@ class Rounds(NamedTuple):
     labels: IntArray  # (n,) int64, the label that was served, 0 … K-1
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability with which the label was drawn
     correct: BoolArray  # (n,) bool, the feedback: whether the label was right
-    true_labels: IntArray  # (n,) int64, NO_LABEL where unknown
+    true_labels: IntArray  # (n,) int64, NO_LABEL if unknown
     evidence: FloatArray  # (n, E) float64, from the decision
     residual_uniforms: (
         FloatArray  # (n,) float64, in [0, 1), from `exploration.draw`: uniform given the label; randomizes updates
@@ -162,7 +161,7 @@ StateT = TypeVar("StateT", bound=tuple[Any, ...])
 
 
 class LearnerTraits(Protocol[StateT]):
-    """What label learners and action learners share, apart from their verbs."""
+    """The attributes that label learners and action learners share, apart from their verbs."""
 
     algorithm: ClassVar[str]  # the public name, lower case with hyphens
     smaller: ClassVar[str]  # the alternative to suggest when this learner is too large or too slow
@@ -207,7 +206,7 @@ class LearnerTraits(Protocol[StateT]):
 
 
 class Learner(LearnerTraits[StateT], Protocol[StateT]):
-    """The contract of every learner; `tests/learners/contract` tests its laws."""
+    """The interface of every learner; `tests/learners/contract` tests its laws."""
 
     @property
     def problem(self) -> Problem:
@@ -224,13 +223,13 @@ class Learner(LearnerTraits[StateT], Protocol[StateT]):
         """Return the state after these rounds, bit-identical for any batching. May modify `state`: pass a copy."""
 
     def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
-        """Return what each entry of one context adds to each label's score, (m, K); None if scores are not sums."""
+        """Return each entry's contribution to each label's score in one context, (m, K); None without such sums."""
 
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
-        """Decide like `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
-        """Fold like `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Do the same as `fold`, for checked arrays: invalid ones may crash the interpreter."""
 
 
 AnyLearner: TypeAlias = Learner[Any]

@@ -1,7 +1,7 @@
 """Checks of the shapes, dtypes and ranges that compiled code relies on, once per batch.
 
 Compiled code reads and writes wherever an index points, so every array from outside passes through here. Callers
-that made the arrays themselves may use the verbs whose names end in `unchecked`.
+that built the arrays themselves may use the verbs whose names end in `unchecked`.
 """
 
 from functools import lru_cache
@@ -45,7 +45,7 @@ _, _STARTS, _FINITE, _SHARED, _COUNT, _RANGE, _TWICE = range(len(_CONTEXT_FAULTS
 
 
 def check_contexts(contexts: Contexts, n_features: int = _ANY_FEATURE) -> None:
-    """Refuse contexts but of finite values, and n_features distinct features, by an `InvalidArrayError`."""
+    """Check that values are finite and features distinct and below n_features. Raises `InvalidArrayError`."""
     if type(contexts) is not Contexts:
         raise InvalidArrayError(f"contexts: must be Contexts, not {type(contexts).__name__}")
     starts, indices, values, shared = contexts
@@ -161,7 +161,7 @@ def _has_twice(indices: IntArray) -> bool:
 def expect_array(
     name: str, array: npt.NDArray[Any], dtype: np.dtype[Any], ndim: int, shape: tuple[int, ...] | None = None
 ) -> None:
-    """Refuse anything but an array of this dtype and shape, by an `InvalidArrayError` that starts with the name."""
+    """Refuse anything but an array of this dtype and shape, with an `InvalidArrayError` that starts with the name."""
     if type(array) is not np.ndarray:
         raise InvalidArrayError(f"{name}: must be an array, not {type(array).__name__}")
     if array.dtype != dtype or array.ndim != ndim:
@@ -171,7 +171,7 @@ def expect_array(
 
 
 _LARGEST_SUM_ERROR = 1e-9
-"""Tolerance for the sum of a distribution: far above rounding errors, far below a caller's mistakes."""
+"""Tolerance for the sum of a distribution: far above rounding errors, far below errors of a wrong distribution."""
 
 _ROUND_FAULTS = (
     "",
@@ -196,7 +196,7 @@ _, _UNIFORM, _DISTRIBUTION = range(len(_DRAW_FAULTS))
 
 
 def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: AnswerKind) -> None:
-    """Refuse rounds that cannot result from a decision with evidence (n, E), by an `InvalidArrayError`."""
+    """Refuse, with an `InvalidArrayError`, rounds that cannot result from a decision with evidence (n, E)."""
     if type(rounds) is not Rounds:
         raise InvalidArrayError(f"rounds: must be Rounds, not {type(rounds).__name__}")
     check_contexts(rounds.contexts, problem.n_features)
@@ -225,7 +225,7 @@ def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: A
 
 
 def check_eligible(eligible: BoolArray, n: int, n_labels: int, answer: AnswerKind) -> None:
-    """Refuse anything but (n, K) booleans with a label in each row, or (n, 0); structured answers take only that."""
+    """Refuse anything but (n, K) booleans with a label in each row, or (n, 0); structured answers need (n, 0)."""
     expect_array("eligible", eligible, BOOL, 2)
     one_label = answer not in ("label-set", "ranking")
     if eligible.shape not in {(n, 0), (n, n_labels if one_label else 0)}:
@@ -274,7 +274,7 @@ def _check_rows(name: str, rows: IntArray, answer: AnswerKind) -> None:
 
 
 def check_truths(true_labels: IntArray, problem: Problem, answer: AnswerKind) -> None:
-    """Refuse true labels that are not answers of this kind, by an `InvalidArrayError` that names the field."""
+    """Refuse true labels that are not answers of this kind, with an `InvalidArrayError` that names the field."""
     if answer in ("label-set", "ranking"):
         expect_array("true_labels", true_labels, INT, 2, (len(true_labels), problem.n_labels))
         _check_rows("true_labels", true_labels, answer)
@@ -286,7 +286,7 @@ def check_truths(true_labels: IntArray, problem: Problem, answer: AnswerKind) ->
 
 
 def check_draw(distributions: FloatArray, uniforms: FloatArray) -> None:
-    """Refuse distributions (n, K) that are none, and uniforms (n,) outside [0, 1), by an `InvalidArrayError`."""
+    """Refuse invalid distributions (n, K) and uniforms (n,) outside [0, 1), with an `InvalidArrayError`."""
     expect_array("distributions", distributions, FLOAT, 2)
     expect_array("uniforms", uniforms, FLOAT, 1, (len(distributions),))
     fault, where = _draw_fault(distributions, uniforms)
@@ -295,7 +295,7 @@ def check_draw(distributions: FloatArray, uniforms: FloatArray) -> None:
 
 
 def check_uniforms(uniforms: FloatArray, shape: tuple[int, ...]) -> None:
-    """Refuse uniforms of another shape, or outside [0, 1), by an `InvalidArrayError`."""
+    """Refuse uniforms of another shape or outside [0, 1), with an `InvalidArrayError`."""
     expect_array("uniforms", uniforms, FLOAT, len(shape), shape)
     if not ((uniforms >= 0.0) & (uniforms < 1.0)).all():
         raise InvalidArrayError(_DRAW_FAULTS[_UNIFORM])
@@ -319,14 +319,14 @@ def _draw_fault(distributions: FloatArray, uniforms: FloatArray) -> tuple[int, i
 
 
 def check_labels(name: str, labels: IntArray, n: int, n_labels: int) -> None:
-    """Refuse anything but n labels from 0 to n_labels - 1, by an `InvalidArrayError` that names the field."""
+    """Refuse anything but n labels from 0 to n_labels - 1, with an `InvalidArrayError` that names the field."""
     expect_array(name, labels, INT, 1, (n,))
     if not ((labels >= 0) & (labels < n_labels)).all():
         raise InvalidArrayError(f"{name}: must be from 0 to {n_labels - 1}")
 
 
 def check_state(state: State, learner: Any) -> None:
-    """Refuse a state of another type, dtype or shape, by an `InvalidStateError` that names the array."""
+    """Refuse a state of another type, dtype or shape, with an `InvalidStateError` that names the array."""
     if type(state) is not learner.state_type:
         raise InvalidStateError(f"the state is of type {type(state).__name__}, not {learner.state_type.__name__}")
     layouts = _layouts_of(learner)

@@ -1,4 +1,4 @@
-"""Choosing: a learner computes distributions, another policy may replace some of them, and labels are drawn.
+"""Computes a learner's distributions, replaces some of them by those of another policy, and draws labels.
 
 For a learner with compiled kernels, this is one compiled call, because passing arguments from Python to compiled code
 costs more than the arithmetic of a decision.
@@ -20,7 +20,7 @@ from learners.mathematics.preparation import Preparer, Rule, prepared_by_rule
 class Instead(NamedTuple):
     """The distributions of another policy, for some of n contexts."""
 
-    answered: BoolArray  # (n,), the contexts that the other policy answers; (0,) for none
+    answered: BoolArray  # (n,), whether the other policy answers each context; (0,) for none
     distributions: FloatArray  # (n, K), or (0, 0) for none; rows of the other contexts are ignored
 
 
@@ -28,7 +28,7 @@ NOBODY = Instead(np.empty(0, np.bool_), np.empty((0, 0)))  # the learner answers
 
 
 class Choices(NamedTuple):
-    """The answers to n contexts, and the distributions that they were drawn from."""
+    """The answers to n contexts, and the distributions from which they were drawn."""
 
     distributions: FloatArray  # (n, K), or (n, 0) for rankings
     evidence: FloatArray  # (n, E)
@@ -48,8 +48,7 @@ def choose_unchecked(
     """Choose answers for n contexts. Arrays are not checked: invalid ones may crash the interpreter.
 
     `preparer` applies the norm policy and intercept. `eligible` is (n, K), with at least one label per row, or (n, 0)
-    if all are eligible.
-    `instead` replaces some distributions. `uniforms` is (n, U), in [0, 1): U numbers per answer.
+    if all are eligible. `instead` replaces some distributions. `uniforms` is (n, U), in [0, 1): U numbers per answer.
     """
     if isinstance(learner, CompiledLearner) and not isinstance(_choose, FunctionType):
         made = _room(learner, len(uniforms))

@@ -1,6 +1,6 @@
 """Encodes states as safetensors, a documented format that cannot contain code.
 
-The header holds the algorithm and hyperparameters, so that no other learner can load the state.
+The header contains the algorithm and hyperparameters, so that no other learner can load the state.
 """
 
 import json
@@ -40,7 +40,7 @@ def identity(learner: AnyLearner) -> str:
 
 
 def encode_state(learner: AnyLearner, state: State) -> memoryview:
-    """Return the state as a safetensors file, byte-identical to the library's; the library would hold the GIL."""
+    """Return the state as a safetensors file, byte-identical to the library's, which would not release the GIL."""
     arrays = sorted(state._asdict().items(), key=lambda item: (_IN_ORDER.index(item[1].dtype), item[0]))
     header = _header(identity(learner), arrays)
     file = np.empty(len(header) + sum(array.nbytes for _, array in arrays), np.uint8)
@@ -68,8 +68,8 @@ def _header(learner: str, arrays: Sequence[tuple[str, np.ndarray[Any, Any]]]) ->
 def decode_state(learner: AnyLearner, data: bytes | memoryview) -> State:
     """Return the state that `encode_state` wrote, in newly allocated arrays.
 
-    Raises `InvalidStateError` if the bytes are no such file, belong to another learner, or hold arrays of the wrong
-    name, dtype or shape, or numbers that are not finite or out of range.
+    Raises `InvalidStateError` if the bytes are not such a file, belong to another learner, or contain arrays of the
+    wrong name, dtype or shape, or numbers that are not finite or out of range.
     """
     arrays, metadata = _read(data)
     if not isinstance(metadata, dict) or metadata.get("learner") != identity(learner):
@@ -89,7 +89,7 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> State:
 
 
 def _read(data: bytes | memoryview) -> tuple[dict[str, np.ndarray[Any, Any]], Any]:
-    """Return the arrays of a file as views, and its metadata; the library would copy it twice, holding the GIL."""
+    """Return a file's arrays as views, and its metadata; the library would copy twice without releasing the GIL."""
     try:
         length = int.from_bytes(data[:8], "little")
         fields = dict(json.loads(bytes(data[8 : 8 + length])))

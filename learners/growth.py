@@ -1,4 +1,4 @@
-"""Adding labels to a trained learner: what it has learned about the others stays."""
+"""Adds labels to a trained learner, which keeps its state for the existing labels."""
 
 import dataclasses
 from typing import Any, cast
@@ -20,8 +20,8 @@ def grown(learner: AnyLearner, n_labels: int) -> AnyLearner:
 def with_more_labels(learner: AnyLearner, larger: AnyLearner, state: StateT) -> StateT:
     """Return the state of `learner` as one of `larger`, whose first labels are the same; new arrays.
 
-    New labels have the numbers of a new state. Every array is the leading block of the larger one: labels are the last
-    axis, or order the rows of matrices. Raises `InvalidStateError` if `larger` is not `grown(learner, n)` for some n.
+    New labels start as in a new state. Every array is the leading block of the larger one: labels are the last axis, or
+    order the rows of matrices. Raises `InvalidStateError` if `larger` is not `grown(learner, n)` for some n.
     """
     if larger != grown(learner, larger.problem.n_labels):
         raise InvalidStateError(f"{larger.algorithm} differs from {learner.algorithm} in more than its labels")
@@ -36,14 +36,14 @@ def with_more_labels(learner: AnyLearner, larger: AnyLearner, state: StateT) -> 
 
 
 def of_fewer_labels(rounds: Rounds, learner: AnyLearner, n_labels: int) -> Rounds:
-    """Return rounds of the first n_labels labels as rounds of a learner with more, which were not eligible."""
+    """Convert rounds of the first n_labels labels to rounds of a learner with more labels, the others ineligible."""
     K, n = learner.problem.n_labels, rounds.n
     eligible = rounds.eligible if rounds.eligible.shape[1] else np.ones((n, n_labels), np.bool_)
     return rounds._replace(evidence=_widened(rounds.evidence, learner.evidence_size), eligible=_widened(eligible, K))
 
 
 def _widened(rows: Any, width: int) -> Any:
-    """Return rows (n, w) with zeros appended up to a width; unchanged if they have it."""
+    """Pad rows (n, w) with zeros up to a width; return them unchanged if they are wide enough."""
     if rows.shape[1] >= width:
         return rows
     wider: BoolArray | FloatArray = np.zeros((len(rows), width), rows.dtype)

@@ -1,4 +1,4 @@
-"""Declares, validates and refuses hyperparameters of learners; defines common ranges."""
+"""Declares and validates hyperparameters of learners; defines common ranges."""
 
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, dataclass_transform
@@ -12,7 +12,7 @@ LeastExploration: TypeAlias = Annotated[float, pydantic.Field(ge=0, le=1)]
 """A share of uniform exploration that may be zero."""
 Exploration: TypeAlias = Literal["anytime"] | ExplorationRate  # γ, or a schedule that depends on the number of rounds
 TheoremExploration: TypeAlias = Literal["anytime", "theorem"] | ExplorationRate
-"""γ, or a schedule: `anytime`, or that of the learner's theorem."""
+"""γ, or a schedule: `anytime`, or the learner's `theorem`."""
 Magnitude: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
 """The radius of a ball of weights, or a regularization; avoids overflow and underflow."""
 Positive: TypeAlias = Annotated[float, pydantic.Field(gt=0, le=1e6)]  # a step, a factor or a radius, greater than 0
@@ -20,14 +20,14 @@ Positive: TypeAlias = Annotated[float, pydantic.Field(gt=0, le=1e6)]  # a step, 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
-    """Turn a class into a frozen dataclass of keywords, which refuses values by a `pydantic.ValidationError`."""
+    """Turn a class into a frozen, keyword-only dataclass that raises `pydantic.ValidationError` for invalid values."""
     config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     return cast(type[ClassT], pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls))
 
 
 def rounded_up(bound: float) -> str:
-    """Return a number with four digits that is greater than a positive bound, for advice that must be accepted."""
-    exact = Decimal(bound) * Decimal("1.000001")  # strictly above, for the error of the caller's arithmetic
+    """Return a four-digit number just above a positive bound, so that suggested values are accepted."""
+    exact = Decimal(bound) * Decimal("1.000001")  # strictly above, to cover the caller's rounding errors
     return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(exact)):g}"
 
 

@@ -1,4 +1,4 @@
-"""Compilation of hot loops, access to rows of contexts and of eligible labels, dispatch to any learner's kernels."""
+"""Compiles hot loops, accesses rows of contexts and eligible labels, and dispatches to any learner's kernels."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _HERE = Path(__file__).parent
 _ROOT = Path(os.environ.get("NUMBA_CACHE_DIR", _HERE / "__pycache__"))
 _DEPENDENT = ("evaluation", "estimators")
-"""Folders that no other folder imports. An edit there must not cost a compilation of all algorithms."""
+"""Folders that no other folder imports. An edit there must not recompile all algorithms."""
 
 
 def _cache_of(sources: Iterable[Path]) -> str:
@@ -35,9 +35,9 @@ _DEPENDENT_CACHE = _cache_of(_SOURCES)
 
 
 def compiled(function: FunctionT) -> FunctionT:
-    """Compile a function of arrays to machine code on first use, and keep the code in the on-disk cache.
+    """Compile a function of arrays to machine code on first use, and store the code in the on-disk cache.
 
-    The result does not depend on where the arrays lie in memory, to the bit, so all workers on a machine agree.
+    Results are bit-identical wherever the arrays are in memory, so all workers on a machine agree.
     """
     return _compiled(function, {"contract"})
 
@@ -45,8 +45,8 @@ def compiled(function: FunctionT) -> FunctionT:
 def compiled_sum(function: FunctionT) -> FunctionT:
     """Compile like `compiled`, but allow reordering of sums, which is faster; for loops that only read and add up.
 
-    A loop that also writes would be compiled twice, with and without vector instructions. The alignment of its arrays
-    would then decide the order of summation, and so the result.
+    A loop that also writes would be compiled twice, with and without vector instructions, and the alignment of its
+    arrays would determine the order of summation, and so the result.
     """
     return _compiled(function, {"contract", "reassoc"})
 
@@ -55,7 +55,7 @@ def _compiled(function: FunctionT, fastmath: set[str]) -> FunctionT:
     is_dependent = any(part in _DEPENDENT for part in function.__module__.split(".")[1:2])
     cache = _DEPENDENT_CACHE if is_dependent else _CACHE
     numba.config.CACHE_DIR = cache  # type: ignore[attr-defined]
-    # Typed as the function it compiles, so that mypy checks callers against its signature.
+    # Has the type of the function that it compiles, so that mypy checks callers against its signature.
     return cast(FunctionT, numba.njit(cache=True, nogil=True, fastmath=fastmath, error_model="numpy")(function))
 
 
@@ -140,11 +140,11 @@ def as_given(_parameters: Any, _state: Any, contexts: Contexts) -> Contexts:
 
 
 class Kernels(NamedTuple):
-    """A learner's verbs as compiled functions, and its hyperparameters in the form that they take.
+    """A learner's verbs as compiled functions, and its hyperparameters, encoded for them.
 
-    The functions take the parameters and the state first. `decide(…, contexts, eligible, distributions, evidence)`
+    The functions accept the parameters and the state first. `decide(…, contexts, eligible, distributions, evidence)`
     overwrites distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place. `locate(…,
-    contexts)` returns contexts in the form that both take.
+    contexts)` returns contexts for both.
     """
 
     parameters: tuple[Any, ...]
@@ -157,7 +157,7 @@ _OF_STATE: dict[type[Any], Kernels] = {}
 
 
 def call_by_state(state_type: type[Any], kernels: Kernels) -> None:
-    """Let the verbs by state call these kernels. Raises `TypeError` if the type of state has others already."""
+    """Register kernels for dispatch by state type. Raises `TypeError` if the type already has other kernels."""
     known = _OF_STATE.setdefault(state_type, kernels)
     if known[1:] != kernels[1:]:
         raise TypeError(f"{state_type.__name__} has other kernels already: each learner needs its own type of state")

@@ -18,8 +18,8 @@ class Layout(NamedTuple):
 
     dtype: str
     shape: tuple[str, ...] = ()
-    least: float = -math.inf  # the least value of an entry
-    index_of: str = ""  # a size: entries are indices in 0 … size - 1, such as labels where the size is K
+    least: float = -math.inf  # the minimum of an entry
+    index_of: str = ""  # a size: entries are indices in 0 … size - 1, such as labels for K
 
 
 NonNegativeScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=0.0)]
@@ -83,7 +83,7 @@ def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
 
 
 def check_rows(arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) -> None:
-    """Refuse a state whose growing arrays differ in their number of rows, by an `InvalidStateError`."""
+    """Raise `InvalidStateError` if the growing arrays differ in their number of rows."""
     lengths = {name: len(arrays[name]) for name, layout in layouts.items() if layout.grows}
     if len(set(lengths.values())) > 1:
         raise InvalidStateError(f"arrays that grow together differ in their number of rows: {lengths}")
@@ -110,7 +110,7 @@ def new_state_bytes(learner: AnyLearner) -> int:
 
 
 def state_bytes(learner: AnyLearner) -> int:
-    """Return the size in bytes of the learner's state, the largest one if it grows, without allocating one."""
+    """Return the maximum size of the learner's state in bytes, without allocating one."""
     return sum(array.dtype.itemsize * math.prod(array.shape) for array in state_layout(learner).values())
 
 

@@ -27,7 +27,7 @@ from learners.layouts import zero_state
 
 
 class LearnerDefaults(ABC, Generic[StateT]):
-    """What learners of labels and of actions share. A learner that needs another value overrides it.
+    """The defaults that label learners and action learners share. A learner overrides those that do not suit it.
 
     Most theorems only assume ‖x‖ ≤ X, so the default norm policy is `scale`: it shortens longer contexts and preserves
     the norms of the others.
@@ -65,7 +65,7 @@ class LearnerDefaults(ABC, Generic[StateT]):
         """Return an approximate upper bound on the multiply-adds of one update."""
 
     def check_new(self) -> None:
-        """Refuse, for new models, settings in which an inverse could lose its precision in a long run."""
+        """Refuse settings of a new model with which an inverse could lose its precision in a long run."""
 
     @abstractmethod
     def init(self) -> StateT:
@@ -84,7 +84,7 @@ class CheckedLearner(LearnerDefaults[StateT]):
     """
 
     answer: ClassVar[AnswerKind] = "label"
-    linear: ClassVar[bool] = False  # whether the scores are W x, for weights W (d, K) that the state has as `weights`
+    linear: ClassVar[bool] = False  # whether the scores are W x, for the state's `weights` W (d, K)
     accepts_rewards: ClassVar[bool] = False
     problem: Problem
 
@@ -94,7 +94,7 @@ class CheckedLearner(LearnerDefaults[StateT]):
         """E, the number of values that `fold` needs from prediction time besides context, label and propensity."""
 
     def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
-        """Return what each entry of one context adds to each label's score, (m, K); None if scores are not sums."""
+        """Return each entry's contribution to each label's score in one context, (m, K); None without such sums."""
         if not self.linear:
             return None
         weights: FloatArray = state.weights  # type: ignore[attr-defined]
@@ -102,11 +102,11 @@ class CheckedLearner(LearnerDefaults[StateT]):
 
     @abstractmethod
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
-        """Decide like `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""
 
     @abstractmethod
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
-        """Fold like `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Do the same as `fold`, for checked arrays: invalid ones may crash the interpreter."""
 
     def decide(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """Return the distribution over the eligible labels for each context, and the evidence.
@@ -128,7 +128,7 @@ class CheckedLearner(LearnerDefaults[StateT]):
 
 
 class WithoutEvidence:
-    """A learner whose updates only use the current state: its decisions leave no evidence."""
+    """A learner whose updates use only the current state: its decisions have no evidence."""
 
     evidence_size = 0
 
@@ -176,7 +176,7 @@ class CompiledLearner(CheckedLearner[StateT]):
 
     @cached_property
     def verbs(self) -> Kernels:
-        """`kernels`, computed once, and known to compiled code that calls them by the type of the state."""
+        """`kernels`, computed once and registered for compiled code that dispatches by the type of the state."""
         kernels = self.kernels
         call_by_state(self.state_type, kernels)
         return kernels
@@ -193,7 +193,7 @@ class CompiledLearner(CheckedLearner[StateT]):
         return state
 
     def prepare(self, state: StateT, contexts: Contexts) -> tuple[StateT, Contexts]:
-        """Return the state with room for contexts, perhaps changed in place, and the contexts for the kernels."""
+        """Return the state, possibly changed in place, with room for the contexts, and the contexts for the kernels."""
         return state, contexts
 
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:

@@ -1,16 +1,16 @@
-"""Checks that only new models must pass: experiments, shadows and stored models build their learners without them."""
+"""Checks for new models only: experiments, shadows and stored models build their learners without them."""
 
 from learners.base import AnyLearner, StateTooLargeError, StepTooCostlyError
 from learners.layouts import state_bytes
 
 
 def check_new(learner: AnyLearner) -> None:
-    """Refuse a learner that new models may not have: see `Learner.check_new`."""
+    """Refuse a learner that is not allowed for new models: see `Learner.check_new`."""
     learner.check_new()
 
 
 def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
-    """Refuse a learner whose state would be too large: `StateTooLargeError`, with its size and an alternative."""
+    """Raise `StateTooLargeError`, with the size and an alternative, if the learner's state would be too large."""
     needed = state_bytes(learner)
     if needed > max_bytes:
         raise StateTooLargeError(
@@ -20,7 +20,7 @@ def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
 
 
 def check_step_cost(learner: AnyLearner, max_multiply_adds: int, most_nonzeros: int | None = None) -> None:
-    """Refuse a learner of costly steps, for d or most_nonzeros features in a context: `StepTooCostlyError`."""
+    """Raise `StepTooCostlyError` if a step with d or `most_nonzeros` features in a context would be too costly."""
     nonzeros = learner.problem.n_features if most_nonzeros is None else most_nonzeros
     costs = {"decision": learner.decide_cost(nonzeros), "update": learner.fold_cost(nonzeros) + learner.fold_overhead}
     step = max(costs, key=costs.__getitem__)
@@ -32,7 +32,7 @@ def check_step_cost(learner: AnyLearner, max_multiply_adds: int, most_nonzeros: 
 
 
 def check_evidence_size(learner: AnyLearner, max_bytes: int) -> None:
-    """Refuse a learner that keeps too much evidence for each open prediction: `StateTooLargeError`."""
+    """Raise `StateTooLargeError` if the learner's evidence for each open prediction would be too large."""
     needed = 8 * learner.evidence_size
     if needed > max_bytes:
         recomputes = hasattr(learner, "delayed_update") and learner.answer in {"label", "level"}

@@ -66,6 +66,6 @@ STRUCTURED_LEARNERS: dict[str, type[Any]] = {
 ALL_LEARNERS = LEARNERS | STRUCTURED_LEARNERS
 
 ACTION_LEARNERS: dict[str, type[Any]] = {cls.algorithm: cls for cls in (FastCbActions, EpsilonGreedyRidgeActions)}
-"""Learners of actions: see `actions.base.ActionLearner`. Their names may be those of learners of labels."""
+"""Action learners: see `actions.base.ActionLearner`. Their names may equal those of label learners."""
 
 RECOMMENDED: type[Any] = FastCb  # the default learner of new models

@@ -1,4 +1,4 @@
-"""Compiles the kernels of the service, or loads them from the cache. A kernel compiled later would delay a model."""
+"""Compiles the service's kernels, or loads them from the cache. Compiling them later would delay a model."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -31,7 +31,7 @@ _ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))  # on
 
 @cache
 def load(learner: Any) -> None:
-    """Load the kernels of a class of learners, once per process: about a second if they are compiled."""
+    """Load the kernels of a learner class, once per process: about a second if they are compiled."""
     for call in _of(learner):
         call()
 
@@ -39,8 +39,8 @@ def load(learner: Any) -> None:
 def compile_all(begin: float = 0.0) -> None:
     """Compile every kernel, or load it from the cache.
 
-    Calls begin at the share `begin` of their list, in [0, 1): processes that begin elsewhere share the work, because
-    each loads what another has compiled.
+    The calls start at the share `begin` of their list, in [0, 1): processes that start at different shares divide the
+    work, because each loads kernels that another has compiled.
     """
     learners: list[Any] = [RECOMMENDED, *ALL_LEARNERS.values(), *ACTION_LEARNERS.values()]  # the default first
     calls = [*chain.from_iterable(map(_of, dict.fromkeys(learners))), *_variants(), *_sometimes()]

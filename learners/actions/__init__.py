@@ -1,1 +1,1 @@
-"""Learners of actions: each round brings its own candidates, and each candidate its own features."""
+"""Action learners: each round has its own candidates, each with its own features."""

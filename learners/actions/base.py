@@ -1,14 +1,14 @@
-"""The contract of a learner of actions. Read `learners.base` first.
+"""The interface of a learner of actions. Read `learners.base` first.
 
-Each round brings its own candidates, from one to many, each with a feature vector of the context and the action. The
-learner has one weight vector, so it knows what the features of a new action are worth::
+Each round has its own candidates, each with a feature vector of the context and the action. The learner has one
+weight vector, so it can score a new action by its features::
 
     init() -> state
     decide(state, candidates) -> distributions           a probability for each candidate, which sum to 1 in each round
-    fold(state, rounds) -> state                         rounds hold the chosen candidates only
+    fold(state, rounds) -> state                         rounds contain the chosen candidates only
 
-A caller draws a candidate, keeps its vector and its probability, and returns both with the
-reward, and the number of eligible candidates. Nothing else is needed later.
+A caller draws a candidate and stores its vector, its probability and the number of eligible candidates, to
+return them with the reward.
 """
 
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
@@ -32,7 +32,7 @@ class ActionProblem:
 
     @property
     def dimensions(self) -> str:
-        """d, in words."""
+        """d, as text."""
         return f"{self.n_features} features"
 
 
@@ -41,7 +41,7 @@ class Candidates(NamedTuple):
 
     vectors: Contexts  # m
     starts: IntArray  # (n + 1,) int64, from 0 to m, increasing: each round has a candidate
-    eligible: BoolArray  # (m,) bool, which may be chosen, at least one per round; or (0,) where all may
+    eligible: BoolArray  # (m,) bool, at least one per round; (0,) if all are
 
     @property
     def n(self) -> int:
@@ -69,26 +69,26 @@ class ActionRounds(NamedTuple):
 
 
 class ActionLearner(LearnerTraits[StateT], Protocol[StateT]):
-    """The contract of every learner of actions; its evidence is the number of eligible candidates."""
+    """The interface of every learner of actions. Its evidence is the number of eligible candidates."""
 
     @property
     def problem(self) -> ActionProblem:
         """The dimensions that this learner is built for."""
 
     def decide(self, state: StateT, candidates: Candidates) -> FloatArray:
-        """Return the probability of each candidate, (m,); 0 where not eligible. Does not change the state."""
+        """Return the probability of each candidate, (m,); 0 if not eligible. Does not change the state."""
 
     def fold(self, state: StateT, rounds: ActionRounds) -> StateT:
         """Return the state after these rounds, bit-identical for any batching. May modify `state`: pass a copy."""
 
     def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
-        """Return what each of the m entries of one candidate adds to its score, (m,); their sum is the score."""
+        """Return the contributions of one candidate's m entries to its score, (m,); their sum is the score."""
 
     def decide_unchecked(self, state: StateT, candidates: Candidates) -> FloatArray:
-        """Decide like `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""
 
     def fold_unchecked(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """Fold like `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Do the same as `fold`, for checked arrays: invalid ones may crash the interpreter."""
 
 
 AnyActionLearner: TypeAlias = ActionLearner[Any]

@@ -1,4 +1,4 @@
-"""The base class of learners of actions: checked verbs on top of kernels."""
+"""The base class of learners of actions: checked methods on top of kernels."""
 
 from abc import abstractmethod
 from functools import cached_property
@@ -16,7 +16,7 @@ from learners.learner import LearnerDefaults
 
 
 def check_candidates(candidates: Candidates, n_features: int) -> None:
-    """Refuse candidates that compiled code could not read, by an `InvalidArrayError` that names the field."""
+    """Check that compiled code can read the candidates. Raises `InvalidArrayError`, which names the field."""
     vectors, starts, eligible = candidates
     check_contexts(vectors, n_features)
     expect_array("starts", starts, INT, 1)
@@ -28,7 +28,7 @@ def check_candidates(candidates: Candidates, n_features: int) -> None:
 
 
 def check_action_rounds(rounds: ActionRounds, n_features: int) -> None:
-    """Refuse rounds that cannot result from a decision, by an `InvalidArrayError` that names the field."""
+    """Check that rounds can result from decisions. Raises `InvalidArrayError`, which names the field."""
     check_contexts(rounds.chosen, n_features)
     n = rounds.chosen.n
     expect_array("rewards", rounds.rewards, FLOAT, 1, (n,))
@@ -59,7 +59,7 @@ class CompiledActionLearner(LearnerDefaults[StateT]):
     @property
     @abstractmethod
     def kernels(self) -> Kernels:
-        """The compiled verbs and their parameters."""
+        """The kernels and their parameters."""
 
     @cached_property
     def _verbs(self) -> Kernels:
@@ -67,7 +67,7 @@ class CompiledActionLearner(LearnerDefaults[StateT]):
 
     @abstractmethod
     def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
-        """Return what each of the m entries of one candidate adds to its score, (m,)."""
+        """Return the contributions of one candidate's m entries to its score, (m,)."""
 
     def init(self) -> StateT:
         state: StateT = zero_state(self)  # type: ignore[arg-type]
@@ -82,26 +82,26 @@ class CompiledActionLearner(LearnerDefaults[StateT]):
         return state
 
     def decide(self, state: StateT, candidates: Candidates) -> FloatArray:
-        """Return the probability of each candidate, (m,), 0 where not eligible. Raises `LearnerError`."""
+        """Return the probability of each candidate, (m,), 0 if not eligible. Raises `LearnerError`."""
         check_state(state, self)
         check_candidates(candidates, self.problem.n_features)
         return self.decide_unchecked(state, candidates)
 
     def fold(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """Return the state after these rounds, perhaps the given one changed. Raises as `decide`."""
+        """Return the state after these rounds; may change the given one in place. Raises as `decide`."""
         check_state(state, self)
         check_action_rounds(rounds, self.problem.n_features)
         return self.fold_unchecked(state, rounds)
 
     def decide_unchecked(self, state: StateT, candidates: Candidates) -> FloatArray:
-        """Decide like `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""
         distributions = np.empty(candidates.vectors.n)
         parameters, decide, *_ = self._verbs
         decide(parameters, state, candidates, distributions)
         return distributions
 
     def fold_unchecked(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """Fold like `fold`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+        """Do the same as `fold`, for checked arrays: invalid ones may crash the interpreter."""
         state = self.with_room(state, rounds.chosen)
         parameters, _, fold, _ = self._verbs
         fold(parameters, state, rounds)

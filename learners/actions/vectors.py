@@ -18,10 +18,10 @@ _SHIFT, _SIGN_SHIFT, _INDEX_BITS = np.uint64(32), np.uint64(63), np.uint64(2**63
 
 
 class FeatureSets(NamedTuple):
-    """The features of n contexts or actions; set i holds entries `starts[i]` … `starts[i + 1] - 1`."""
+    """The features of n contexts or actions; set i has the entries `starts[i]` … `starts[i + 1] - 1`."""
 
     starts: IntArray  # (n + 1,) int64
-    hashes: Hashes  # (nnz,), of the names; or indices, where vectors are not hashed
+    hashes: Hashes  # (nnz,), of the names; or indices if vectors are not hashed
     values: FloatArray  # (nnz,)
     groups: IntArray  # (nnz,) int64, the namespace of each feature: a row or column of `crossed`
 
@@ -32,9 +32,9 @@ def joined_vectors(
     """Return the vector of each of m candidates, without zeros. Entries with the same index add up.
 
     Context i has the actions `starts[i]` … `starts[i + 1] - 1`. Groups c of the context and a of the action are
-    multiplied where crossed[c, a]. Every index is below `size`. If `plain` is 0, vectors are hashed; else it is the
-    number of features of an action: feature a has index a, and its product with feature c of the context index (c + 1)
-    · plain + a.
+    multiplied if crossed[c, a]. Every index is below `size`. If `plain` is 0, vectors are hashed. Otherwise, it is the
+    number of features of an action: feature a has the index a, and its product with feature c of the context has the
+    index (c + 1) · plain + a.
     """
     each = np.diff(actions.starts) * (1 + np.repeat(np.diff(contexts.starts), np.diff(starts)))
     room, most = int(each.sum()), int(each.max(initial=1))
@@ -55,7 +55,7 @@ def _join(
     slots: IntArray,
     result: Contexts,
 ) -> int:
-    """Write the vectors; return the number of entries. Slots are a hash table of the entries of one candidate."""
+    """Write the vectors; return the number of entries. `slots` is a hash table of one candidate's entries."""
     end = 0
     for i in range(len(starts) - 1):
         for j in range(starts[i], starts[i + 1]):
@@ -78,7 +78,7 @@ def _product(first: np.uint64, second: np.uint64, plain: np.uint64) -> np.uint64
 
 @compiled
 def product_hash(first: np.uint64, second: np.uint64) -> np.uint64:
-    """Return the hash of a product of two features, from the hashes of its factors."""
+    """Return the hash of a product of two features, given the hashes of its factors."""
     mixed = first * _STEP + second
     mixed = (mixed ^ (mixed >> _SHIFT)) * _MULTIPLIER
     mixed = (mixed ^ (mixed >> _SHIFT)) * _MULTIPLIER

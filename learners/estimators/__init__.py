@@ -1,4 +1,4 @@
-"""Learners without a server: an estimator in scikit-learn's manner, and the comparison of learners on labelled data."""
+"""Learners without a server: a scikit-learn estimator, and the comparison of learners on labelled data."""
 
 from learners.estimators.bandit_classifier import BanditClassifier, Choices, NotFittedError
 from learners.estimators.compare import compare

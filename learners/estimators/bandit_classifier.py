@@ -1,4 +1,4 @@
-"""A classifier that learns from bandit feedback, in scikit-learn's manner."""
+"""A scikit-learn classifier that learns from bandit feedback."""
 
 import inspect
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ Generator: TypeAlias = np.random.Generator
 
 
 def generator(random_state: Any) -> Generator:
-    """Return the generator of an integer from 0, a generator, a `RandomState`, or None. Raises `ValueError`."""
+    """Return a generator for a seed ≥ 0, a generator, a `RandomState` or None. Raises `ValueError` otherwise."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
@@ -51,7 +51,7 @@ class WithParameters:
         return {name: parameter.default for name, parameter in signature.parameters.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` is for scikit-learn, as no parameter has parameters."""
+        """Return the parameters by name; scikit-learn passes `deep`, but no parameter has parameters itself."""
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **parameters: object) -> Self:
@@ -89,11 +89,11 @@ class NotFittedError(ValueError, AttributeError):
 
 
 class Choices(NamedTuple):
-    """The labels drawn for n contexts, with what `update` needs again."""
+    """The labels drawn for n contexts, with the numbers that `update` needs."""
 
     labels: AnyArray  # (n,), of `classes_`
     propensities: FloatArray  # (n,), in (0, 1], the probability of each label when it was drawn
-    evidence: FloatArray  # (n, E), the learner's numbers at that moment
+    evidence: FloatArray  # (n, E), the evidence of the decisions
     residual_uniforms: FloatArray  # (n,), in [0, 1), uniform given the label
 
 
@@ -102,8 +102,7 @@ class BanditClassifier(WithParameters):
 
     `partial_fit` with fully labelled data simulates this: for each row in order, the learner computes a distribution,
     a label is drawn, and the learner receives the bit; full-information learners receive the true label. For feedback
-    on
-    labels that were drawn elsewhere, use `partial_fit_logged`; for a loop of your own, `sample` and `update`.
+    on labels that were drawn elsewhere, use `partial_fit_logged`; for a loop of your own, `sample` and `update`.
 
     Contexts are prepared as in a new model of the service: see docs/contexts.md.
 
@@ -112,7 +111,7 @@ class BanditClassifier(WithParameters):
         hyperparameters: those of the learner, by name; defaults if missing.
         norm: the norm policy: "none", "scale", "unit", "reject", or "default" for that of the learner.
         norm_bound: X, the bound on the norm of contexts, from 1e-6 to 1e6.
-        intercept: whether contexts get a constant feature, or "default" for what the learner has.
+        intercept: whether contexts get a constant feature, or "default" for the learner's default.
         random_state: an integer for reproducible draws, a numpy generator, or None for draws that differ each time.
 
     Attributes:
@@ -160,7 +159,7 @@ class BanditClassifier(WithParameters):
         return self._simulate(table, numbered("y", labels, classes))
 
     def partial_fit(self, X: object, y: object, classes: object = None) -> Self:
-        """Simulate bandit feedback for rows X (n, d) with true labels y (n,), in order; the same bits for any batches.
+        """Simulate bandit feedback for rows X (n, d) with true labels y (n,), in order. Batching does not matter.
 
         X is a list of rows, an array, a data frame or a sparse matrix; labels are strings, integers or booleans. The
         first call needs all `classes`. Raises `ValueError` if an argument or parameter is invalid; nothing is learnt
@@ -182,11 +181,11 @@ class BanditClassifier(WithParameters):
         classes: object = None,
         true_labels: object = None,
     ) -> Self:
-        """Learn from rounds that another policy or process made, as if the learner had just answered them.
+        """Learn from rounds that another policy or process answered, as if the learner had just answered them.
 
-        Labels (n,) were drawn with propensities (n,) in (0, 1]. Rewards (n,) say whether each label was right, or are
-        from 0 to 1 if the learner accepts such. The first call needs all `classes`. True labels (n,) are for learners
-        under full information. Raises `ValueError` if an argument is invalid; nothing is learnt then.
+        Labels (n,) were drawn with propensities (n,) in (0, 1]. Rewards (n,) state whether each label was right, or are
+        from 0 to 1 if the learner accepts fractions. The first call needs all `classes`. True labels (n,) are for
+        learners under full information. Raises `ValueError` if an argument is invalid; nothing is learnt then.
         """
         table, known = read_table(X), self._classes(classes)
         n = table.contexts.n
@@ -200,7 +199,7 @@ class BanditClassifier(WithParameters):
         return self._learnt(fold_logged(self.learner_, self._state, rounds), n)
 
     def sample(self, X: object) -> Choices:
-        """Draw a label for each row, and pass the result to `update` with the feedback. Raises as `predict_proba`."""
+        """Draw a label for each row; pass the result to `update` with the feedback. Raises as `predict_proba`."""
         contexts = self._contexts(X)
         decisions = self.learner_.decide(self._state, contexts)
         places, propensities, residual = draw(decisions.distributions, self._rng.random(contexts.n))
@@ -211,7 +210,7 @@ class BanditClassifier(WithParameters):
     ) -> Self:
         """Learn from the feedback on labels that `sample` drew for X (n, d), at any later time and in any order.
 
-        Give `correct` (n,), or `rewards` (n,) from 0 to 1 if the learner accepts them; `true_labels` (n,) instead or in
+        Pass `correct` (n,), or `rewards` (n,) from 0 to 1 if the learner accepts them; `true_labels` (n,) instead or in
         addition. Raises `NotFittedError` if there are no classes yet; `ValueError` if an argument is invalid; nothing
         is learnt then.
         """
@@ -276,7 +275,7 @@ class BanditClassifier(WithParameters):
         return self.classes_
 
     def _prepare_for(self, table: Table, classes: AnyArray) -> None:
-        """Check that a table fits, or begin with it."""
+        """Check that a table fits; without a learner yet, set one up for it."""
         if self.__sklearn_is_fitted__():
             self._check_columns(table)
         else:

@@ -17,7 +17,7 @@ class Candidate(NamedTuple):
 
 
 DEFAULT_LEARNERS = ("fastcb", "squarecb", "epsilon-greedy-ridge", "gaptron", "soba-diagonal", "bandit-perceptrons")
-"""The learners of a comparison that names none: those with the lowest errors in RESULTS.md that learn from the bit at a
+"""The default learners of a comparison: those with the lowest errors in RESULTS.md that learn from the bit at a
 cost that is linear in the features, and ridge regression."""
 
 _GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
@@ -34,7 +34,7 @@ _GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
     "fenchel-young": ({"learning_rate": ["parameter-free", 1.0, 10.0]},),
     "folklore": ({"comparator_bound": [100.0]},),
 }
-"""Settings to try besides the defaults: the values of benchmarks/papers/tuning.py that were best on some stream."""
+"""Settings to try besides the defaults: values of benchmarks/papers/tuning.py that were best on at least one stream."""
 
 
 def candidates_of(learners: Iterable[Any]) -> list[Candidate]:
@@ -70,7 +70,7 @@ def _candidate(given: object) -> Candidate:
 
 
 def name_of(choice: Choice) -> str:
-    """Return the algorithm with the settings that are given, such as `gaptron loss=hinge`."""
+    """Return the algorithm with its explicit settings, such as `gaptron loss=hinge`."""
     given = hyperparameters_of(choice)
     defaults = {"norm": "default", "norm_bound": 1.0, "intercept": "default"}
     given |= {name: getattr(choice, name) for name, value in defaults.items() if getattr(choice, name) != value}
@@ -87,7 +87,7 @@ def _shown(value: object) -> str:
 
 
 def settings_of(candidate: Candidate) -> list[Candidate]:
-    """Return the candidate, and the same learner with each setting to try that the candidate leaves at its default."""
+    """Return the candidate, and its variants with `_GRIDS` values for settings that it leaves at their defaults."""
     given = hyperparameters_of(candidate.choice)
     found = {candidate.name: candidate}
     for grid in _GRIDS.get(candidate.choice.algorithm, ()):

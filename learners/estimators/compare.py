@@ -20,22 +20,22 @@ Players = Callable[[Sequence[Run], Examples], Iterable[Played]]
 """Plays runs, and returns their results in the same order."""
 
 SELECTION_SEEDS = 2
-"""The number of seeds that select settings. They do not measure the selected ones, as the best of many is lucky."""
+"""The number of seeds that select settings. Others measure them, as the best of many is biased upwards."""
 
-MOST_COST = 3e11  # the most multiply-adds of a run; a few minutes
+MOST_COST = 3e11  # the maximum multiply-adds of a run; a few minutes
 
 
 _MOST_ROUNDS = 10**18  # more than any run can have, and less than the largest float
 
 
 class Plan(NamedTuple):
-    """How to compare."""
+    """The settings of a comparison."""
 
     seeds: int = 5
     rounds: int | None = None  # per run; None for one pass over the examples
     tune: bool = False
     random_state: int = 0
-    max_state_bytes: int = 2**28  # that of a new model of the service
+    max_state_bytes: int = 2**28  # the limit for a new model of the service
 
 
 def compare(
@@ -74,7 +74,7 @@ def compare(
 
 
 def contest(candidates: Sequence[Candidate], examples: Examples, plan: Plan, players: Players) -> Comparison:
-    """Play all runs that fit the examples, and compare. Raises `ValueError` for a wrong plan or setting, or none."""
+    """Play and compare all runs that fit the examples. Raises `ValueError` if none fits, or for a wrong setting."""
     rounds = examples.n if plan.rounds is None else _whole("rounds", plan.rounds, 4)
     able, left_out = _able(candidates, examples, rounds, plan)
     if not able:

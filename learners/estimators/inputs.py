@@ -11,7 +11,7 @@ import numpy.typing as npt
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Rounds, State, every_label
 from learners.mathematics.preparation import one_by_one
 
-_NUMERIC = "biuf"  # the kinds of dtypes that hold real numbers
+_NUMERIC = "biuf"  # the kinds of dtypes for real numbers
 
 
 class Table(NamedTuple):
@@ -46,10 +46,10 @@ def _sparse(X: Any) -> Table:
 
 
 def as_array(name: str, given: object, rule: str = "must hold numbers or labels") -> npt.NDArray[Any]:
-    """Return what numpy makes of an argument; anything but a list, a series or an array has no dimensions then.
+    """Convert an argument to a numpy array; anything but a list, a series or an array becomes one without dimensions.
 
-    Raises `ValueError`, with the name and the rule, if numpy cannot read it, or if values are masked, as those below a
-    mask are not meant to be read.
+    Raises `ValueError`, with the name and the rule, if numpy cannot read it, or if values are masked:
+    masked values must not be read.
     """
     rows = given if isinstance(given, list | tuple) else (given,)
     if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
@@ -122,7 +122,7 @@ def _check_finite(values: FloatArray) -> None:
 
 
 def take(contexts: Contexts, order: npt.NDArray[np.int64]) -> Contexts:
-    """Return the contexts at some places (m,), in any order, also repeatedly, as new arrays."""
+    """Return the contexts at given places (m,), in any order and possibly repeated, as new arrays."""
     starts, indices, values, shared = contexts
     lengths = np.diff(starts)[order]
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -223,7 +223,7 @@ def _valid(name: str, numbers: FloatArray, valid: BoolArray, rule: str) -> Float
 
 
 def check_feedback(learner: AnyLearner, rewards: FloatArray, truths: IntArray | None) -> None:
-    """Refuse, by a `ValueError`, missing true labels that the learner needs, and fractions that it does not accept."""
+    """Raise `ValueError` if the learner needs true labels that are missing, or does not accept fractions."""
     if learner.needs_true_label and truths is None:
         raise ValueError(f"true_labels: missing; {learner.algorithm} with these hyperparameters learns from them")
     if not learner.accepts_rewards and ((rewards != 0.0) & (rewards != 1.0)).any():
@@ -239,7 +239,7 @@ def rounds_of(
     evidence: FloatArray,
     residual_uniforms: FloatArray,
 ) -> Rounds:
-    """Return rounds in which every label was eligible; arguments as the fields of `Rounds`."""
+    """Return rounds in which every label was eligible; the arguments are fields of `Rounds`."""
     n = len(labels)
     known = np.full(n, NO_LABEL) if truths is None else truths
     columns = (labels, propensities, rewards == 1.0, known, evidence, residual_uniforms, rewards)
@@ -247,7 +247,7 @@ def rounds_of(
 
 
 def fold_logged(learner: AnyLearner, state: State, rounds: Rounds) -> State:
-    """Return the state, perhaps changed in place, after rounds that get the evidence of a decision just before."""
+    """Fold rounds, each with the evidence of a decision just before it; the state may be changed in place."""
     if learner.evidence_size == 0:
         return learner.fold(state, rounds)
     for t, context in enumerate(one_by_one(rounds.contexts)):

@@ -1,4 +1,4 @@
-"""Processes of this machine that compute tasks, by joblib. They end with the work, whatever ends it."""
+"""Computes tasks in processes of this machine, with joblib. The processes end with the work, even after an error."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -8,10 +8,10 @@ _T = TypeVar("_T")
 
 
 class Processes:
-    """Computes tasks in n processes, -1 for one on each core, that start with the first tasks and end with the context.
+    """Computes tasks in n processes (-1: one per core), which start with the first tasks and end with the context.
 
-    joblib keeps its processes until the interpreter exits. A program that leaves in another way, or lives on, would
-    leave them running for minutes, with its standard output open. Processes that joblib had before are used and stay.
+    joblib keeps its processes until the interpreter exits. If a program is killed or keeps running, they would run on
+    for minutes with its standard output open. Processes that joblib started earlier are reused and kept.
     """
 
     def __init__(self, n: int, **options: object) -> None:
@@ -54,7 +54,7 @@ class Processes:
 
 
 def _executor() -> Any:
-    """Return the processes that joblib keeps; None without them, or if another backend computes."""
+    """Return joblib's process pool; None if there is none, or with another backend."""
     from joblib.externals.loky import reusable_executor
 
     return getattr(reusable_executor, "_executor", None)

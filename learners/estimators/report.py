@@ -47,22 +47,22 @@ class Comparison:
 
     @property
     def standings(self) -> list[Standing]:
-        """The learners in order of their error; the best learns from the bit, unless all need the true label."""
+        """The learners ordered by error; the best is one that learns from the bit, unless all need the true label."""
         bandits = [one.name for one in self.entrants if not one.needs_true_label]
         return standings(self.entrants, bandits or None)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The standings as dictionaries of plain values, such as for a data frame."""
+        """The standings as dictionaries of plain values, for example for a data frame."""
         return [_row(one, self.candidate(one.name)) for one in self.standings]
 
     def candidate(self, name: str) -> Candidate:
-        """Return the candidate of a name."""
+        """Return the candidate with this name."""
         return next(one for one in self.candidates if one.name == name)
 
     @property
     def recommended(self) -> str:
-        """The name of the learner to use: the default one if it is tied with the best, else the best."""
+        """The name of the learner to use: the default learner if it is tied with the best, else the best."""
         bandits = not all(one.needs_true_label for one in self.entrants)
         tied = [one for one in self.standings if one.tied and not (bandits and one.needs_true_label)]
         best = next(one for one in tied if one.behind is None)

@@ -1,4 +1,4 @@
-"""One run of a comparison: a learner on labelled examples, in the order and with the draws of a seed."""
+"""One run of a comparison: a learner on labelled examples, in an order and with draws that a seed determines."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from learners.evaluation.simulation import simulate
 
 
 def stream(*seeds: int) -> np.random.Generator:
-    """Return the generator of a sequence of seeds; different sequences give independent numbers."""
+    """Return a generator for a sequence of seeds; different sequences yield independent numbers."""
     entropy: Sequence[int] = seeds
     return np.random.default_rng(entropy)
 
@@ -55,7 +55,7 @@ class Run(NamedTuple):
 
 
 def play(run: Run, examples: Examples, clock: Callable[[], float]) -> Played:
-    """Play a run; each example occurs once before any occurs twice. Raises `ValueError` if the learner cannot."""
+    """Play a run; each example occurs once before any occurs twice. Raises `ValueError` if the learner does not fit."""
     seeds = (run.random_state, _STREAMS[run.stage], run.seed)
     order, uniforms = _order(examples.n, run.rounds, seeds), stream(*seeds, 1).random(run.rounds)
     setup = set_up(run.candidate.choice, len(examples.classes), examples.n_features)

@@ -39,7 +39,7 @@ class Setup(NamedTuple):
     preparation: Preparation
 
     def prepared(self, contexts: Contexts) -> Contexts:
-        """Return contexts as the learner sees them. Raises `ValueError` for another d, or for a refused norm."""
+        """Return the prepared contexts for the learner. Raises `ValueError` for another d, or for a refused norm."""
         check_contexts(contexts, self.preparation.n_features)
         if self.preparation.policy == "reject":
             self._check_norms(contexts)
@@ -72,7 +72,7 @@ def class_of(algorithm: str) -> type[Any]:
 
 
 def set_up(choice: Choice, n_labels: int, n_features: int) -> Setup:
-    """Return the learner for K labels and d features, by default as the service. Raises `ValueError` if invalid."""
+    """Return the learner for K labels and d features, with the service's defaults. Raises `ValueError` if invalid."""
     chosen = class_of(choice.algorithm)
     choice = choice._replace(norm_bound=_number("norm_bound", choice.norm_bound))
     policy, intercept = _features_of(choice, chosen)
@@ -85,7 +85,7 @@ def set_up(choice: Choice, n_labels: int, n_features: int) -> Setup:
 
 
 def hyperparameters_of(choice: Choice) -> dict[str, Any]:
-    """Return the hyperparameters that are given, by name. Raises `ValueError` if they have no names."""
+    """Return the explicit hyperparameters by name. Raises `ValueError` if they have no names."""
     given = choice.hyperparameters
     if given is not None and not isinstance(given, Mapping):
         raise ValueError(f"hyperparameters: got {given!r}; must be a dictionary, by name, or None")

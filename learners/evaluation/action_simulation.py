@@ -1,4 +1,4 @@
-"""Simulation of a learner of actions on candidates whose rewards are all known: choose, reveal one reward, learn."""
+"""Simulation of an action learner on candidates with known rewards: choose, reveal one reward, learn."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ class ActionSimulation(NamedTuple):
 
     choices: IntArray  # (n,) int64, the position of the chosen candidate within its round
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of each choice when it was drawn
-    rewards: FloatArray  # (n,) float64, in [0, 1], of the choices
+    rewards: FloatArray  # (n,) float64, in [0, 1], the reward of each choice
     state: State  # the state after the last round
 
 
@@ -28,12 +28,12 @@ def simulate_actions(
     uniforms: FloatArray,
     state: State = None,
 ) -> ActionSimulation:
-    """Run n rounds without delay, as `decide`, a draw and `fold` on one round at a time, in one compiled loop.
+    """Run n rounds without delay, in one compiled loop: `decide`, a draw and `fold` on one round at a time.
 
-    The distributions and choices are the same bits. A state that grows may have more spare rows. `rewards` (m,), in
-    [0, 1], covers all candidates. Uniforms (n,) in [0, 1) draw the choices. The state to continue from, None for a new
-    one, may be changed in place: use the result's. Raises `InvalidArrayError`, which names the field, if lengths differ
-    or a number is out of range; `InvalidStateError` if the state does not fit.
+    The distributions and choices are bit-identical to separate calls. A growing state may have more spare rows.
+    `rewards` (m,), in [0, 1], covers all candidates. Uniforms (n,) in [0, 1) draw the choices. `state` is the state to
+    continue from, None for a new one; it may be changed in place: use the returned one. Raises `InvalidArrayError`,
+    which names the field, if lengths differ or a number is out of range; `InvalidStateError` if the state does not fit.
     """
     check_candidates(candidates, learner.problem.n_features)
     expect_array("rewards", rewards, FLOAT, 1, (candidates.vectors.n,))

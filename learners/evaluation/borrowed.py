@@ -14,12 +14,12 @@ _T = TypeVar("_T")
 
 
 def borrowed(value: _T) -> _T:
-    """Return an array, a named tuple of arrays, or anything else, each array as a view that keeps no memory alive.
+    """Return an array, a named tuple of arrays, or anything else, with views that keep no memory alive for arrays.
 
-    The arrays must outlive the view: pass arguments that the interpreter gave. Compiled code frees its own arrays after
-    the last use of their variable, even if there are views.
+    The arrays must outlive the view: pass only arguments that come from the interpreter. Compiled code frees its own
+    arrays after the last use of their variable, even if there are views.
     """
-    return value  # in the interpreter, where there is nothing to save
+    return value  # in the interpreter, there is nothing to save
 
 
 def _borrowed_each(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -36,7 +36,7 @@ def _without_owner(context: Any, array: Any) -> Any:  # noqa: ARG001  numba's si
     return array(array), build
 
 
-# numba compares the parameters of what an overload returns with its own, so these are functions and no lambdas.
+# numba compares an overload's parameters with those of the function that it returns, so these are not lambdas.
 @numba.extending.overload(borrowed)
 def _borrow(value: Any) -> Callable[[Any], Any]:
     kind: Any = getattr(value, "instance_class", None)

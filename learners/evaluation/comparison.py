@@ -1,7 +1,8 @@
-"""The statistics of a comparison: errors of several learners on the same rounds, with intervals of their differences.
+"""The statistics of a comparison: errors of several learners on the same rounds, intervals for the differences.
 
-Every learner plays the same seeds, which decide the order of the examples and the draws: differences have less variance
-than errors. Intervals are Student's over the seeds; they cover the variation of order and draws, for these examples.
+Every learner plays the same seeds, which determine the order of the examples and the draws, so differences have less
+variance than errors. Intervals are Student's over the seeds; they cover the variation of order and draws, for these
+examples.
 """
 
 import math
@@ -61,7 +62,7 @@ class Standing(NamedTuple):
     name: str
     error: Estimate  # in all rounds
     late_error: Estimate  # in the last quarter
-    behind: Estimate | None  # its error minus that of the best one; None for the best
+    behind: Estimate | None  # its error minus the best learner's error; None for the best
     tied: bool  # whether it cannot be distinguished from the best one
     rounds_per_second: float  # the median over seeds
     needs_true_label: bool
@@ -80,7 +81,7 @@ def checkpoints(rounds: int) -> list[int]:
 
 
 def played(mistakes: BoolArray, seconds: float) -> Played:
-    """Return the result of a run from the mistakes of its rounds, (T,)."""
+    """Return the result of a run, given whether each round was a mistake, (T,)."""
     points = checkpoints(len(mistakes))
     totals: IntArray = np.concatenate([[0], np.cumsum(mistakes)]).astype(np.int64)
     return Played(points, totals[points].tolist(), seconds)
@@ -98,10 +99,10 @@ def estimate(values: Sequence[float], level: float = LEVEL, bounds: tuple[float,
 
 
 def standings(entrants: Sequence[Entrant], among: Sequence[str] | None = None) -> list[Standing]:
-    """Return the learners, with the same seeds, in order of their error in all rounds; the best is `among` some names.
+    """Return the learners, with the same seeds, ordered by their error in all rounds; the best has a name in `among`.
 
-    It is chosen by the same runs that measure it. So the intervals of differences from it have the level 1 - 0.05 / m
-    for m pairs of learners (Bonferroni): those of all pairs hold together with 95 %.
+    The same runs select and measure the best. So the intervals of differences from it have the level 1 - 0.05 / m for m
+    pairs of learners (Bonferroni), which covers all pairs simultaneously with 95 %.
     """
     ordered = sorted(entrants, key=lambda each: math.fsum(run.error for run in each.runs) / len(each.runs))
     best = next((one for one in ordered if among is None or one.name in among), ordered[0])
@@ -128,7 +129,7 @@ def curve(entrant: Entrant) -> list[tuple[int, Estimate]]:
 
 
 def student_quantile(level: float, degrees: int) -> float:
-    """Return the t of the interval ±t of Student's distribution with a level, to a relative error below 1e-5.
+    """Return t such that ±t covers `level` of Student's distribution, to a relative error below 1e-5.
 
     The degrees of freedom are n ≥ 1. G. W. Hill, "Algorithm 396: Student's t-quantiles", Communications of the ACM
     13(10), 1970.

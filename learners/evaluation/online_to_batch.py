@@ -1,9 +1,10 @@
 """Online-to-batch conversion: predictions for new contexts from a learner's pass over a sample.
 
-Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
-and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 4.6: the
-average weights of a Fenchel-Young learner. FOLKLORE's weights are implicit, so the state before a random step predicts:
-Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022.
+Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses and
+Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 4.6: the average
+weights of a Fenchel-Young learner. FOLKLORE's weights are implicit, so its predictions come from the state before a
+random step: Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
+ALT 2022.
 """
 
 from typing import TypeAlias
@@ -26,7 +27,7 @@ Descending: TypeAlias = FenchelYoung | Structured
 def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArray) -> FloatArray:
     """Return the mean of W_1 … W_T, the weights before rounds 1 … T: (n_scores, d) float64.
 
-    The learner is under full information, so that its own answers do not matter. If the T ≥ 1 rounds are independent
+    The learner has full information, so its own answers do not matter. If the T ≥ 1 rounds are independent
     and identically distributed, the expected target loss of `state_of` these weights exceeds the expected surrogate
     loss of any U by at most C/T (Theorem 4.6). C is the learner's guarantee for U: `regret_bound(‖U‖)` of a structured
     learner, and X²‖U‖² / (2(1 - ln 2) ln 2) of `fenchel-young`. Raises `ValueError` if the arrays are empty or do not

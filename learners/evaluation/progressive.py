@@ -1,6 +1,6 @@
 """Progressive evaluation: a learner decides each logged round of another policy before it learns from it.
 
-Each decision makes its evidence anew. Learners with kernels run in one compiled loop, others in Python, with the same
+Each decision recomputes its evidence. Learners with kernels run in one compiled loop, others in Python, with the same
 steps. The shadows of the service and the replay of a log share this loop.
 """
 
@@ -30,11 +30,11 @@ def progress_unchecked(
     distributions: FloatArray | None = None,
     in_python: bool = False,
 ) -> Progress:
-    """Decide and fold n rounds of another policy one after another, bit for bit as `decide` and `fold` of each.
+    """Decide and fold n rounds of another policy one after another, bit-identical to `decide` and `fold` of each.
 
-    Splitting the rounds gives the same bits. The learner answers with single labels. The state may be changed in place:
-    use the returned one. The rounds are checked; their evidence is not read. Only those in `learnt` (n,) are folded.
-    `distributions` (n, K) receives the distribution before each round. `in_python` yields bit-identical results
+    Splitting the rounds changes no bit. The learner answers with single labels. The state may be changed in place: use
+    the returned one. The caller has checked the rounds; their evidence is not read. Only those in `learnt` (n,) are
+    folded. `distributions` (n, K) receives the distribution before each round. `in_python` yields bit-identical results
     without compiling.
     """
     mask = np.ones(rounds.n, np.bool_) if learnt is None else learnt
@@ -96,4 +96,4 @@ def _progress_compiled(
 
 
 _is_python = isinstance(_progress_compiled, FunctionType)
-"""Whether compilation is switched off, as in trials of deliberate errors. Then nothing dispatches by state."""
+"""Whether compilation is switched off, as in mutation tests. Kernels are not dispatched by state then."""

@@ -42,7 +42,7 @@ class Simulation(NamedTuple):
 
     labels: IntArray  # (n,) int64, the answers
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of each answer when it was drawn
-    mistakes: BoolArray  # (n,) bool, whether the answer was not right
+    mistakes: BoolArray  # (n,) bool, whether the answer was wrong
     state: State  # the state after the last round
 
 
@@ -56,14 +56,14 @@ def simulate(
     eligible: BoolArray | None = None,
     rewards: FloatArray | None = None,
 ) -> Simulation:
-    """Run n rounds without delay, bit for bit as `decide`, `exploration.draw` and `fold` on one context at a time.
+    """Run n rounds without delay, bit-identical to `decide`, `exploration.draw` and `fold` on one context at a time.
 
-    The learner answers with single labels; only if it needs true labels does it receive more than the bit. Uniforms
-    (n,) in [0, 1) draw the labels. The state to continue from, None for a new one, may be changed in place: use the
-    returned one. `right` (n, K) are the right labels, any number of them, instead of the true ones alone; or `rewards`
-    (n, K) in [0, 1] are those of each label, right at 1. `eligible` (n, K) are those that a round may answer. Raises
-    `InvalidArrayError`, which names the field, if lengths differ or an entry is out of range; `InvalidStateError` if
-    the state does not fit.
+    The learner answers with single labels; it receives the bit, and the true label only if it needs that. Uniforms (n,)
+    in [0, 1) draw the labels. `state` is the state to continue from, None for a new one; it may be changed in place:
+    use the returned one. `right` (n, K) marks any number of right labels per round, instead of the true one alone; or
+    `rewards` (n, K) in [0, 1] contains each label's reward, 1 if right. `eligible` (n, K) marks the eligible labels.
+    Raises `InvalidArrayError`, which names the field, if lengths differ or an entry is out of range;
+    `InvalidStateError` if the state does not fit.
     """
     _check(learner, contexts, true_labels, uniforms, right)
     right = _check_rewards(learner, contexts.n, rewards, right)
@@ -92,7 +92,7 @@ class _World(NamedTuple):
     uniforms: FloatArray  # (n,)
     right: BoolArray  # (n, K), or empty if only the true labels are right
     eligible: BoolArray  # (n, K), or (n, 0) if every label is eligible
-    rewards: FloatArray  # (n, K), or empty for those of right and wrong labels
+    rewards: FloatArray  # (n, K), or empty for rewards of 1 if right and 0 if wrong
 
 
 class _Round(NamedTuple):
@@ -127,7 +127,7 @@ def _check(
 def _check_rewards(
     learner: AnyLearner, n: int, rewards: FloatArray | None, right: BoolArray | None
 ) -> BoolArray | None:
-    """Return the labels that are right: those of reward 1, if there are rewards."""
+    """Return the mask of right labels: those with reward 1, if rewards are given."""
     if rewards is None:
         return right
     expect_array("rewards", rewards, FLOAT, 2, (n, learner.problem.n_labels))

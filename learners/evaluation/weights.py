@@ -1,4 +1,4 @@
-"""Which rounds have a weight, the inverse of their propensity."""
+"""Checks whether rounds can be weighted by the inverse of their propensity."""
 
 from learners.base import BoolArray, FloatArray
 
@@ -6,5 +6,5 @@ _LEAST = 1e-150  # For a smaller propensity p, sums of 1/p² overflow. Rankings 
 
 
 def weighable(propensities: FloatArray) -> BoolArray:
-    """Return which of n propensities are large enough for a weight, (n,)."""
+    """Return whether each of n propensities is large enough for a weight, (n,)."""
     return propensities > _LEAST

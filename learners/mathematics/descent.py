@@ -27,7 +27,7 @@ class DescentState(NamedTuple):
     """The weights W = scale · direction, or v · wealth · scale · direction / X if parameter-free."""
 
     direction: Annotated[FloatArray, Layout("float64", ("d", "n_scores"))]
-    scale: PositiveScalar  # so that a projection changes one number
+    scale: PositiveScalar  # a projection changes only this number
     squared_norm: NonNegativeScalar  # of `direction`
     gradient_sum: NonNegativeScalar  # Σ‖G‖² for the adaptive step, Σ‖g‖² for the parameter-free one
     wealth: NonNegativeScalar  # only if parameter-free; starts at 1
@@ -45,7 +45,7 @@ def untaught(learner: AnyLearner) -> DescentState:
 
 
 class Steps(NamedTuple):
-    """The step sizes in the form that the kernels take."""
+    """The step sizes, encoded for the kernels."""
 
     mode: int
     step: float  # η; B/√2 if adaptive, B being the diameter of the ball; √2 if parameter-free
@@ -55,7 +55,7 @@ class Steps(NamedTuple):
 
 
 def check_radius(learning_rate: str | float, radius: float | None) -> None:
-    """Refuse `adaptive` without a radius, and `parameter-free` with one, by a `ValueError`."""
+    """Raise `ValueError` for `adaptive` without a radius, and for `parameter-free` with one."""
     if learning_rate == "adaptive" and radius is None:
         raise ValueError("an adaptive learning_rate requires a radius")
     if learning_rate == "parameter-free" and radius is not None:
@@ -71,8 +71,8 @@ def steps(
 ) -> Steps:
     """Return the step sizes for `adaptive`, `parameter-free`, a key of `named`, or η.
 
-    `named` has η by name, such as the step of a theorem. Weights are projected onto the Frobenius ball of this radius;
-    None for no ball. The norm bound is X; largest_gradient bounds ‖G‖.
+    `named` maps names to η, such as the step of a theorem. Weights are projected onto the Frobenius ball of this
+    radius, if it is not None. The norm bound is X; largest_gradient bounds ‖G‖.
     """
     ball = math.inf if radius is None else float(radius)
     if learning_rate == "parameter-free":

@@ -54,7 +54,7 @@ def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, Flo
 
 
 def draw_unchecked(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Do the same as `draw`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
+    """Do the same as `draw`, for checked arrays: invalid ones may crash the interpreter."""
     labels = np.empty(len(distributions), dtype=np.int64)
     propensities = np.empty(len(distributions), dtype=np.float64)
     residual_uniforms = np.empty(len(distributions), dtype=np.float64)
@@ -65,7 +65,7 @@ def draw_unchecked(distributions: FloatArray, uniforms: FloatArray) -> tuple[Int
 def draw_among(
     probabilities: FloatArray, starts: IntArray, uniforms: FloatArray
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Do the same as `draw_unchecked` for n distributions side by side in (m,), which begin at starts (n + 1,)."""
+    """Do the same as `draw_unchecked` for n distributions, concatenated in (m,), which begin at starts (n + 1,)."""
     n = len(uniforms)
     positions, propensities, residual_uniforms = np.empty(n, np.int64), np.empty(n), np.empty(n)
     _draw_among_into(probabilities, starts, uniforms, positions, propensities, residual_uniforms)

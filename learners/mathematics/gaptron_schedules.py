@@ -13,7 +13,7 @@ _LN2 = math.log(2.0)
 
 
 def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> float:
-    """Return the largest step η without a positive surrogate gap: of Theorems 1-3, or κγ of Theorems 4-6 with γ."""
+    """Return the largest step η without a positive surrogate gap: Theorems 1-3, or with γ, κγ from Theorems 4-6."""
     K, X = problem.n_labels, problem.norm_bound
     full = {"logistic": _LN2 / (2 * K * X**2), "hinge": (K - 1) / (K**2 * X**2), "smooth_hinge": 1 / (4 * K * X**2)}[
         loss

@@ -1,4 +1,4 @@
-"""Sentences that several learners' guarantees share."""
+"""Sentences that the guarantees of several learners share."""
 
 AT_ONCE = "Assumes ‖x‖ ≤ X, and that each round is folded before the next prediction."
 
@@ -9,11 +9,11 @@ LATE = (
 """For gradient descent with gradients as of prediction: Σ ⟨g_t, W_t - U⟩ ≤ ‖U‖²/(2η) + (η/2) Σ ‖g_t‖² (1 + 2τ)."""
 
 ROUNDING = 1.0 + 1e-12
-"""Tolerance for rounding: a step up to this factor above the largest proved step still counts as that step."""
+"""Tolerance for rounding: a step that exceeds the largest proved step by at most this factor counts as equal to it."""
 
 
 def uncovered(reason: str, covered: str) -> str:
-    """Return the sentence that no theorem applies, why, and which settings have one."""
+    """Return the sentence that no theorem applies, why, and to which settings one applies."""
     return f"No theorem covers these settings: {reason}. Covered: {covered}."
 
 

@@ -1,7 +1,7 @@
 """The inverse of a growing matrix, checked against the matrix regularly and recomputed if it has drifted.
 
 Rank-one downdates (Sherman and Morrison 1950) maintain A⁻¹. Each leaves an error of about 1e-16 times the condition
-number of A, and the errors add up; A itself is a sum and keeps its precision. So the state also holds A and the
+number of A, and the errors add up; A itself is a sum and keeps its precision. So the state also contains A and the
 right-hand side θ of w = A⁻¹θ. Every `CHECK_EVERY` updates, A⁻¹ and w are tested against them, with the same vector on
 all workers, and recomputed by Cholesky factorization if they fail. All matrices are packed lower triangles.
 """
@@ -23,7 +23,7 @@ from learners.mathematics.linear_algebra import (
 CHECK_EVERY = 500  # the number of updates between two checks
 
 LARGEST_GROWTH = 1e7
-"""The limit of X² / (p a) for new models: up to a factor of 2, what one update adds to the condition number of A."""
+"""The limit of X² / (p a) for new models: up to a factor of 2, the increase of A's condition number by one update."""
 
 _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the error of the inverse is about 1e-16 X² t / (p a) after t updates
 _TOLERANCE = 1e-8  # for ‖A A⁻¹ r - r‖ / ‖r‖ and ‖A w - θ‖ / ‖θ‖
@@ -152,13 +152,13 @@ def add_square(packed: FloatArray, x: FloatArray, indices: IntArray) -> None:
 
 
 def check_regularization(regularization: float, problem: Problem) -> None:
-    """Refuse, by a `ValueError`, an a < 1e-9 X² for A that starts as a·I: A⁻¹ would lose its precision."""
+    """Raise `ValueError` if a < 1e-9 X² for A that starts as a·I: A⁻¹ would lose its precision."""
     if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
         raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
 
 
 def check_conditioning(problem: Problem, regularization: float, propensity: float) -> None:
-    """Refuse a regularization a < X²/p / 1e7, where an update adds up to 2X²/p to A = a·I + …, by its name."""
+    """Refuse a regularization a < X²/p / 1e7, where an update adds up to 2X²/p to A = a·I + …."""
     least = problem.norm_bound**2 / propensity / LARGEST_GROWTH
     if regularization < least:
         advice = f"use a regularization of at least {rounded_up(least)}, a smaller norm_bound, or more exploration"

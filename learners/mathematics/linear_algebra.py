@@ -21,7 +21,7 @@ _SMALLEST_SCALE = 1e-100
 
 
 def scores(weights: FloatArray, contexts: Contexts) -> FloatArray:
-    """Return W x for each context, (n, K), from weights (d, K); the same bits for every batch size."""
+    """Return W x for each context, (n, K), from weights (d, K); bit-identical for every batch size."""
     result = np.empty((contexts.n, weights.shape[1]))
     _scores(weights, contexts, result)
     return result
@@ -229,7 +229,7 @@ def packed_times_each_block(packed: FloatArray, dense: FloatArray, result: Float
 
 @compiled
 def packed_block_forms(packed: FloatArray, dense: FloatArray, result: FloatArray) -> None:
-    """Write (e_k ⊗ x)' packed (e_l ⊗ x) to result (K, K); only read the rows where x is not zero."""
+    """Write (e_k ⊗ x)' packed (e_l ⊗ x) to result (K, K); skip rows where x is zero."""
     d, K = len(dense), len(result)
     result[:] = 0.0
     for i in range(d):

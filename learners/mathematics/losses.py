@@ -15,7 +15,7 @@ from learners.mathematics.exploration import leader_except, softmax
 LossName: TypeAlias = Literal["logistic", "hinge", "smooth_hinge"]
 
 LOGISTIC, HINGE, SMOOTH_HINGE = 0, 1, 2
-# The theorem holds on either side of m* = β; the slack keeps rounding from choosing the side.
+# The theorem holds on either side of m* = β; the slack prevents rounding from determining the side.
 _TIE_SLACK = 1e-12
 
 LOSS_CODES: dict[str, int] = {"logistic": LOGISTIC, "hinge": HINGE, "smooth_hinge": SMOOTH_HINGE}
@@ -25,8 +25,8 @@ LOSS_CODES: dict[str, int] = {"logistic": LOGISTIC, "hinge": HINGE, "smooth_hing
 def surrogate(loss: int, scores: FloatArray, y: int, coefficients: FloatArray) -> float:
     """Return the loss at label y; write the coefficients c (K,) of its gradient c ⊗ x.
 
-    The logistic loss has base 2. The hinge loss is zero where the true label leads by at least β = 1/K, as the gap map
-    does not explore there (Theorem 2).
+    The logistic loss has base 2. The hinge loss is zero if the true label leads by at least β = 1/K, because the gap
+    map does not explore then (Theorem 2).
     """
     coefficients[:] = 0.0
     if loss == LOGISTIC:

@@ -1,11 +1,11 @@
-"""What happens to a context before a learner sees it: a norm policy, and a constant feature.
+"""Prepares contexts for a learner: applies a norm policy, and appends a constant feature.
 
 - `none` leaves the numbers as they are, but clips them to 1e100, so that their squares are finite. The constant is 1.
-- `scale` shortens what is longer than the room for it; `unit` gives every context but 0 the length of the room.
-- `reject` changes nothing: the caller refuses what is longer than the room.
+- `scale` shortens longer contexts to the norm `room`; `unit` scales every context but 0 to it.
+- `reject` changes nothing: the caller refuses contexts longer than `room`.
 
-The room is X. With an intercept, context and constant share the bound: the constant is X/2, and the room √3/2 X, so
-that the result, of d + 1 numbers, has norm X at most.
+`room` is X. With an intercept, context and constant share the bound: the constant is X/2 and `room` is √3/2 X, so that
+the result, of d + 1 numbers, has norm X at most.
 """
 
 import math
@@ -24,7 +24,7 @@ LARGEST_NUMBER = 1e100  # numbers are clipped to this magnitude if no norm polic
 
 
 class Preparation(NamedTuple):
-    """How the contexts of a model are prepared."""
+    """The preparation of a model's contexts."""
 
     policy: NormPolicy
     bound: float  # X > 0
@@ -45,11 +45,11 @@ class Preparation(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A preparation in the form that compiled code takes."""
+    """A preparation, encoded for compiled code."""
 
     changes_nothing: bool
     room: float  # infinite without a norm policy
-    to_room: bool  # whether every context but 0 gets the length of the room
+    to_room: bool  # whether every context but 0 is scaled to the norm `room`
     extra: int  # 1 with an intercept, else 0
     n_features: int  # d, without the constant
     constant: float
@@ -63,7 +63,7 @@ class Preparer:
 
     @cached_property
     def rule(self) -> Rule:
-        """The preparation for compiled code."""
+        """The preparation, encoded for compiled code."""
         policy, _, intercept, d = self._preparation
         room = self._preparation.room if policy in ("scale", "unit") else math.inf
         changes_nothing, constant = policy == "reject" and not intercept, self._preparation.constant
@@ -129,7 +129,7 @@ def _write(rule: Rule, contexts: Contexts, result: Contexts) -> None:
 
 @compiled
 def _fit(values: FloatArray, room: float, to_room: bool) -> None:
-    """Scale numbers to the norm `room`, if they are longer or if all shall have it; zeros stay zeros."""
+    """Scale numbers to the norm `room` if they are longer or if `to_room`; zeros stay zeros."""
     largest = 0.0
     for value in values:
         largest = max(largest, abs(value))

@@ -1,4 +1,4 @@
-"""The contract of an output space: its vertices, which are the possible answers, and the constants of the theory.
+"""The interface of an output space: its vertices, which are the possible answers, and the constants of the theory.
 
 A space has no state. Scores θ, means ŷ and outputs y are all vectors of `dimension` numbers. `decode` maps scores to
 the mean ŷ, a point of the convex hull of the vertices, by regularized maximization. `randomize` returns the vertex y*
@@ -32,7 +32,7 @@ class Constants(NamedTuple):
 
 
 class OutputSpace(ABC):
-    """The contract of every output space. Vectors are (dimension,) float64, scores finite, uniforms in [0, 1)."""
+    """The interface of every output space. Vectors are (dimension,) float64, scores finite, uniforms in [0, 1)."""
 
     norm_order: ClassVar[int]  # 1 or 2, the norm ‖·‖ of the constants
 
@@ -102,7 +102,7 @@ class OutputSpace(ABC):
         return self.constants.diameter if self.norm_order == 2 else math.sqrt(self.constants.diameter)
 
     def contains(self, output: FloatArray) -> bool:
-        """Check whether an array of any shape and content is a vertex; used for truths from outside."""
+        """Check whether an array of any shape and content is a vertex, for unchecked truths."""
         return output.shape == (self.dimension,) and self.is_vertex(output)
 
     def distance(self, one: FloatArray, other: FloatArray) -> float:
@@ -114,17 +114,17 @@ class OutputSpace(ABC):
         return min(1.0, 2.0 * self.distance(self.nearest(mean), mean) / self.constants.nu)
 
     def randomize(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """Draw the answer around a mean, a vertex, from n_uniforms uniforms."""
+        """Draw an answer, a vertex, around a mean, with n_uniforms uniforms."""
         if uniforms[0] < self.mixing(mean):
             return self.random_vertex(mean, uniforms[1:])
         return self.nearest(mean)
 
     def sample(self, scores: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """Draw the answer for scores, a vertex, from n_uniforms uniforms."""
+        """Draw an answer, a vertex, for scores, with n_uniforms uniforms."""
         return self.randomize(self.decode(scores), uniforms)
 
     def probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """Return the exact probability that `randomize` gives this output around this mean; 0 if it is not a vertex."""
+        """Return the exact probability that `randomize` returns this output for this mean; 0 if it is not a vertex."""
         if not self.contains(output):
             return 0.0
         p, is_nearest = self.mixing(mean), bool(np.array_equal(output, self.nearest(mean)))

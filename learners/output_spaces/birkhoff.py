@@ -97,7 +97,7 @@ class Matching(OutputSpace):
 
 @compiled
 def below_best(gains: FloatArray) -> FloatArray:
-    """Return gains (n, n) plus the dual potentials: 0 along the best assignment, and nowhere positive."""
+    """Return gains (n, n) plus the dual potentials: 0 along the best assignment, and never positive."""
     n = len(gains)
     rows, columns = np.zeros(n + 1), np.zeros(n + 1)
     best = _assign(gains, rows, columns)
@@ -149,7 +149,7 @@ def _take_out(rest: FloatArray, permutation: IntArray) -> float:
 
 @compiled
 def best_assignment(gains: FloatArray) -> IntArray:
-    """Return the column of each row (n,) with the greatest sum of gains (n, n), by the Hungarian method: O(n³)."""
+    """Return each row's column, (n,), for the greatest sum of gains (n, n), by the Hungarian method in O(n³)."""
     return _assign(gains, np.zeros(len(gains) + 1), np.zeros(len(gains) + 1))
 
 
@@ -206,7 +206,7 @@ _ROUNDING = 1e-14
 
 
 def balance_cost(n: int) -> int:
-    """Return approximately the most multiply-adds that `balance` takes."""
+    """Return an approximate maximum of the multiply-adds that `balance` takes."""
     return _MOST_STEPS * (n**3 + 30 * n**2)
 
 
@@ -266,7 +266,7 @@ def _newton_step(scaled: FloatArray, columns: FloatArray, error: float, step: Fl
                 hessian[start + k] -= row[j] * row[k]
     for j in range(n):
         hessian[j * (j + 1) // 2 + j] += columns[j]
-    shift = 1e-3 * error  # H is singular along 1, and nearly singular where labels hardly compete
+    shift = 1e-3 * error  # H is singular along 1, and nearly singular if labels hardly compete
     while not packed_cholesky(hessian, shift, 1e-16, factor) and shift < 1e3:
         shift *= 10.0
     for j in range(n):

@@ -82,7 +82,7 @@ class Ranking(OutputSpace):
         return result
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """Return the product over the swaps: each settles a place, so only one sequence leads to an output."""
+        """Return the product over the swaps: each settles a place, so only one sequence yields an output."""
         order, swaps = self._swaps(mean)
         return _swap_probability(np.arange(self.n_items, 0.0, -1.0), swaps, np.ascontiguousarray(output[order]))
 

@@ -2,7 +2,7 @@
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 5.1.
-`learners.mathematics.descent` has the steps.
+`learners.mathematics.descent` implements the steps.
 """
 
 import math

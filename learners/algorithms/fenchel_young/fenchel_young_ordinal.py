@@ -117,7 +117,7 @@ def _average_between(levels: BoolArray, mean: FloatArray) -> tuple[int, int]:
 
 @compiled
 def _level_out(levels: BoolArray, mean: FloatArray) -> None:
-    """Make the entries between neighbouring eligible levels bit-identical, so that ineligible levels get exactly 0."""
+    """Make the entries between neighbouring eligible levels bit-identical: ineligible levels then get exactly 0."""
     for level in range(1, len(mean)):
         if not levels[level]:
             mean[level] = mean[level - 1]

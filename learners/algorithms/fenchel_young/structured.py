@@ -59,8 +59,8 @@ _BOUNDS = {
 }
 """The bound of each learning rate, and its source."""
 
-_MEAN_SLACK = 1e-9  # how far rounding may take a mean outside the hull of the vertices
-_ROW_COST = 100_000  # the time of one row outside of kernels, in multiply-adds
+_MEAN_SLACK = 1e-9  # maximum distance of a mean from the hull of the vertices, due to rounding
+_ROW_COST = 100_000  # the cost of one row outside kernels, in multiply-adds
 
 
 @hyperparameters
@@ -178,7 +178,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def step_sizes(self) -> Steps:
-        """The step sizes in the form that the kernels take."""
+        """The step sizes, encoded for the kernels."""
         a, b, X = self.surrogate_gap, self.smoothness, self.problem.norm_bound
         named = {"theorem": 2.0 * min(0.5, a) / b, "high-probability": a / b}
         return steps(self.learning_rate, named, self.radius, X, self.space.euclidean_diameter * X)
@@ -251,7 +251,7 @@ class Drawing(Structured):
         return self.draw_unchecked(decisions, uniforms)
 
     def draw_unchecked(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
-        """Do the same as `draw`, for arrays that the caller has checked."""
+        """Do the same as `draw`, for checked arrays."""
         means, space = decisions.evidence, self.space
         outputs = np.empty_like(means)
         for i in range(len(means)):

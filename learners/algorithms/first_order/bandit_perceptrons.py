@@ -61,7 +61,7 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
 
 @compiled
 def claim(eligible: BoolArray, i: int, s: FloatArray, distribution: FloatArray) -> float:
-    """Write 1 on the strongest claim of an eligible label, or 1/K' on each; return 1.0 if none claims, else 0.0."""
+    """Write 1 for the eligible label with the strongest claim, or 1/K' for each; return 1.0 if none claims, else 0."""
     n = narrow(eligible, i, s)
     nobody = s[leader(s[:n])] < 0.0
     lead(s[:n], 1.0 if nobody else 0.0, distribution[:n])
@@ -86,7 +86,7 @@ def _decide(
 
 @compiled
 def corrections(known: bool, s: FloatArray, rounds: Rounds, t: int, coefficients: FloatArray) -> int:
-    """Write the correction of each label's perceptron, +1, -1 or 0; return how many there are. Overwrites s (K,)."""
+    """Write each label's correction, +1, -1 or 0, and return the number of corrections. Overwrites s (K,)."""
     n, place = narrow(rounds.eligible, t, s), place_of(rounds.eligible, t, rounds.labels[t])
     nobody = rounds.evidence[t, 0] != 0.0
     updates = _correct_all(known, s[:n], place, rounds.correct[t], nobody, coefficients[:n])

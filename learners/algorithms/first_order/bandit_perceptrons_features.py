@@ -147,9 +147,9 @@ def expand(x: FloatArray, roots: FloatArray, exponents: IntArray, result: FloatA
     """Write the monomials √(2^-|α| |α|! / α!) x^α with |α| ≤ D to result; scale x to the unit ball if it is longer.
 
     Monomials are sorted by degree, then by their last variable. So the monomials of one degree in the variables 0 … i
-    precede the other monomials of that degree. Times x_i, they are the monomials of the next degree with last variable
-    i. `roots`
-    (D + 1,) has 1/√n at n; `exponents` (C(d + D, D),) receives the exponent of each monomial's last variable.
+    precede the other monomials of that degree. Multiplied by x_i, they are the monomials of the next degree with last
+    variable i. `roots` (D + 1,) contains 1/√n at n; `exponents` (C(d + D, D),) receives the exponent of each monomial's
+    last variable.
     """
     scale = 1.0 / math.sqrt(max(1.0, squared_norm(x)))
     result[0], exponents[0] = 1.0, 0

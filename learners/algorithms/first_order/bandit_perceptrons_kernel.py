@@ -117,7 +117,7 @@ def _kernel_score(
     gram: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Add f(x) to result (K,); gram, one entry per support vector in use, is scratch space."""
+    """Add f(x) to result (K,); gram, with one entry per used support vector, is scratch space."""
     gram[:] = 0.0
     for position in range(len(values)):
         support = state.support[indices[position]]

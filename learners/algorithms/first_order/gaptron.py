@@ -3,9 +3,8 @@
 Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020. Full information:
 Theorems 1-3; bandit feedback: Theorems 4-6. Printed errors corrected: the smooth hinge step under full information is
 1/(4KX²), and its bandit exploration is tuned with 2K²X²D²; the logistic bandit exploration includes the factors D and
-ln 2; the
-hinge gap is 1 - m*, not max{1[m* > β], m*}. The same proofs cover any smaller step, any fixed γ and, with dual
-averaging, any non-increasing γ_t.
+ln 2; the hinge gap is 1 - m*, not max{1[m* > β], m*}. The same proofs cover any smaller step, any fixed γ and, with
+dual averaging, any non-increasing γ_t.
 
 The adaptive step is AdaGrad's: John Duchi, Elad Hazan, Yoram Singer, "Adaptive Subgradient Methods for Online Learning
 and Stochastic Optimization", JMLR 2011, with the K weights of a feature as one block.
@@ -346,8 +345,8 @@ def adaptive_step(
     """Take one step against the gradient x ⊗ coefficients; update weights (d, K) and gradient_sums (d,) in place.
 
     For each feature i, G_i += ‖coefficients‖² x_i² and W_i -= step / √G_i x_i coefficients; then W_i is projected onto
-    the ball of that radius. Against U with rows in the ball, the regret on linear losses is at most Σ_i (2 radius² /
-    step + step) √G_i.
+    the ball of that radius. Against any U with rows in the ball, the regret on linear losses is at most Σ_i (2 radius²
+    / step + step) √G_i.
     """
     size = squared_norm(coefficients)
     for position in range(len(values)):

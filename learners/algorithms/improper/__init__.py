@@ -1,1 +1,1 @@
-"""Improper learners, whose predictions no single linear model makes: mixtures, boosting, experts."""
+"""Improper learners, whose predictions are not those of a single linear model: mixtures, boosting, experts."""

@@ -2,9 +2,9 @@
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
 Algorithm 4, Appendix C. The weak learners form a sequence. Each receives costs derived from the scores of its
-predecessors and predicts a label. BoostReg, which is FOLKLORE with two labels and two features, turns the predicted
-label into updated scores, whose argmax is that member's answer. The served answer is that of a member drawn with
-exponential weights, so the distribution is the weighted mixture of the members' answers.
+predecessors and predicts a label. BoostReg, which is FOLKLORE with two labels and two features, updates the scores with
+the predicted label; their argmax is this member's answer. The served answer is that of a member drawn with exponential
+weights, so the distribution is the weighted mixture of the members' answers.
 """
 
 import functools
@@ -25,8 +25,8 @@ from learners.learner import CheckedLearner, Delayed, DelayedUpdate, FullInforma
 from learners.mathematics.exploration import leading_rival, settle_each, softmax
 from learners.mathematics.linear_algebra import densify
 
-_CALLS = 20_000  # the time of a weak learner outside of kernels, in multiply-adds
-_CELL = 50  # the time to write one of the K² costs to new memory, in multiply-adds
+_CALLS = 20_000  # the cost of a weak learner outside kernels, in multiply-adds
+_CELL = 50  # the cost of a write of one of the K² costs to new memory, in multiply-adds
 _EVIDENCE = 3  # the label that a weak learner predicted, and the two logits ζ of its BoostReg
 
 

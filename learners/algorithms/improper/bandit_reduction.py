@@ -1,4 +1,4 @@
-"""The bandit reduction: full information from the explored rounds that were right, for a base learner by name.
+"""The bandit reduction: full information from correct explored rounds, for a base learner chosen by name.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
 Algorithm 2 and Theorem 4.1, with the factor 2 that is missing in print from its bound 2 √(K T R(T)).
@@ -8,10 +8,10 @@ learns from it without an importance weight; other rounds do not update. The lab
 p = (1 - γ) σ + γ/K. Given y, the round explored with probability (γ/K) / p_y: its coin is the residual uniform of the
 draw, which is uniform given y.
 
-The proof uses only what a bound on the base's logistic loss implies for its expected mistakes: on the explored rounds S
-whose answer was right, Σ_S (1 - σ_y) <= Σ_S loss(U) + R. Each round is in S with probability γ/K, given the past, so
-over all rounds Σ (1 - σ_y) <= Σ loss(U) + K R/γ in expectation; exploration adds at most γT. So a base that bounds its
-expected mistakes directly has the same guarantee, with the loss of that theorem.
+From a bound on the base's logistic loss, the proof uses only its consequence for the expected mistakes: on the correct
+explored rounds S, Σ_S (1 - σ_y) <= Σ_S loss(U) + R. Each round is in S with probability γ/K, given the past, so over
+all rounds Σ (1 - σ_y) <= Σ loss(U) + K R/γ in expectation; exploration adds at most γT. Therefore, a base with a direct
+bound on its expected mistakes has the same guarantee, with its theorem's loss.
 """
 
 import functools
@@ -42,7 +42,7 @@ class ExploredRounds(CheckedLearner[Any]):
     @property
     @abstractmethod
     def base_learner(self) -> AnyLearner:
-        """The learner that learns from the explored rounds that were right."""
+        """The learner that learns from the correct explored rounds."""
 
     @abstractmethod
     def base_regret(self, rounds: int) -> float:
@@ -101,14 +101,14 @@ class ExploredRounds(CheckedLearner[Any]):
 
 
 def explored(rounds: Rounds, n_labels: int) -> BoolArray:
-    """Check if the residual uniform of each round is below (γ/K') / propensity, γ being its last evidence: (n,)."""
+    """Check whether each round's residual uniform is below (γ/K') / propensity, with γ its last evidence, (n,)."""
     shares = rounds.evidence[:, -1] / counts_of(rounds.eligible, n_labels)
     coins: BoolArray = rounds.residual_uniforms * rounds.propensities < shares
     return coins
 
 
 def counts_of(eligible: BoolArray, n_labels: int) -> FloatArray:
-    """Return K' of each row of `eligible`, (n,): the number of labels that the round could answer."""
+    """Return K' of each row of `eligible`, (n,): the number of eligible labels of the round."""
     counts = eligible.sum(axis=1) if eligible.shape[1] else np.full(len(eligible), n_labels)
     return np.asarray(counts, np.float64)
 
@@ -125,7 +125,7 @@ def select(rounds: Rounds, which: BoolArray) -> Rounds:
 
 
 class Proof(NamedTuple):
-    """What is proved about the expected mistakes of a base."""
+    """A theorem about the expected mistakes of a base."""
 
     loss: str  # the loss of the comparators
     regret: str  # R(T)
@@ -143,10 +143,10 @@ class Base(Protocol):
         """Return the learner. Raises `ValueError` if it refuses the settings."""
 
     def regret_bound(self, settings: "BanditReduction", rounds: int, /) -> float:
-        """Return R(T) against comparators of norm B, as if the step were proved."""
+        """Return R(T) against comparators of norm B, as if the theorem covered the step."""
 
     def proof(self, settings: "BanditReduction", /) -> Proof | None:
-        """Return what is proved at these settings, or None if its theorem does not cover the step."""
+        """Return the theorem for these settings; None if it does not cover the step."""
 
 
 class FolkloreBase(Base):
@@ -171,7 +171,7 @@ class FolkloreBase(Base):
 
 
 class GradientBase(Base):
-    """A base that takes gradient steps, up to that of its theorem, which bounds its expected mistakes by B²/(2η)."""
+    """A base that takes gradient steps. For steps up to its theorem's, it bounds the expected mistakes by B²/(2η)."""
 
     def __init__(
         self, learner: Callable[..., AnyLearner], fixed: dict[str, Any], step: Callable[[Problem], float], source: str
@@ -213,7 +213,7 @@ BASES: dict[BaseName, Base] = {
         "van der Hoeven 2020, Theorem 1",
     ),
 }
-"""The bases by name. A new one is an entry here and in `BaseName`."""
+"""The bases by name. A new one needs an entry here and in `BaseName`."""
 
 
 class BanditReductionState(NamedTuple):

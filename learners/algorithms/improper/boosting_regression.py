@@ -1,8 +1,8 @@
-"""BoostReg: regression that adds a predicted label to scores, and the costs that the next weak learner receives.
+"""BoostReg: regression that adds a predicted label to scores, and the costs for the next weak learner.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
 ALT 2022, Algorithm 3 and Appendix C. Printed errors corrected: BoostReg plays ŝ, and the costs are
-C(y, k) = (σ_k - σ_y + 1)/K with the true label first. Predicted labels may be those of any source, such as a model.
+C(y, k) = (σ_k - σ_y + 1)/K with the true label first. Predicted labels may come from any source, such as a model.
 """
 
 import math

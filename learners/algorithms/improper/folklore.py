@@ -6,9 +6,9 @@ Algorithm 1 and Appendix E. Printed errors corrected: the gradient sum G include
 
 The matrix A and the sum G are never formed, only A⁻¹ and h = A⁻¹G. With P_kl = (e_k ⊗ x)'A⁻¹(e_l ⊗ x) and
 b_k = (e_k ⊗ x)'h, the logits solve z = ¼ diag(P) - ½b - ½P softmax(z), a strongly convex problem in K variables.
-Storing A and G too, to recompute A⁻¹ and h, would double the state without benefit: a round adds at most
+To store A and G too, and to recompute A⁻¹ and h from them, would double the state without benefit: a round adds at most
 γX²/2 <= X/(4B) to A, which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, for any B and X.
-100,000 rounds of rank-one downdates move the logits by less than 1e-9, as the tests check.
+After 100,000 rounds of rank-one downdates, the logits differ by less than 1e-9, as the tests check.
 
 No inverse is ill-conditioned: with S = diag(σ) - σσ' = LL', every system has the matrix I + L'AL, whose least
 eigenvalue is at least 1 for any positive semi-definite A. A Cholesky factor always exists, and no pivot is below 1.
@@ -113,7 +113,7 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
 
 
 def surrogate_constant(comparator_bound: float, norm_bound: float, n_labels: int) -> float:
-    """Return γ_s = 1/(2BR + ln K + 2), for which the quadratic surrogate is at most the loss where ‖Wx‖_∞ <= BR."""
+    """Return γ_s = 1/(2BR + ln K + 2), for which the quadratic surrogate is at most the loss if ‖Wx‖_∞ <= BR."""
     return 1.0 / (2.0 * comparator_bound * norm_bound + math.log(n_labels) + 2.0)
 
 
@@ -205,7 +205,7 @@ def _gradient_and_factor(
 
 @compiled
 def _forms(V: FloatArray, x: FloatArray, P: FloatArray) -> None:
-    """Write P = (I ⊗ x)' V, symmetric to the bit."""
+    """Write P = (I ⊗ x)' V, exactly symmetric."""
     for k in range(len(P)):
         for i in range(k + 1):
             P[k, i] = _inner(V[k], i * len(x), x)
@@ -344,7 +344,7 @@ def solve_fixed_point(matrix: FloatArray, offset: FloatArray, z: FloatArray) -> 
         next_error, share = math.inf, 2.0
         while next_error >= error:
             share *= 0.5
-            if share < _LEAST_SHARE:  # rounding prevents further progress
+            if share < _LEAST_SHARE:  # rounding prevents progress
                 return
             next_error = _residual(matrix, offset, z + share * step, sigma, residual)
         z += share * step

@@ -1,7 +1,7 @@
 """The bandit reduction over FOLKLORE; `bandit-reduction` offers other bases.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
-ALT 2022, Algorithm 2 and Theorem 4.1. `explored_rounds` has the reduction.
+ALT 2022, Algorithm 2 and Theorem 4.1. `bandit_reduction` implements the reduction.
 """
 
 from typing import Annotated, NamedTuple

@@ -1,9 +1,9 @@
 """The weak learners of AdaBoost.OLM++. Each predicts one label, better than chance under the costs of its round.
 
-Row y of the costs (K, K) has the costs of each label if y is true. They come from the scores σ of the predecessors, so
-that Σ_y p_y C(y, k) = (constant + σ_k - p_k)/K for label probabilities p: the cheapest label is the one that they
-underestimate most. Cost regression and FOLKLORE settle on it, so that later members correct earlier ones. Perceptrons
-move to another label after every mistake, so their votes scatter and keep only a part of the edge.
+Row y of the costs (K, K) contains the costs of each label if y is true. They depend on the scores σ of the
+predecessors: Σ_y p_y C(y, k) = (constant + σ_k - p_k)/K for label probabilities p, so the cheapest label is the one
+that the predecessors underestimate most. Cost regression and FOLKLORE converge to it, so that later members correct
+earlier ones. Perceptrons move to another label after every mistake, so their votes vary, and their edge is smaller.
 """
 
 from typing import Literal, Protocol, TypeAlias
@@ -24,7 +24,7 @@ _NORM_BOUND = 2.0**0.5  # of few features (x_S/X, 1)
 
 
 class WeakLearner(Protocol):
-    """A kind of weak learner: its memory is a matrix, its n features the context, or a few divided by X, then 1."""
+    """A kind of weak learner. Its memory is a matrix; its n features are x, or (x_S/X, 1) for a few features S."""
 
     sees_few: bool
 
@@ -35,7 +35,7 @@ class WeakLearner(Protocol):
         """Initialize a zeroed memory for an untrained weak learner, in place."""
 
     def cost(self, n: int, n_labels: int) -> int:
-        """Return the multiply-adds of a prediction or an update, whichever takes more."""
+        """Return the multiply-adds of a prediction or an update, whichever is more."""
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
         """Return the predicted label; costs[y, k] of (K, K) is the cost of predicting k if y is true."""
@@ -129,7 +129,7 @@ WEAK_LEARNERS: dict[Name, WeakLearner] = {
     "cost-regression": CostRegression(),
     "folklore": FewFeaturesFolklore(),
 }
-"""The weak learners by name. A new one is a class and an entry here and in `Name`."""
+"""The weak learners by name. A new one needs a class, and an entry here and in `Name`."""
 
 
 @compiled
@@ -150,7 +150,7 @@ def _regress(memory: FloatArray, x: FloatArray, costs: FloatArray) -> None:
         for j in range(n):
             gain[i] += memory[i, K + j] * x[j]
         scale += gain[i] * x[i]
-    if scale < 1.0:  # the inverse is positive definite, so only a corrupt state comes here
+    if scale < 1.0:  # the inverse is positive definite, so the state is corrupt otherwise
         return
     for k in range(K):
         error = total - K * costs[k]

@@ -1,1 +1,1 @@
-"""Contextual bandits on regression oracles: the probability of being right is predicted for each label."""
+"""Contextual bandits on regression oracles, which predict for each label the probability that it is right."""

@@ -1,14 +1,15 @@
 """A test for changes: restarts a learner that makes more mistakes than a stationary stream explains.
 
-The test is a cumulative sum (Page 1954) of the log likelihood ratio of two error rates: the share of mistakes since the
-last restart, at least 0.1 and with two rounds at the error of uniform answers, and a rate halfway to that error; above
-it, nothing is tested. A restart also waits until the excess mistakes since the sum was last zero exceed a third of its
-cost: 10 mistakes per label, or the mistakes so far in excess of the recent share, whichever is more.
+The test is a cumulative sum (Page 1954) of the log likelihood ratio of two error rates. The first is the share of
+mistakes since the last restart, at least 0.1, with two additional rounds at the error of uniform answers; the second is
+halfway to that error. If the first is above that error, nothing is tested. A restart also waits until the excess
+mistakes since the sum was last zero exceed a third of its cost: 10 mistakes per label, or the mistakes so far in excess
+of the recent share, whichever is more.
 
 The exponential of a positive sum is at most the statistic of Shiryaev and Roberts. If the probability of a mistake
 never exceeds the tested share, that statistic minus the number of rounds is a supermartingale. So a restart within n
 rounds has probability at most n α for the threshold -ln α, and the mean time to a false restart is at least 1/α, as in
-Lorden 1971; waiting only delays restarts. A loss in [0, 1] counts as that share of a mistake: the exponential of an
+Lorden 1971; waiting only delays restarts. A loss in [0, 1] counts as a fraction of a mistake: the exponential of an
 average is at most the average of the exponentials.
 """
 
@@ -33,7 +34,7 @@ _DECAY = 3.0  # the recent share weighs the t-th round by about t³: it covers a
 
 
 class Past(NamedTuple):
-    """The rounds since the last restart, before the one to be tested."""
+    """The rounds since the last restart, before the one to test."""
 
     rounds: int
     mistakes: float  # the sum of 1 - reward

@@ -2,8 +2,8 @@
 
 Dylan Foster, Akshay Krishnamurthy, "Efficient First-Order Contextual Bandits: Prediction, Allocation, and Triangular
 Discrimination", NeurIPS 2021, for the exploration. The oracle for labels is `logistic_mixture`, one-vs-rest and softmax
-regression; that for actions has one regression on the features of context and action, and K is the number of candidates
-of the round. Values are those of `feature_scales`, independent of units, and of offsets if there is an intercept.
+regression; the oracle for actions is one regression on the features of context and action, and K is the number of
+candidates. `feature_scales` makes values independent of units, and of offsets if there is an intercept.
 """
 
 import math
@@ -55,7 +55,7 @@ _ROUNDS, _RESTARTS, _INTERCEPT, _CENTRED = 0, 1, -2, -1  # positions in `counts`
 
 
 class FastCbState(NamedTuple):
-    """4·K + 8 numbers for each of R rows, which double as features occur, and a few more in shared, fast arrays."""
+    """4·K + 8 numbers for each of R rows, and a few more. R doubles as features occur."""
 
     features: RowFeatures
     slots: RowSlots
@@ -142,7 +142,7 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
         return 5 * self.problem.n_labels * (min(nonzeros, self.most_rows) + 10) + 2 * nonzeros
 
     def contributions(self, state: FastCbState, contexts: Contexts, /) -> FloatArray:
-        """Return what each entry adds to both models' mean score, (m, K); the last, also centred features at zero."""
+        """Return each entry's contribution to both models' mean score, (m, K); the last includes centred zeros."""
         share, rows = share_of_softmax(state.sums[_LABELS], state.sums[_SOFTMAX]), rows_of_entries(state, contexts)
 
         def mixed(i: IntArray) -> FloatArray:
@@ -174,7 +174,7 @@ def _decide(
     K, scales, W, V = distributions.shape[1], state.scales, state.label_weights, state.softmax_weights
     means, seen, centred = (state.means, state.rounds.item(), _centred_rows(state.counts, len(state.means)))
     room = most_entries(contexts.starts) + centred
-    scratch = np.empty(2 * K + 2 * room)  # one allocation: it costs as much as some scores
+    scratch = np.empty(2 * K + 2 * room)  # one allocation, because it costs as much as some scores
     h, of_one, relative = scratch[:K], scratch[K : 2 * K], scratch[2 * K : 2 * K + room]
     where = scratch[2 * K + room :].view(np.int64)
     gap_weight = max(_LEAST_GAP_WEIGHT * K, parameters.gap_scale * math.sqrt(K * (1.0 + state.sums[_LOSS])))
@@ -213,7 +213,7 @@ def _fold(parameters: _Parameters, state: FastCbState, rounds: Rounds) -> None:
         sums[_LOSS] += 1.0 - reward
         if parameters.change_threshold < math.inf:
             note_round(change, counts[_ROUNDS], 1.0 - reward)
-        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept is there from the first round on
+        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs from the first round on
         counts[_CENTRED], centring = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
         counts[_INTERCEPT] = 1 if centring else 0
         if room < most + counts[_CENTRED]:
@@ -271,7 +271,7 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
     in `fastcb` for labels. The regression predicts each candidate's reward f. With l = 1 - f of the leader, L the sum
     of 1 - reward over the past rounds, K candidates and γ = max(10 K, c √(K (1 + L))), each other candidate a is
     chosen with probability l/(K l + γ (f_leader - f_a)), and the leader with the rest. Late feedback updates the
-    current regression. A candidate that was never chosen is worth what its features are worth.
+    current regression. A new candidate is scored by its features and needs no history.
     """
 
     algorithm = "fastcb"
@@ -303,7 +303,7 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
         return 5 * min(nonzeros, self.most_rows) + 2 * nonzeros + 10
 
     def contributions(self, state: FastCbActionsState, vector: Contexts, /) -> FloatArray:
-        """Return what each entry adds to the log-odds of the reward, (m,); the last, also centred features at zero."""
+        """Return each entry's contribution to the log-odds of the reward, (m,); the last includes centred zeros."""
         measured = (state.scales, state.means, state.rounds.item(), _centred_rows(state.counts, len(state.means)))
         rows = rows_of_entries(state, vector)
         return added_by_entries(*measured, rows, vector.values, lambda i: state.weights[i])[:, 0]
@@ -332,7 +332,7 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
 
 @compiled
 def _chance(w: FloatArray, where: IntArray, z: FloatArray, n: int) -> float:
-    """Return the predicted reward of a candidate from its first n relative values."""
+    """Return the predicted reward of a candidate, given its first n relative values."""
     s = 0.0
     for position in range(n):
         s += z[position] * w[where[position], 0]
@@ -379,7 +379,7 @@ def _fold_actions(parameters: _Parameters, state: FastCbActionsState, rounds: Ac
         indices, values = row(chosen, t)
         seen += 1
         sums[_ACTION_LOSS] += 1.0 - rounds.rewards[t]
-        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept is there from the first round on
+        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs from the first round on
         counts[_CENTRED], centring = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
         counts[_INTERCEPT] = 1 if centring else 0
         if room < most + counts[_CENTRED]:

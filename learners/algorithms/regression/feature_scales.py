@@ -20,10 +20,10 @@ LARGEST_VALUE = 5.0
 
 _LARGEST_SCALE = 1e308  # keeps the scale finite
 _LARGEST_MEAN = 1e307  # values are clipped to this magnitude where means are computed, so that differences are finite
-_USUAL = 0.9  # the share of rounds in which a centred feature is not zero, at least
+_USUAL = 0.9  # the minimum share of rounds in which a centred feature is not zero
 
 _LEAST_DEVIATION = 1e-10
-"""A centred feature has a larger deviation, as a share of its mean: a smaller one may be rounding."""
+"""The minimum deviation of a centred feature, as a share of its mean: a smaller one may be rounding."""
 
 _CLIPPED_SHARE = 0.1  # a value with at least this share of the estimates is not clipped: the first estimates are rough
 
@@ -49,7 +49,7 @@ def write_relative(
 ) -> int:
     """Write the relative values of a context, clipped; return their number.
 
-    They are x_i / S_i, or (x_i - mean_i) / deviation_i where centred. Scales (R, 4) have, of each feature, S_i, the
+    They are x_i / S_i, or (x_i - mean_i) / deviation_i where centred. Scales (R, 4) contain, for each feature, S_i, the
     number of its non-zero values, the deviation, and the number of values that the mean and the deviation are taken
     from: those while the feature was usual. Only features below `centred` may be centred; those also have a relative
     value for 0. Indices are distinct, values not zero. `where` receives the features and `z` their relative values, 0
@@ -110,10 +110,10 @@ def added_by_entries(
     values: FloatArray,
     weights_of: Callable[[IntArray], FloatArray],
 ) -> FloatArray:
-    """Return what each of the m entries of a vector adds to K sums of weighted relative values, (m, K).
+    """Return the contribution of each of the m entries of a vector to K sums of weighted relative values, (m, K).
 
-    The last entry, the constant if there is one, includes what centred features add where they are zero. Rows (m,) are
-    -1 for features without weights; `weights_of` returns the weights (n, K) of n features. For the rest, see
+    The last entry, the constant if there is one, includes the contributions of centred features that are zero. Rows
+    (m,) are -1 for features without weights; `weights_of` returns the weights (n, K) of n features. For the rest, see
     `write_relative`.
     """
     found = np.flatnonzero(rows >= 0)
@@ -145,7 +145,7 @@ def measure(
     indices: IntArray,
     values: FloatArray,
 ) -> tuple[int, bool]:
-    """Take one round into the scales and, if `centring`, the means; return `centred`, and whether one is constant."""
+    """Update the scales and, if `centring`, the means with one round; return `centred`, and whether one is constant."""
     intercept = False
     for position in range(len(values)):
         i, x = indices[position], values[position]

@@ -33,7 +33,7 @@ class FeatureRows(NamedTuple):
     """The table, as views of a state's arrays. Corrupt arrays yield wrong rows, but never an out-of-range one."""
 
     features: IntArray  # (R,), the feature of each row in use
-    slots: IntArray  # (2R,), 1 + row, or 0 where the slot is empty
+    slots: IntArray  # (2R,), 1 + row, or 0 if the slot is empty
     counts: IntArray  # (2,), rows in use, and entries of folded contexts that were ignored for lack of a row
 
 
@@ -156,7 +156,7 @@ class GrowingRows:
         return larger
 
     def warnings(self, state: State, /) -> list[str]:
-        """Return how many values were ignored for lack of a row, if any."""
+        """Return a sentence with the number of values ignored for lack of a row, if there are any."""
         ignored = int(rows_of(state).counts[IGNORED])
         if not ignored:
             return []
@@ -189,7 +189,7 @@ def rows_of(state: State) -> FeatureRows:
 
 
 def rows_of_entries(state: State, contexts: Contexts) -> IntArray:
-    """Return the row of each entry of one context, (m,); -1 where the feature has none, or the value is zero."""
+    """Return the row of each entry of one context, (m,); -1 if the feature has none or the value is zero."""
     m = len(contexts.values)
     single = Contexts(np.arange(m + 1, dtype=np.int64), contexts.indices, contexts.values, False)
     room = room_for(single)

@@ -1,4 +1,4 @@
-"""Two logistic models of which label is right, trained on the served label's bit, and their Bayesian mixture.
+"""Two logistic models that predict the right label, trained on the served label's bit, and their Bayesian mixture.
 
 The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)); each round updates only the
 served label's.
@@ -17,11 +17,11 @@ from learners.mathematics.exploration import softmax
 from learners.mathematics.linear_algebra import score
 
 _LARGEST_WEIGHT = 20.0  # weights are clipped to this magnitude, which keeps the state finite for any data
-_PRIOR = 20.0  # the Fisher information that each weight starts with
+_PRIOR = 20.0  # the initial Fisher information of each weight
 LEAST_CHANCE = 1e-6  # chances are clipped to this distance from 0 and 1, so that a single round costs at most 14 nats
 
 _LARGEST_CHANGE = 6.0
-"""C: steps are shortened that would change their context's score by more, if there were only the prior information."""
+"""C: a step that would change its context's score by more, given only the prior information, is shortened."""
 
 _DECISIVE = 36.0
 """Nats of log loss: a model that trails the other by more has a posterior below 2⁻⁵¹, which counts as zero."""
@@ -159,7 +159,7 @@ def teach_softmax(
 
 @compiled
 def _write_gradient(label: int, reward: float, q: FloatArray) -> None:
-    """Turn probabilities q (K',) into the gradient, by the scores, of -reward ln q_k - (1 - reward) ln (1 - q_k)."""
+    """Convert probabilities q (K',) to the gradient, in the scores, of -reward ln q_k - (1 - reward) ln (1 - q_k)."""
     served = q[label]
     others = max(1.0 - served, LEAST_CHANCE)
     factor = reward - (1.0 - reward) * served / others

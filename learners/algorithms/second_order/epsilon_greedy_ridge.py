@@ -1,7 +1,7 @@
 """ε-greedy over ridge regression: the standard control, for labels and for actions.
 
 For each label, the reward (1 right, 0 wrong) is regressed on the contexts in which the label was served; for actions,
-one regression takes the features of a candidate. The highest prediction is answered; a share ε of uniform exploration
+one regression uses the features of a candidate. The highest prediction is answered; a share ε of uniform exploration
 keeps every answer sampled. Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updating the
 inverse, which is checked against its matrix every 500 updates, and recomputed if it has drifted. The rate
 ε_t = min(1, (K/t)^(1/3)) of `theorem` is that of epoch-greedy (Langford and Zhang, NIPS 2007).
@@ -176,7 +176,7 @@ def _update(
     reward: float,
     v: FloatArray,
 ) -> int:
-    """Take one step; return the updates since the inverse and the weights were checked against matrix and targets."""
+    """Take one step; return the number of updates since inverse and weights were checked against matrix and targets."""
     lost = _step(inverse, matrix, targets, weights, x, indices, reward, v)
     if unchecked + 1 < (_SOONEST if lost else CHECK_EVERY):
         return unchecked + 1
@@ -262,7 +262,7 @@ class EpsilonGreedyRidgeActions(_Ridge, CompiledActionLearner[EpsilonGreedyRidge
         return state
 
     def contributions(self, state: EpsilonGreedyRidgeActionsState, vector: Contexts, /) -> FloatArray:
-        """Return what each entry adds to the predicted reward, (m,)."""
+        """Return the contribution of each entry to the predicted reward, (m,)."""
         weights: FloatArray = state.weights[vector.indices]
         return weights * vector.values
 

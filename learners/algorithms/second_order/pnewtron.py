@@ -57,7 +57,7 @@ class PNewtronState(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
+    """The hyperparameters, encoded for the kernels."""
 
     exploration: Schedule
     alpha: float
@@ -79,7 +79,7 @@ class Newtonian(Delayed, CompiledLearner[StateT]):
     radius: Radius = None
 
     def parameters(self, *, projected: bool) -> Parameters:
-        """Return the hyperparameters in the form that the kernels take."""
+        """Return the hyperparameters, encoded for the kernels."""
         exploration, kept = scheduled(self.exploration, self.problem.n_labels), self.evidence_size > 0
         return Parameters(exploration, self.alpha, self.beta, ball_of(self), projected, kept)
 

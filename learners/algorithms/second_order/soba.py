@@ -5,7 +5,7 @@ ICML 2017, Algorithm 1, Theorems 2 and 5. Signs and constants as corrected in th
 the sums of Theorems 2, 4 and 5.
 
 Let y be the served label, which was right, ȳ the highest-scoring other label, δ = s_ȳ - s_y the difference of their
-scores and p the propensity. With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round does
+scores and p the propensity. With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round performs
 A⁻¹ -= c/(1+q) v v' and W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update. The state also
 maintains A += c u u', which changes the blocks of two labels, and θ -= c u. Every 500 updates, A⁻¹ and W are checked
 against A and θ (`learners.mathematics.inverse`).
@@ -82,7 +82,7 @@ Regularization: TypeAlias = Annotated[
 ]
 
 _LARGEST_DELTA = 1e60  # never exceeded with an exact A⁻¹
-_SOONEST = 50  # minimum updates between a check and an early rebuild of A⁻¹, where q or δ shows lost precision
+_SOONEST = 50  # minimum updates between a check and an early rebuild of A⁻¹, when q or δ shows lost precision
 
 
 class SobaState(NamedTuple):
@@ -100,7 +100,7 @@ class SobaState(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """The hyperparameters in the form that the kernels take."""
+    """The hyperparameters, encoded for the kernels."""
 
     exploration: float
     regularization: float
@@ -108,7 +108,7 @@ class Parameters(NamedTuple):
 
 @hyperparameters
 class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
-    """SOBA with A itself, in any form."""
+    """SOBA with the exact A, in any representation."""
 
     labels_grow: ClassVar[bool] = True
     linear = True
@@ -121,7 +121,7 @@ class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
 
     @property
     def parameters(self) -> Parameters:
-        """The hyperparameters in the form that the kernels take."""
+        """The hyperparameters, encoded for the kernels."""
         return Parameters(exploration_code(self.exploration), self.regularization)
 
     @property

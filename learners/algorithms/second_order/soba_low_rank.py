@@ -1,7 +1,7 @@
 """SOBA for large K·d and few updates: A is a·I plus the accepted updates, stored as sparse rows.
 
 Algorithm 1 as in `soba`, by Woodbury's identity: if the rows of Z are the accepted z = √c (e_ȳ - e_y) ⊗ x,
-A⁻¹ = (I - Z'(aI + ZZ')⁻¹Z) / a. The state holds the Cholesky factor L of aI + ZZ'. For a new z, r = L⁻¹Zz gives
+A⁻¹ = (I - Z'(aI + ZZ')⁻¹Z) / a. The state contains the Cholesky factor L of aI + ZZ'. For a new z, r = L⁻¹Zz gives
 q = z'A⁻¹z = (z'z - r'r)/a, and (r', √(a(1 + q))) is the next row of L. No row ever changes, so rounding errors do not
 accumulate in A, unlike in a matrix that is maintained by rank-one downdates.
 """

@@ -1,5 +1,5 @@
-"""Off-policy evaluation: what another policy would have got, from a log with propensities.
+"""Off-policy evaluation: estimates another policy's mean reward from a log with propensities.
 
-A policy is evaluated by sums over parts of the log, which merge in any split: `terms` makes the terms of each round,
-`sums` adds them with their bootstrap, and `estimates` reads the values, the intervals and the warnings.
+A policy is evaluated by sums over parts of the log, which merge for any split: `terms` computes the terms of each
+round, `sums` adds them with their bootstrap, and `estimates` derives the values, the intervals and the warnings.
 """

@@ -1,7 +1,7 @@
 """The best constant label, chosen on one half of the log and evaluated on the other.
 
-The largest of many estimates is too high, because luck decides between them. Independent halves make the estimates and
-intervals of the second one honest for the label that the first one chooses.
+The largest of many estimates is biased upwards, because it is selected partly by chance. With independent halves, the
+estimates and intervals from the second half are valid for the label that the first half chooses.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class LabelSums(NamedTuple):
 
 
 def chooses(seed: int, numbers: IntArray) -> BoolArray:
-    """Return which rounds are of the half that chooses the label, (n,)."""
+    """Return whether each round belongs to the half that chooses the label, (n,)."""
     return np.asarray(uniforms(seed, 2, numbers) < 0.5)
 
 

@@ -26,7 +26,7 @@ from learners.evaluation.intervals import Interval, empirical_bernstein
 from learners.evaluation.off_policy.sums import CLIPS, MOMENTS, REPLAY_LEVELS, Settings, Sums
 
 UNBIASED = ("replay", "ips", "doubly_robust")
-"""The estimators whose mean is the policy's value, if the log gives each of its answers a positive probability."""
+"""The estimators whose mean is the policy's value, if each of its answers has positive probability in the log."""
 
 _FEW_ROUNDS = 100.0
 _DOMINANT = 0.05
@@ -38,11 +38,11 @@ class Estimate(NamedTuple):
 
     estimator: str
     value: float | None  # None if the log has no round for it
-    interval: Interval | None  # of the bootstrap; None for the direct method
+    interval: Interval | None  # from the bootstrap; None for the direct method
 
 
 class Evaluation(NamedTuple):
-    """What a log says about a policy."""
+    """The evaluation of a policy on a log."""
 
     estimates: list[Estimate]
     conservative: Interval  # the empirical Bernstein interval of the policy's value; see `conservative_interval`
@@ -56,7 +56,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evaluation:
-    """Return the values of a policy from the sums over the log, its intervals, and what speaks against them."""
+    """Return a policy's values from the sums over the log, with intervals and warnings about their reliability."""
     rounds, weight = round(sums.moments[0, 0]), float(sums.moments[1, 0])
     squares, clipped = float(sums.shape[0]), float(sums.shape[1])
     kept = sums.replayed[0, _replay_level(sums) :, 0].sum()
@@ -75,11 +75,11 @@ def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evalua
 
 
 def conservative_interval(sums: Sums, level: float = 0.95) -> Interval:
-    """Return an interval that covers the value with at least this probability, whatever the weights and the overlap.
+    """Return an interval that covers the value with at least this probability, for any weights and any overlap.
 
-    For any bound c, V ≥ E[min(w, c) r] and 1 - V ≥ E[min(w, c) (1 - r)], also for answers that the log never gives. The
-    interval intersects the empirical Bernstein bounds of both means for all `CLIPS` at once (a union bound). It assumes
-    independent rounds.
+    For any bound c, V ≥ E[min(w, c) r] and 1 - V ≥ E[min(w, c) (1 - r)], even for answers that never occur in the log.
+    The interval intersects the empirical Bernstein bounds of both means for all `CLIPS` at once (a union bound). It
+    assumes independent rounds.
     """
     n, each = round(sums.moments[0, 0]), 1.0 - (1.0 - level) / len(CLIPS)
     low, high = 0.0, 1.0
@@ -117,7 +117,7 @@ def _replay_level(sums: Sums) -> int:
 
 def _estimate(name: str, top: FloatArray, bottom: FloatArray, level: float) -> Estimate:
     found = _summary(name, _quotient(top, bottom), level)
-    # The replicates do not know how wrong the reward model is: their interval would miss the value nearly always.
+    # The replicates do not reflect the reward model's error: their interval would miss the value nearly always.
     return found._replace(interval=None) if name == "direct" else found
 
 

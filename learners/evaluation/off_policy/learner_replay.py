@@ -1,7 +1,7 @@
-"""Replay of a log to another learner: the distribution that it would answer from in each round, learning as it goes.
+"""Replays a log to another learner: computes its distribution for each round, then folds the round.
 
-Before round t, the learner has folded rounds 1 … t-1, so its policy π_t does not depend on what it is evaluated on
-(progressive validation). Then it folds the label that was served, with its propensity, which weighs its update.
+Before round t, the learner has folded rounds 1 … t-1, so its policy π_t does not depend on the round that evaluates it
+(progressive validation). Then it folds the label that was served, with its propensity, which weights the update.
 """
 
 from typing import NamedTuple
@@ -28,10 +28,10 @@ def replay(
 ) -> Replay:
     """Return a single-label learner's distributions over n rounds; holdout rounds are not folded.
 
-    The state to continue from, None for a new one, may be changed in place: use the returned one. The seed is that of
-    the random numbers that some updates use. `in_python` gives the same bits, and spares the compilation of the loop
-    for this learner, which takes longer than some 100,000 rounds in Python. Raises `InvalidArrayError`, which names the
-    field, if the learner cannot learn from the rounds.
+    `state` is the state to continue from, None for a new one; it may be changed in place: use the returned one. `seed`
+    seeds the random numbers that some updates use. `in_python` yields bit-identical results without compiling the loop
+    for this learner, which takes longer than about 100,000 rounds in Python. Raises `InvalidArrayError`, which names
+    the field, if the learner cannot learn from the rounds.
     """
     _check(learner, rounds)
     played = Rounds(

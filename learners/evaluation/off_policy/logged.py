@@ -1,4 +1,4 @@
-"""Logged rounds, as evaluation needs them."""
+"""Logged rounds, with the columns that evaluation needs."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from learners.base import BoolArray, Contexts, FloatArray, IntArray, InvalidArra
 
 
 class LoggedRounds(NamedTuple):
-    """n rounds of a log, oldest first: who was answered, with which probability, and what it brought."""
+    """n rounds of a log, oldest first: the label served, its probability, its reward, and the context."""
 
     numbers: IntArray  # (n,) int64, increasing, unique in the log; they key the bootstrap
     labels: IntArray  # (n,) int64, the label that was served, 0 … K-1
@@ -19,7 +19,7 @@ class LoggedRounds(NamedTuple):
     counts: IntArray  # (n,) int64, the number of labels that the round could answer, at least 1
     holdout: BoolArray  # (n,) bool, whether a holdout answered
     true_labels: IntArray  # (n,) int64, NO_LABEL where unknown
-    contexts: Contexts  # n, as the learner sees them; without entries if they are not known
+    contexts: Contexts  # n prepared contexts; without entries if they are not known
 
     @property
     def n(self) -> int:
@@ -39,7 +39,7 @@ def no_contexts(n: int) -> Contexts:
 
 
 def joined(parts: Sequence[LoggedRounds]) -> LoggedRounds:
-    """Return the rounds of parts in their order, without contexts. The parts agree whether every label is eligible."""
+    """Concatenate the rounds of parts, without contexts. Either all parts list the eligible labels, or none does."""
     nothing = np.empty(0, np.int64)
     none = (nothing, nothing, np.empty(0), np.empty(0), every_label(0), nothing, nothing.astype(np.bool_), nothing)
     columns: list[Any] = [none, *[part[:-1] for part in parts if part.n]]

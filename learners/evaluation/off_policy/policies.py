@@ -1,4 +1,4 @@
-"""Policies to evaluate: what they answer in each logged round."""
+"""Policies to evaluate: their distributions over the answers of each logged round."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,15 +13,15 @@ class Policy(Protocol):
     """A policy over the labels of each round."""
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
-        """Return the probability with which the policy gives the logged answer of each round, (n,)."""
+        """Return the policy's probability of the logged answer of each round, (n,)."""
 
     def expected(self, rounds: LoggedRounds, rewards: FloatArray, /) -> FloatArray:
-        """Return the mean over the policy's answers of predicted rewards (n, K): (n,)."""
+        """Return the mean of predicted rewards (n, K) over the policy's answers, (n,)."""
 
 
 @dataclass(frozen=True)
 class Served(Policy):
-    """The policy that made the log: every weight is 1."""
+    """The policy that created the log: every weight is 1."""
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
         return rounds.propensities
@@ -45,7 +45,7 @@ class UniformChoice(Policy):
 
 @dataclass(frozen=True)
 class ConstantLabel(Policy):
-    """Always the same label; uniform where it is not eligible."""
+    """Always the same label; uniform if it is not eligible."""
 
     label: int  # 0 … K-1
 

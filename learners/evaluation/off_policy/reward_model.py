@@ -3,7 +3,7 @@
 The log is cut into blocks by the rounds' numbers: the first 256 numbers, then the next 256, 512, 1024 and so on. The
 model of a block learns from all blocks before it, so it does not depend on the rounds that it predicts, nor on later
 ones, whose propensities may depend on them: doubly robust stays unbiased for the log of a policy that learns. The first
-block has no model, and doubly robust is IPS there. Where the regressions are too large, the context is left out.
+block has no model, and doubly robust is IPS there. If the regressions would be too large, they omit the context.
 """
 
 from typing import NamedTuple
@@ -15,20 +15,20 @@ from learners.evaluation.off_policy.logged import LoggedRounds
 from learners.kernels import compiled, row
 
 FIRST_BLOCK = 256  # rounds of the first block
-_MOST_ENTRIES = 250_000  # of the matrices of all labels, K (d + 1)²
+_MOST_ENTRIES = 250_000  # the maximum size of the matrices of all labels, K (d + 1)²
 _RIDGE = 1.0
 
 
 class RewardProblem(NamedTuple):
-    """What must be the same for all parts of a log."""
+    """The settings that all parts of a log must share."""
 
     n_labels: int  # K
-    n_features: int  # d, of the contexts as the learner sees them; 0 to leave them out
+    n_features: int  # d, of the prepared contexts; 0 to omit them
     first: int  # the number of the first round of the log
 
     @property
     def uses_contexts(self) -> bool:
-        """Whether the regressions have room for contexts."""
+        """Whether regressions on the contexts are small enough."""
         return self.n_features > 0 and self.n_labels * (self.n_features + 1) ** 2 <= _MOST_ENTRIES
 
     @property
@@ -95,7 +95,7 @@ class RewardModel:
             self._fitted.append((block, fitted))
 
     def predict(self, rounds: LoggedRounds) -> tuple[FloatArray, FloatArray]:
-        """Return predicted rewards (n, K) from 0 to 1, and 1 or 0 (n,) for rounds with or without a model (all 0)."""
+        """Return predicted rewards (n, K) in [0, 1], and (n,) 1 for rounds with a model, else 0, with predictions 0."""
         blocks, vectors = self._problem.blocks(rounds.numbers), _vectors(rounds.contexts, self._problem)
         predictions, modelled = np.zeros((rounds.n, self._problem.n_labels)), np.zeros(rounds.n)
         for block in np.unique(blocks).tolist():

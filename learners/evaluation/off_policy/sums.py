@@ -1,6 +1,6 @@
-"""The sums that every estimator is a function of. They merge, however a log is cut into parts.
+"""The sums from which every estimator is computed. They merge for any split of a log into parts.
 
-Random numbers depend on a seed and a round's number only, so that parts of a log can be read in any split. The
+Random numbers depend only on a seed and a round's number, so results do not depend on the split. The
 generator is SplitMix64: Guy L. Steele, Doug Lea, Christine H. Flood, "Fast splittable pseudorandom number generators",
 OOPSLA 2014, with the round's number and the replicate as counters.
 """
@@ -54,11 +54,11 @@ def _poisson(u: np.uint64) -> float:
 
 @compiled
 def bootstrap_weights(seed: int, numbers: IntArray, weights: FloatArray) -> None:
-    """Write how often each replicate draws each of n rounds, in columns 1 … B of (n, B + 1); column 0 gets 1.
+    """Write how often each replicate draws each of n rounds to columns 1 … B of (n, B + 1), and 1 to column 0.
 
-    They are independent Poisson variables of mean 1, the bootstrap for parts: Nicholas Chamandy, Omkar Muralidharan,
-    Amir Najmi, Siddartha Naidu, "Estimating uncertainty for massive data streams", Google 2012. Seed and numbers are at
-    least 0.
+    The counts are independent Poisson variables of mean 1, a bootstrap that can be computed in parts: Nicholas
+    Chamandy, Omkar Muralidharan, Amir Najmi, Siddartha Naidu, "Estimating uncertainty for massive data streams", Google
+    2012. Seed and numbers are at least 0.
     """
     replicates = weights.shape[1] - 1
     for i in range(len(numbers)):
@@ -81,7 +81,7 @@ def uniforms(seed: int, stream: int, numbers: IntArray) -> FloatArray:
 
 
 CLIPS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
-"""The bounds on weights of the conservative interval, fixed before the data are seen."""
+"""The bounds on weights of the conservative interval, fixed independently of the data."""
 
 REPLAY_LEVELS = 41
 """Replay keeps a round with probability (weight / 2^level), for the first level that no weight exceeds."""
@@ -90,7 +90,7 @@ _BLOCK = 2048  # rounds whose bootstrap weights are in memory at a time
 
 
 class Settings(NamedTuple):
-    """What must be the same for all parts of an evaluation."""
+    """The settings that all parts of an evaluation must share."""
 
     seed: int = 0  # of the bootstrap and of replay
     replicates: int = 1000  # of the bootstrap
@@ -98,7 +98,7 @@ class Settings(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """n rounds, weighed for one policy."""
+    """n rounds, weighted for one policy."""
 
     numbers: IntArray  # (n,) int64, as in `LoggedRounds`
     weights: FloatArray  # (n,), the policy's probability of the logged answer, divided by the propensity
@@ -106,7 +106,7 @@ class Terms(NamedTuple):
     predicted: FloatArray  # (n,), the reward model's prediction for the logged answer; 0 without a model
     expected: FloatArray  # (n,), the prediction for the policy's own answers; 0 without a model
     modelled: FloatArray  # (n,), 1 if the round has a model, else 0
-    certain: FloatArray  # (n,), 1 if the log gave its answer with certainty although it had a choice, else 0
+    certain: FloatArray  # (n,), 1 if the logged answer had probability 1 although others were eligible, else 0
     used: FloatArray  # (n,), 1 if the policy is evaluated on the round, else 0
 
     def rows(self, start: int, stop: int) -> "Terms":
@@ -116,7 +116,7 @@ class Terms(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Sums over rounds for one policy. Column 0 of B + 1 is of the rounds themselves, the others are replicates."""
+    """Sums over rounds for one policy. Column 0 of B + 1 is for the rounds themselves, the others are replicates."""
 
     moments: FloatArray  # (7, B + 1), in the order of `MOMENTS`
     replayed: FloatArray  # (2, REPLAY_LEVELS, B + 1), rounds and rewards by the last level that keeps them
@@ -136,19 +136,19 @@ class Sums(NamedTuple):
 
 
 MOMENTS = ("rounds", "weight", "weighted", "clipped", "modelled", "direct", "doubly_robust")
-"""What the rows of `Sums.moments` add up: 1, w, wr, min(w, clip) r, whether there is a model, and the terms of the
+"""The summands of the rows of `Sums.moments`: 1, w, wr, min(w, clip) r, whether there is a model, and the terms of the
 direct method and of doubly robust."""
 
 
 def no_sums(settings: Settings) -> Sums:
-    """Return the sums over no round."""
+    """Return sums over zero rounds."""
     columns = settings.replicates + 1
     replayed = np.zeros((2, REPLAY_LEVELS, columns))
     return Sums(np.zeros((len(MOMENTS), columns)), replayed, np.zeros((len(CLIPS), 4)), np.zeros(4), 0.0)
 
 
 def merge_all(sums: Sequence[Sums]) -> Sums:
-    """Return the sums over the rounds of one or more, merged in their order."""
+    """Merge one or more sums, in order."""
     return reduce(Sums.merge, sums)
 
 
@@ -185,7 +185,7 @@ def _sum_block(terms: Terms, drawn: FloatArray, accepted: FloatArray, settings: 
 def _replay(
     weights: FloatArray, rewards: FloatArray, accepted: FloatArray, drawn: FloatArray, replayed: FloatArray
 ) -> None:
-    """Add each round to the last level that keeps it, which is the one with 2^level < weight / uniform number."""
+    """Add each round to the last level that keeps it, the largest with 2^level < weight / uniform number."""
     for i in range(len(weights)):
         if weights[i] <= accepted[i]:
             continue

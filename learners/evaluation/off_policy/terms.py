@@ -20,7 +20,7 @@ class Evaluated(NamedTuple):
 
 
 def terms_of(rounds: LoggedRounds, evaluated: Sequence[Evaluated], model: RewardModel | None = None) -> list[Terms]:
-    """Return the terms of each policy for checked rounds; without a model, no direct method and no doubly robust."""
+    """Return the terms of each policy for checked rounds; the direct method and doubly robust need a model."""
     nothing = np.zeros(rounds.n)
     predictions, modelled = (None, nothing) if model is None else model.predict(rounds)
     own = nothing if predictions is None else predictions[np.arange(rounds.n), rounds.labels]
@@ -37,5 +37,5 @@ def terms_of(rounds: LoggedRounds, evaluated: Sequence[Evaluated], model: Reward
 def sums_of(
     rounds: LoggedRounds, evaluated: Sequence[Evaluated], settings: Settings, model: RewardModel | None = None
 ) -> list[Sums]:
-    """Return the sums of each policy; see `terms_of`. A model needs memory for (n, K) predictions: cut long parts."""
+    """Return the sums of each policy; see `terms_of`. A model needs memory for (n, K) predictions: split long parts."""
     return sum_terms(terms_of(rounds, evaluated, model), settings)
