@@ -3,9 +3,7 @@
 import dataclasses
 from typing import Any, cast
 
-import numpy as np
-
-from learners.base import AnyLearner, BoolArray, FloatArray, InvalidStateError, Rounds, StateT
+from learners.base import AnyLearner, InvalidStateError, StateT
 from learners.layouts import resized, state_layout
 
 
@@ -33,19 +31,3 @@ def with_more_labels(learner: AnyLearner, larger: AnyLearner, state: StateT) -> 
     for name, array in result._asdict().items():
         array[tuple(slice(length) for length in old[name].shape)] = old[name]
     return cast(StateT, result)
-
-
-def of_fewer_labels(rounds: Rounds, learner: AnyLearner, n_labels: int) -> Rounds:
-    """Convert rounds of the first n_labels labels to rounds of a learner with more labels, the others ineligible."""
-    K, n = learner.problem.n_labels, rounds.n
-    eligible = rounds.eligible if rounds.eligible.shape[1] else np.ones((n, n_labels), np.bool_)
-    return rounds._replace(evidence=_widened(rounds.evidence, learner.evidence_size), eligible=_widened(eligible, K))
-
-
-def _widened(rows: Any, width: int) -> Any:
-    """Pad rows (n, w) with zeros up to a width; return them unchanged if they are wide enough."""
-    if rows.shape[1] >= width:
-        return rows
-    wider: BoolArray | FloatArray = np.zeros((len(rows), width), rows.dtype)
-    wider[:, : rows.shape[1]] = rows
-    return wider

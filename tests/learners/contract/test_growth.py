@@ -6,9 +6,9 @@ import numpy as np
 import pydantic
 import pytest
 
-from learners.base import AnyLearner, BoolArray, Contexts, InvalidStateError
+from learners.base import AnyLearner, BoolArray, Contexts, InvalidStateError, Rounds
 from learners.evaluation.simulation import simulate
-from learners.growth import grown, of_fewer_labels, with_more_labels
+from learners.growth import grown, with_more_labels
 from learners.registry import ALL_LEARNERS
 from tests.learners.arrays import bits, copied, is_finite
 from tests.learners.contract.lives import Life, N, has_layout, only_cases, only_for
@@ -24,6 +24,18 @@ FIXED = {
 def grow(life: Life) -> tuple[AnyLearner, Any]:
     larger = grown(life.learner, life.learner.problem.n_labels + 2)
     return larger, with_more_labels(life.learner, larger, life.state)
+
+
+def of_fewer_labels(rounds: Rounds, learner: AnyLearner, n_labels: int) -> Rounds:
+    """Convert rounds of the first n_labels labels to rounds of a learner with more labels, the others ineligible."""
+    eligible = rounds.eligible if rounds.eligible.shape[1] else np.ones((rounds.n, n_labels), np.bool_)
+    return rounds._replace(
+        evidence=widened(rounds.evidence, learner.evidence_size), eligible=widened(eligible, learner.problem.n_labels)
+    )
+
+
+def widened(rows: Any, width: int) -> Any:
+    return np.pad(rows, ((0, 0), (0, max(0, width - rows.shape[1]))))
 
 
 def old_labels(n: int) -> BoolArray:
