@@ -38,7 +38,7 @@ def generator(random_state: Any) -> Generator:
         return np.random.default_rng()
     is_whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
     if not is_whole or random_state < 0:
-        raise ValueError(f"random_state: got {random_state!r}; must be an integer from 0, a numpy generator, or None")
+        raise ValueError(f"random_state: got {random_state!r}; must be an integer ≥ 0, a generator of numpy, or None")
     return np.random.default_rng(int(random_state))
 
 
@@ -93,35 +93,35 @@ class Choices(NamedTuple):
 
     labels: AnyArray  # (n,), of `classes_`
     propensities: FloatArray  # (n,), in (0, 1], the probability of each label when it was drawn
-    evidence: FloatArray  # (n, E), the evidence of the decisions
+    evidence: FloatArray  # (n, E), what `update` needs of each decision; E depends on the learner
     residual_uniforms: FloatArray  # (n,), in [0, 1), uniform given the label
 
 
 class BanditClassifier(WithParameters):
-    """A learner that sees for each prediction only whether its label was right.
+    """A classifier that learns from bandit feedback: whether the label that it drew for a row was right, or a reward.
 
-    `partial_fit` with fully labelled data simulates this: for each row in order, the learner computes a distribution,
-    a label is drawn, and the learner receives the bit; full-information learners receive the true label. For feedback
-    on labels that were drawn elsewhere, use `partial_fit_logged`; for a loop of your own, `sample` and `update`.
+    `fit` and `partial_fit` simulate this with true labels: for each row in order, the learner computes a distribution,
+    a label is drawn, and the learner is told whether it is right; full-information learners are told the true label.
+    For feedback on labels drawn elsewhere, use `partial_fit_logged`; for a loop of your own, `sample` and `update`.
 
-    Contexts are prepared as in a new model of the service: see docs/contexts.md.
+    Rows are contexts, and are prepared as in a new model of the service: see docs/contexts.md.
 
     Args:
         algorithm: a learner that answers single labels; docs/learners.md lists them.
         hyperparameters: those of the learner, by name; defaults if missing.
         norm: the norm policy: "none", "scale", "unit", "reject", or "default" for that of the learner.
-        norm_bound: X, the bound on the norm of contexts, from 1e-6 to 1e6.
+        norm_bound: the bound on the norm of contexts, from 1e-6 to 1e6.
         intercept: whether contexts get a constant feature, or "default" for the learner's default.
         random_state: an integer for reproducible draws, a numpy generator, or None for draws that differ each time.
 
     Attributes:
         classes_: the K labels, sorted; also the columns of `predict_proba`.
-        n_features_in_: d.
-        feature_names_in_: the names of the columns, if X was a data frame.
+        n_features_in_: d, the number of columns of X.
+        feature_names_in_: the names of the columns, if X was a data frame in which all names are strings.
         learner_: the learner.
         rounds_: rounds learnt so far.
-        mistakes_: how many of the rounds of `fit` or `partial_fit` had a wrong label; their share is the progressive
-            validation error.
+        mistakes_: how many rounds of `fit` and `partial_fit` drew a wrong label. Divided by the number of these rounds,
+            it is the progressive validation error.
     """
 
     classes_: AnyArray
@@ -155,22 +155,19 @@ class BanditClassifier(WithParameters):
         table = read_table(X)
         labels = read_labels("y", y, table.contexts.n)
         classes = sorted_classes("y", labels)
-        self._begin(table, classes)
-        return self._simulate(table, numbered("y", labels, classes))
+        return self._simulate(self._new(table, classes), table, classes, numbered("y", labels, classes))
 
     def partial_fit(self, X: object, y: object, classes: object = None) -> Self:
         """Simulate bandit feedback for rows X (n, d) with true labels y (n,), in order. Batching does not matter.
 
         X is a list of rows, an array, a data frame or a sparse matrix; labels are strings, integers or booleans. The
-        first call needs all `classes`. Raises `ValueError` if an argument or parameter is invalid; nothing is learnt
-        then.
+        first call needs all `classes`. Raises `ValueError` if an argument or parameter is invalid.
         """
         table = read_table(X)
         labels = read_labels("y", y, table.contexts.n)
         known = self._classes(classes)
         truths = numbered("y", labels, known)
-        self._prepare_for(table, known)
-        return self._simulate(table, truths)
+        return self._simulate(self._fitting(table, known), table, known, truths)
 
     def partial_fit_logged(  # the columns of a log
         self,
@@ -185,21 +182,22 @@ class BanditClassifier(WithParameters):
 
         Labels (n,) were drawn with propensities (n,) in (0, 1]. Rewards (n,) state whether each label was right, or are
         from 0 to 1 if the learner accepts fractions. The first call needs all `classes`. True labels (n,) are for
-        learners under full information. Raises `ValueError` if an argument is invalid; nothing is learnt then.
+        learners under full information. Raises `ValueError` if an argument or parameter is invalid.
         """
         table, known = read_table(X), self._classes(classes)
         n = table.contexts.n
         answered = numbered("labels", read_labels("labels", labels, n), known)
         columns = read_propensities(propensities, n), read_rewards("rewards", rewards, n)
         truths = self._truths(true_labels, n, known)
-        self._prepare_for(table, known)
-        check_feedback(self.learner_, columns[1], truths)
-        contexts, uniforms = self._setup.prepared(table.contexts), self._rng.random(n)
-        rounds = rounds_of(contexts, answered, *columns, truths, np.empty((n, 0)), uniforms)
+        setup = self._fitting(table, known)
+        check_feedback(setup.learner, columns[1], truths)
+        contexts = setup.prepared(table.contexts)
+        self._use(setup, table, known)
+        rounds = rounds_of(contexts, answered, *columns, truths, np.empty((n, 0)), self._rng.random(n))
         return self._learnt(fold_logged(self.learner_, self._state, rounds), n)
 
     def sample(self, X: object) -> Choices:
-        """Draw a label for each row; pass the result to `update` with the feedback. Raises as `predict_proba`."""
+        """Draw a label for each row, to pass to `update` with its feedback. Raises `ValueError` or `NotFittedError`."""
         contexts = self._contexts(X)
         decisions = self.learner_.decide(self._state, contexts)
         places, propensities, residual = draw(decisions.distributions, self._rng.random(contexts.n))
@@ -210,9 +208,8 @@ class BanditClassifier(WithParameters):
     ) -> Self:
         """Learn from the feedback on labels that `sample` drew for X (n, d), at any later time and in any order.
 
-        Pass `correct` (n,), or `rewards` (n,) from 0 to 1 if the learner accepts them; `true_labels` (n,) instead or in
-        addition. Raises `NotFittedError` if there are no classes yet; `ValueError` if an argument is invalid; nothing
-        is learnt then.
+        Pass `correct` (n,), or `rewards` (n,) from 0 to 1 if the learner accepts them; or `true_labels` (n,), alone or
+        in addition. Raises `NotFittedError` if there are no classes yet; `ValueError` if an argument is invalid.
         """
         contexts = self._contexts(X)
         n, known = contexts.n, self.classes_
@@ -221,7 +218,7 @@ class BanditClassifier(WithParameters):
         answered = numbered("choices.labels", read_labels("choices.labels", choices.labels, n), known)
         truths = self._truths(true_labels, n, known)
         if (correct is None) == (rewards is None) and (correct is not None or truths is None):
-            raise ValueError("feedback: give `correct`, `rewards` or `true_labels`, and not both of the first")
+            raise ValueError("feedback: pass correct or rewards, but not both; or true_labels, alone or in addition")
         if correct is None and rewards is None:
             paid = (answered == truths).astype(np.float64)
         else:
@@ -244,12 +241,12 @@ class BanditClassifier(WithParameters):
         return most_probable
 
     def score(self, X: object, y: object) -> float:
-        """Return the share of rows whose most probable class is right. Raises as `predict_proba`, also for y."""
+        """Return the share of rows whose most probable class is the one in y. Raises as `predict_proba`."""
         answers = self.predict(X)
         truths = read_labels("y", y, len(answers))
         return float(np.mean(numbered("y", truths, self.classes_) == numbered("y", answers, self.classes_)))
 
-    # --- state; nothing changes if an argument is refused
+    # --- state; in all methods, nothing changes if an argument is refused
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")
@@ -274,17 +271,22 @@ class BanditClassifier(WithParameters):
                 )
         return self.classes_
 
-    def _prepare_for(self, table: Table, classes: AnyArray) -> None:
-        """Check that a table fits; without a learner yet, set one up for it."""
-        if self.__sklearn_is_fitted__():
-            self._check_columns(table)
-        else:
-            self._begin(table, classes)
+    def _fitting(self, table: Table, classes: AnyArray) -> Setup:
+        """Return the current setup, after a check of the table's columns; a new one if there is none yet."""
+        if not self.__sklearn_is_fitted__():
+            return self._new(table, classes)
+        self._check_columns(table)
+        return self._setup
 
-    def _begin(self, table: Table, classes: AnyArray) -> None:
+    def _new(self, table: Table, classes: AnyArray) -> Setup:
         choice = Choice(self.algorithm, self.hyperparameters, self.norm, self.norm_bound, self.intercept)
-        setup, rng = set_up(choice, len(classes), table.n_features), generator(self.random_state)
-        self._setup, self._rng, self._state = setup, rng, setup.learner.init()
+        return set_up(choice, len(classes), table.n_features)
+
+    def _use(self, setup: Setup, table: Table, classes: AnyArray) -> None:
+        """Forget everything and begin with a new setup, once all arguments are checked; keep the current one."""
+        if self.__sklearn_is_fitted__() and setup is self._setup:
+            return
+        self._rng, self._setup, self._state = generator(self.random_state), setup, setup.learner.init()
         self.learner_, self.classes_, self.n_features_in_ = setup.learner, classes, table.n_features
         self.rounds_, self.mistakes_ = 0, 0
         if hasattr(self, "feature_names_in_"):
@@ -317,8 +319,9 @@ class BanditClassifier(WithParameters):
     def _truths(self, given: object, n: int, classes: AnyArray) -> IntArray | None:
         return None if given is None else numbered("true_labels", read_labels("true_labels", given, n), classes)
 
-    def _simulate(self, table: Table, truths: IntArray) -> Self:
-        contexts = self._setup.prepared(table.contexts)
+    def _simulate(self, setup: Setup, table: Table, classes: AnyArray, truths: IntArray) -> Self:
+        contexts = setup.prepared(table.contexts)
+        self._use(setup, table, classes)
         played = simulate(self.learner_, contexts, truths, self._rng.random(len(truths)), self._state)
         self.mistakes_ += int(played.mistakes.sum())
         return self._learnt(played.state, len(truths))

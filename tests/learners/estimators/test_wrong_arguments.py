@@ -1,5 +1,6 @@
 """Each public call refuses each wrong argument with a `ValueError`: a table of methods by arguments."""
 
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -173,6 +174,27 @@ def test_every_wrong_argument_is_a_value_error(call: Call, value: Any) -> None:
     assert (state_of(FITTED), FITTED._rng.bit_generator.state) == before
 
 
+REFUSED: dict[str, Callable[..., Any]] = {
+    "fit": lambda estimator: estimator.fit(X * 1e3, Y),
+    "partial_fit": lambda estimator: estimator.partial_fit(X * 1e3, Y, CLASSES),
+    "logged X": lambda estimator: estimator.partial_fit_logged(X * 1e3, Y, P, BITS, CLASSES),
+    "logged rewards": lambda estimator: estimator.partial_fit_logged(X / 1e3, Y, P, P, CLASSES),
+}
+
+
+@pytest.mark.parametrize("is_fitted", [False, True])
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refused_argument_changes_nothing(what: str, is_fitted: bool) -> None:
+    """An estimator without classes gets none, another keeps its state, and no random number is drawn."""
+    estimator = classifier(algorithm="gaptron", norm="reject", random_state=np.random.RandomState(3))
+    if is_fitted:
+        estimator.fit(X / 1e3, Y)
+    before = pickle.dumps(vars(estimator))
+    with pytest.raises(ValueError, match=r"norm of|must be 0 or 1"):
+        REFUSED[what](estimator)
+    assert pickle.dumps(vars(estimator)) == before
+
+
 @pytest.mark.parametrize("name", ["predict", "predict_proba", "sample", "score", "update"])
 def test_what_needs_classes_says_so(name: str) -> None:
     arguments = {"score": (X, Y), "update": (X, CHOICES, BITS)}.get(name, (X,))
@@ -226,8 +248,8 @@ def test_bad_feedback_is_a_value_error() -> None:
         with pytest.raises(ValueError, match=match):
             estimator.partial_fit_logged(X, **good | change)
     for feedback, match in (
-        ({}, "give `correct`"),
-        ({"correct": np.ones(N), "rewards": np.ones(N)}, "give `correct`"),
+        ({}, "pass correct or rewards"),
+        ({"correct": np.ones(N), "rewards": np.ones(N)}, "but not both"),
         ({"correct": np.ones(N - 1)}, "correct: must be 120 numbers"),
     ):
         with pytest.raises(ValueError, match=match):
