@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from service import costs
 from service.choice.requests import PredictionRequest
 from service.environment import Environment
-from service.error_messages.values import counted, quoted
+from service.error_messages.values import quoted
 from service.errors import ImportPositionError, LearnerFailedError, StoreUnavailableError
 from service.models.model import Model
 from service.models.policies import keep_seconds
@@ -21,9 +21,9 @@ from service.store.values import ImportBatch, Imported
 
 _ATTEMPTS = 20  # attempts to import rounds while others change the model
 _LOGGED_AT_ONCE, _DRAWN_AT_ONCE, _LEAST_DRAWN = 256, 200, 64
-# Maximum rounds appended together. The model learns from a batch before it decides the next one. A batch of labelled
-# rounds, for which it draws the answers, therefore has at most a quarter of the rounds that it has learned from, or
-# 64. Batches of 200 need about 60 % of the processor time of batches of 64.
+# Maximum rounds of a batch: 256 with logged answers. For labelled rounds, the model draws the answers, and learns from
+# the batch only afterwards; so they are at most a quarter of the rounds before the batch, but at least 64 and at most
+# 200. A round takes about 60 % as much processor time in a batch of 200 as in one of 64.
 
 _BYTES_AT_ONCE, _NUMBERS_AT_ONCE = 2**22, 1_000_000
 
@@ -35,9 +35,9 @@ class RoundImporter:
         self._sessions, self._environment = sessions, environment
 
     async def add(self, name: str, request: ImportRequest) -> ImportAnswer:
-        """Import the next rounds of a source. Repeats import nothing again.
+        """Import those rounds of a request that were not imported before.
 
-        After an error, some batches may be imported: the model may change between two batches, or the store may fail.
+        Rounds are imported in batches. After an error, the batches before it remain imported.
         """
         return await self._sessions.use(name, "name", lambda session: self._add(session, request))
 
@@ -84,7 +84,8 @@ class RoundImporter:
         try:
             predictions = await self._predictions(replica, model, rounds)
         except ImpossibleDecisionsError as error:
-            raise LearnerFailedError(f"the learner of model {quoted(model.name)} failed; nothing is stored") from error
+            failed = f"the learner of model {quoted(model.name)} failed"
+            raise LearnerFailedError(f"{failed}; this request imported no round from offset {place} on") from error
         if predictions is None:
             return None
         cost = predictions.contexts.values.size * costs.STORED_NUMBER + len(rounds) * costs.IMPORTED_ROUND
@@ -129,6 +130,6 @@ def _next_batch(model: Model, rounds: Sequence[ParsedRound], known: int) -> Sequ
 def _imported_before(request: ImportRequest, position: int, done: int) -> int:
     """Return how many rounds of a request have been imported; raise an error if rounds before them are missing."""
     if position < request.offset + done:
-        imported = f"{counted(position, 'rounds')} of source {quoted(request.source)} have been imported"
-        raise ImportPositionError(f"got {request.offset + done}; {imported}: continue there", "offset")
+        most = f"{position}, the number of rounds imported from source {quoted(request.source)} so far"
+        raise ImportPositionError(f"got {request.offset + done}; must be at most {most}", "offset")
     return min(position - request.offset, len(request.rounds))

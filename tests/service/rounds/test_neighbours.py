@@ -3,6 +3,7 @@
 import asyncio
 import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -13,7 +14,8 @@ from standardwebhooks import Webhook
 from learners.base import Decisions
 from service.choice.requests import PredictionRequest
 from service.errors import LearnerFailedError, StoreUnavailableError
-from service.schemas.rounds import PredictAnswer
+from service.rounds.importer import RoundImporter
+from service.schemas.rounds import ImportRequest, ImportRound, PredictAnswer
 from service.store import keys
 from service.store.records.layout import VERSION
 from service.store.redis.redis_store import RedisStore
@@ -162,6 +164,19 @@ async def test_an_impossible_decision_fails_alone(
     assert "failed for" in caplog.text
     done = await asyncio.gather(*(session.predictor.predict(ask) for ask in requests), return_exceptions=True)
     assert [i for i, each in enumerate(done) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
+
+
+async def test_a_failing_import_says_which_rounds_it_imported(store: RedisStore, name: str) -> None:
+    """The batches before the impossible decision remain imported, and the error says from where on none is."""
+    model = await make_model(store, name, learner=SOBA_DIAGONAL)
+    session = session_of(store, taught_by(model, Failing(model.learner, "nan")))
+    rows = [[0.5, 0.0, 0.5]] * 70 + [[-1.0, 0.0, 0.5]]
+    rounds = [ImportRound(context=row, true_label=model.definition.labels[0]) for row in rows]
+    sessions: Any = SimpleNamespace(use=lambda _, __, work: work(session))
+    importer = RoundImporter(sessions, session.predictor._environment)
+    with pytest.raises(LearnerFailedError, match="this request imported no round from offset 64 on"):
+        await importer.add(name, ImportRequest(source="file", offset=0, rounds=rounds))
+    assert (await stored(store, name)).round_count == 64
 
 
 async def test_a_store_error_fails_the_whole_batch(
