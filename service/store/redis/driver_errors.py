@@ -17,10 +17,10 @@ _P = ParamSpec("_P")
 _NO_WRITES = ("NOREPLICAS", "READONLY")
 """Error codes of servers that refuse writes: too few replicas are connected, or the server is a replica."""
 
-
 _NO_RIGHT = ("NOPERM", "ACL failure", "The user executing the script")
 """Prefixes of the errors for missing permissions, inside and outside scripts."""
 
+_REPLIES = (exceptions.ResponseError, exceptions.AuthenticationError, exceptions.BusyLoadingError)
 
 _IN_A_SCRIPT = re.compile(r",? ?script: \w+, on @?user_script:\d+\.?|@?user_script:\d+: ")
 """The position in a script at which a server raised an error."""
@@ -51,6 +51,7 @@ def translated_error(error: Exception) -> StoreError:
     """Convert one of the driver's errors to the service's error."""
     message = f"{error or type(error).__name__}"
     plain = _IN_A_SCRIPT.sub("", message)
+    is_denied = isinstance(error, exceptions.NoPermissionError) or message.startswith(_NO_RIGHT)
     match error:
         case exceptions.OutOfMemoryError():
             return StoreFullError("the store has reached its memory limit, or its disk is almost full")
@@ -60,18 +61,16 @@ def translated_error(error: Exception) -> StoreError:
             return StoreCorruptError("a key of the store holds the wrong type of value")
         case exceptions.AskError():
             detail = OF_A_CLUSTER
-        case exceptions.ResponseError() if isinstance(error, exceptions.NoPermissionError) or message.startswith(
-            _NO_RIGHT
-        ):
+        case exceptions.ResponseError() if is_denied:
             detail = f"the store's user lacks a permission: {plain}"
         case exceptions.ReadOnlyError():
             detail = f"the store refuses writes: READONLY {plain}"
         case exceptions.ResponseError() if message.startswith(_NO_WRITES):
             detail = f"the store refuses writes: {plain}"
             if message.startswith("NOREPLICAS"):  # see `service.store.embedded.server`
-                detail += " (of the embedded store: its disk has less than half of its reserve free)"
+                detail += " (the embedded store does so while less than half of its disk's reserve is free)"
         case exceptions.ResponseError() if message.startswith("CORRUPT") or "user_script" in message:
             return StoreCorruptError(f"a model's data in the store cannot be used: {plain}")
         case _:
-            detail = f"the store does not answer: {plain}"
+            detail = f"the store {'failed' if isinstance(error, _REPLIES) else 'does not answer'}: {plain}"
     return StoreUnavailableError(detail)
