@@ -36,18 +36,18 @@ _Feature: TypeAlias = tuple[str, float]
 
 
 class NamedFeatures(BaseFeatures):
-    """Contexts are objects of named values, hashed to `size` numbers. Nested objects are namespaces."""
+    """Contexts are objects of named values, hashed to `size` numbers. The first name of a path is its namespace."""
 
     kind: Literal["named"]
     size: Annotated[int, Field(ge=1, le=2**31 - 1)] = 2**18
-    """The number of indices that names are hashed to. A larger one has fewer collisions."""
+    """The number of indices that features are hashed to. The more, the fewer features share one."""
     fields: Annotated[dict[_Name, FieldSchema], Field(max_length=1000)] | None = None
-    """The type of each feature, by path, such as `user.age`, and its allowed values. Others are allowed too, unless
-    `closed` is true."""
+    """The types and allowed values of features, by path, such as `user.age`. Features that are not listed are allowed
+    too, unless `closed` is true."""
     closed: bool = False
     """Whether to refuse features that `fields` does not list."""
     interactions: Annotated[list[Pair], Field(max_length=64)] | None = None
-    """Pairs of namespaces. The product of each feature of one and each of the other is a feature too."""
+    """Pairs of namespaces. Each product of a feature of one and another feature of the other is a feature too, once."""
 
 
 class NamedContext(NamedTuple):
@@ -83,7 +83,7 @@ class NamedKind(ContextKind[NamedContext]):
     def check_new(self) -> None:
         fields, closed = self._features.fields or {}, self._features.closed
         if closed and not fields:
-            raise FeaturesError("got true; must be false, or list the features in features.fields", "features.closed")
+            raise FeaturesError("got true; must be false unless features.fields lists features", "features.closed")
         for path, field in fields.items():
             _check_field(path, field)
         for number, pair in enumerate(self._interactions):
@@ -97,9 +97,9 @@ class NamedKind(ContextKind[NamedContext]):
         return type(given) is dict and bool(given)
 
     def cost_of(self, count: int) -> int:
-        # The worst case: two namespaces with half of the features each.
-        products = min(MOST_FEATURES, count * count // 4) if self._interactions else 0
-        return count * costs.CONTEXT_FEATURE + products * costs.CONTEXT_PRODUCT
+        # The worst case of each pair: two namespaces with half of the features each, or one with all of them.
+        most = [count * (count - 1) // 2 if one == other else count * count // 4 for one, other in self._interactions]
+        return count * costs.CONTEXT_FEATURE + min(MOST_FEATURES, sum(most)) * costs.CONTEXT_PRODUCT
 
     def checked(self, context: JsonObject) -> NamedContext:
         spaces = self._reader.read(context)
@@ -142,11 +142,11 @@ class NamedKind(ContextKind[NamedContext]):
 
     def check_namespace(self, namespace: str, where: str, field: str) -> None:
         if "." in namespace:
-            detail = f"got {quoted(namespace)}; must be a name at the top of a context, without a dot"
+            detail = f"got {quoted(namespace)}; must be a namespace: the first name of a path, without a dot"
             raise NamespaceError(detail, field)
         if self._namespaces is not None and namespace not in self._namespaces:
             names = joined(map(quoted, sorted(self._namespaces)), "or")
-            detail = f"got {quoted(namespace)}; {where}.fields has only {names}, and {where}.closed is true"
+            detail = f"got {quoted(namespace)}; must be {names}, as {where}.closed is true"
             raise NamespaceError(detail, field)
 
     def _check_number(self, spaces: Mapping[str, Features]) -> int:
@@ -160,7 +160,7 @@ class NamedKind(ContextKind[NamedContext]):
         return count
 
     def _factors(self, spaces: Mapping[str, Features]) -> list[tuple[list[_Feature], list[_Feature]]]:
-        """Return the pairs of factors of each interaction. Pairs within one namespace are sorted by name."""
+        """Return both factors of each product, by interaction. Those of one namespace are in order of names."""
         factors = []
         for one, other in self._interactions:
             first, second = (list(spaces.get(space, {}).items()) for space in (one, other))
@@ -200,9 +200,7 @@ class NamedKind(ContextKind[NamedContext]):
         spaces = self._reader.read(context.sent)
         found = [(name, value, hash_of(name)) for features in spaces.values() for name, value in features.items()]
         signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]
-        parts = [
-            FeatureEntry(name, hashed % HALF % self._size, sign * value, sign) for name, value, hashed, sign in signed
-        ]
+        parts = [FeatureEntry(name, h % HALF % self._size, sign * value, sign) for name, value, h, sign in signed]
         for first, second in self._factors(spaces):
             parts += map(FeatureEntry, _product_names(first, second), *self._products(first, second))
         return parts

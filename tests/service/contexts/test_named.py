@@ -5,6 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from service import costs
+from service.contexts.named import NamedFeatures, NamedKind
 from service.contexts.named_reader import NamedReader
 from service.errors import InvalidInputError
 from tests.service.sample_models import post, slug_of
@@ -177,6 +179,20 @@ async def test_bad_features_are_refused(client: httpx2.AsyncClient, name: str) -
         problem = await create(client, name, 422, **features)
         assert (slug_of(problem), problem["field"]) == (slug, f"features.{field}"), problem
     assert (await client.get(f"/models/{name}")).status_code == 404
+
+
+PAIRS = [[["a", "b"]], [["a", "a"]], [["a", "b"], ["b", "a"]], [["a", "a"], ["b", "b"], ["a", "b"]]]
+
+
+@pytest.mark.parametrize("pairs", PAIRS, ids=str)
+@pytest.mark.parametrize("sizes", [(1, 0), (7, 0), (4, 5), (2, 40), (90, 0), (40, 40)])
+def test_the_cost_of_a_context_covers_its_products(pairs: list[list[str]], sizes: tuple[int, int]) -> None:
+    """Whatever the pairs, the cost of reading a context of n features is enough for all products that it may have."""
+    kind = NamedKind(NamedFeatures(kind="named", interactions=pairs))
+    context = {space: {f"x{i}": 1.5 for i in range(n)} for space, n in zip("ab", sizes, strict=True)}
+    products = len(kind.feature_entries(kind.checked(context))) - sum(sizes)
+    least = sum(sizes) * costs.CONTEXT_FEATURE + products * costs.CONTEXT_PRODUCT
+    assert kind.cost_of(sum(sizes)) >= least
 
 
 async def test_a_learner_with_a_dense_state_is_refused_with_advice(client: httpx2.AsyncClient, name: str) -> None:
