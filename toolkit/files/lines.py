@@ -31,7 +31,7 @@ class FileError(ToolError):
 
 
 MOST_LINE_BYTES = 2**22
-"""Maximum bytes of a line. The service accepts no longer requests."""
+"""Maximum bytes of a line: the default limit of the service for the body of a request."""
 
 _CHUNK = 2**20
 
@@ -74,7 +74,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is not empty, without the line break."""
+    """Yield the number and the text of each line that is not blank, without the line break."""
     for number, line in raw_lines(path):
         if line.strip():
             yield number, line.rstrip("\r\n")
@@ -93,7 +93,9 @@ def _next_line(path: Path, file: BinaryIO, number: int) -> bytes:
     try:
         line = file.readline(MOST_LINE_BYTES + 1)
     except _DAMAGED as error:
-        raise FileError(path, f"line {number}", f"the compressed file is damaged or cut short: {error}") from error
+        broken = getattr(error, "strerror", None)  # of the system; the readers of compressed files set none
+        reason = f"cannot be read: {broken}" if broken else f"the compressed file is damaged or cut short: {error}"
+        raise FileError(path, f"line {number}", reason) from error
     if len(line) > MOST_LINE_BYTES:
         raise FileError(path, f"line {number}", f"has more than {MOST_LINE_BYTES:,} bytes")
     return line

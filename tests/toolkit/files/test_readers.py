@@ -1,7 +1,9 @@
 """The laws of files: what readers yield and refuse, which rounds parts lack, and clear errors for damaged files."""
 
 import copy
+import errno
 import gzip
+import io
 import json
 import lzma
 import math
@@ -18,6 +20,7 @@ from typer.testing import CliRunner
 
 from service.__main__ import app
 from tests.service.analytics.exports import log_columns, write_part
+from toolkit.files import lines
 from toolkit.files.columns import Chosen
 from toolkit.files.exported import SUFFIXES, Export, Hole, Lines
 from toolkit.files.lines import FileError
@@ -239,6 +242,19 @@ def test_rows_may_have_line_breaks_and_tabs(tmp_path: Path) -> None:
     assert rounds(tabs, Shape("named", 0, {"x": 0, "y": 1}, False)) == [{"context": {"f": "a,b"}, "true_label": "x"}]
     with pytest.raises(FileError, match="line 3: has 1 values"):
         read_table(written(tmp_path, '"f","label"\na,x\nc\n'))
+
+
+class Broken(io.BytesIO):
+    """A file on a disk that fails."""
+
+    def readline(self, _: int | None = -1, /) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_failing_disk_is_not_called_a_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "open_bytes", lambda _: Broken())
+    with pytest.raises(FileError, match="line 1: cannot be read: Input/output error"):
+        list(lines.read_lines(tmp_path / "file"))
 
 
 def test_errors_pass_between_processes(tmp_path: Path) -> None:
