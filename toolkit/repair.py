@@ -1,4 +1,4 @@
-"""The command `wager repair`: searches the store for unreadable data. The search changes nothing."""
+"""The command `wager repair`, which searches the store for unreadable data and changes nothing."""
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -8,7 +8,7 @@ import typer
 
 from learners.base import InvalidStateError
 from service.commands.options import fail, use_store
-from service.error_messages.values import quoted
+from service.error_messages.values import counted, quoted
 from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
 from service.models.model import Model
 from service.models.reading import stored_model
@@ -39,9 +39,7 @@ class Finding(NamedTuple):
         return f"{self.model}: {self.what}: {kind}: {self.reason}"
 
 
-def repair(
-    model: Annotated[str | None, typer.Option(help="Search this model only.")] = None,
-) -> None:
+def repair(model: Annotated[str | None, typer.Option(help="Search this model only.")] = None) -> None:
     """Find damage in the store, without changing anything.
 
     Reads definitions, snapshots, logs and open predictions, and lists damage.
@@ -49,21 +47,22 @@ def repair(
     Exit codes: 0 without damage, 1 with damage, 2 for an unknown model or invalid settings, 5 if the store does not
     answer, or does not exist.
     """
-    damaged = use_store(partial(_print_findings, model), create=False)
-    typer.echo(f"{damaged} damaged" if damaged else "nothing is damaged")
+    damaged, newer = use_store(partial(_print_findings, model), create=False)
+    found = counted(damaged, "damaged records") if damaged else "no damage found"
+    typer.echo(found + "; data of a newer version was not searched" * bool(newer))
     raise typer.Exit(EXIT_DAMAGED if damaged else 0)
 
 
-async def _print_findings(name: str | None, opened: OpenStore) -> int:
-    """Print each finding; return the number of damaged records."""
-    damaged = 0
+async def _print_findings(name: str | None, opened: OpenStore) -> tuple[int, int]:
+    """Print each finding; return the number of damaged records, and of those of a newer version."""
+    damaged = newer = 0
     try:
         async for finding in search(opened.store, name):
             typer.echo(str(finding))
-            damaged += finding.damaged
+            damaged, newer = damaged + finding.damaged, newer + (not finding.damaged)
     except ModelNotFoundError as error:
         fail(str(error), EXIT_NAME)
-    return damaged
+    return damaged, newer
 
 
 async def search(store: Store, name: str | None) -> AsyncIterator[Finding]:

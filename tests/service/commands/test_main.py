@@ -398,10 +398,12 @@ def test_repair_lists_all_damage_and_changes_nothing(tmp_path: Path) -> None:
     ]
     assert len(lines) == len(expected)
     assert all(line.startswith(start) for line, start in zip(sorted(lines), sorted(expected), strict=True))
-    assert found.stdout.splitlines()[-1] == "6 damaged"
+    unsearched = "; data of a newer version was not searched"
+    assert found.stdout.splitlines()[-1] == f"6 damaged records{unsearched}"
     for name, code in (("whole", 0), ("newer", 0), ("log", 1)):
         assert repair("--model", name).exit_code == code
-    assert repair("--model", "whole").stdout.strip() == "nothing is damaged"
+    ends = {"whole": "no damage found", "newer": f"no damage found{unsearched}", "prediction": "1 damaged record"}
+    assert {name: repair("--model", name).stdout.splitlines()[-1] for name in ends} == ends
 
 
 def test_an_unknown_model_is_an_error(tmp_path: Path) -> None:
