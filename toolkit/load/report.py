@@ -1,4 +1,4 @@
-"""The report of a load, as JSON and as text."""
+"""The report on a run of the load generator, as JSON and as text."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from service.error_messages.values import counted
 from service.json_values import JsonObject
 from toolkit.load.audit import Audit
 from toolkit.load.generator import Result
@@ -19,9 +20,10 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 BUSY = 0.9
 """Share of a core above which a generator counts as saturated."""
 LATE_SECONDS = 0.01
-"""A generator counts as saturated if it starts 1 % of its requests later than this."""
+"""A generator counts as saturated if it starts 1 % of its requests more than this after they are due."""
 
 SATURATED = "The driver was saturated, so the figures measure the driver. Use more --processes or a separate machine."
+WRONG = "WRONG: the logs or the models' counts contradict what the service acknowledged."
 
 
 @dataclass
@@ -55,7 +57,7 @@ class Report:
         return max(self.cpu) > BUSY or self.lag.percentile(99) > LATE_SECONDS
 
     def accuracy(self, share: float = 1.0) -> float:
-        """Return the share of right predictions among the last `share` of each process's predictions."""
+        """Return the share of right answers among those in the last `share` of each process's rounds; 0 if none."""
         right = known = 0
         for ledger in self.ledgers:
             since = round(len(ledger.stages) * (1 - share))
@@ -90,16 +92,17 @@ class Report:
         late = self.lag.percentile(99) * 1000
         console.print(f"Driver     {cpu} of a core; one request in a hundred started more than {late:.2f} ms late")
         for problem, times in self.problems.most_common(5):
-            console.print(f"Problem    {times} times {problem}", markup=False)
+            console.print(f"Problem    {counted(times, 'times')}: {problem}", markup=False)
         if self.saturated:
             console.print(SATURATED, style="bold yellow")
         if self.audit.wrong:
-            console.print("WRONG: the logs differ from the acknowledged feedback.", style="bold red")
+            style, verdict = "bold red", WRONG
         elif unknown := self.audit.unknown:
-            verdict = f"Not settled: the outcome of {unknown} rounds is unknown; no known outcome is wrong."
-            console.print(verdict, style="yellow")
+            style, rounds = "yellow", counted(unknown, "rounds")
+            verdict = f"Not settled: the outcome of {rounds} is unknown; no known outcome is wrong."
         else:
-            console.print("The logs hold every acknowledged feedback exactly once.", style="green")
+            style, verdict = "green", "The logs hold every acknowledged feedback exactly once."
+        console.print(verdict, style=style)
 
     def _speed(self) -> Table:
         title = "Requests; latency from the time each was due"

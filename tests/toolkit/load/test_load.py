@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import pickle
+from collections import Counter
 from pathlib import Path
 
 import httpx2
@@ -17,6 +18,7 @@ from service.__main__ import app
 from service.store.embedded.server import EmbeddedServer
 from tests.service.threads import in_thread
 from tests.toolkit.load.world_server import FakeWager, Reply, serving
+from toolkit.load.audit import Audit
 from toolkit.load.client import Client, LoadError, Target
 from toolkit.load.loops import Pace, Requests, closed_loop, open_loop
 from toolkit.load.plan import Plan
@@ -63,6 +65,22 @@ async def test_each_fault_is_counted_under_its_name(fault: str, counter: str) ->
     share = 2 if fault == "forget" else 10
     assert counts[counter] == pytest.approx(counts["feedbacks_acknowledged"] / share, abs=1.0)
     assert {name for name in wrong if counts[name]} == {counter}
+    assert "the logs or the models' counts contradict what the service acknowledged" in printed(report)
+
+
+def printed(report: Report) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    with console.capture() as captured:
+        report.print(console)
+    return captured.get()
+
+
+def test_a_report_counts_in_words() -> None:
+    """One of a thing is not called several."""
+    report = Report(plan_for("http://x"), Measured(), Measured(), Histogram(), [0.1], [], Counter(), Audit(unknown=1))
+    report.problems["no answer"] = 1
+    assert "1 time: no answer" in printed(report)
+    assert "the outcome of 1 round is unknown" in printed(report)
 
 
 async def test_unanswered_feedback_is_sent_again() -> None:
