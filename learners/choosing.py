@@ -1,7 +1,7 @@
-"""Computes a learner's distributions, replaces some of them by those of another policy, and draws labels.
+"""Computes a learner's distributions, replaces some of them by those of another policy, and draws the answers.
 
-For a learner with compiled kernels, this is one compiled call, because passing arguments from Python to compiled code
-costs more than the arithmetic of a decision.
+An answer is a label, a set of labels or a ranking. For a learner with compiled kernels, all this is one compiled call,
+because passing arguments from Python to compiled code costs more than the arithmetic of a decision.
 """
 
 from types import FunctionType
@@ -65,9 +65,8 @@ def choose_unchecked(
 
 def _room(learner: AnyLearner, n: int) -> Choices:
     draws = Draws(np.empty(n, np.int64), np.empty(n), np.empty(n))
-    return Choices(
-        np.empty((n, learner.problem.n_labels)), np.empty((n, learner.evidence_size)), draws, np.empty(n, np.bool_)
-    )
+    distributions, evidence = np.empty((n, learner.problem.n_labels)), np.empty((n, learner.evidence_size))
+    return Choices(distributions, evidence, draws, np.empty(n, np.bool_))
 
 
 @compiled

@@ -13,12 +13,10 @@ _LN2 = math.log(2.0)
 
 
 def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> float:
-    """Return the largest step η without a positive surrogate gap: Theorems 1-3, or with γ, κγ from Theorems 4-6."""
+    """Return the largest step η with a surrogate gap ≤ 0 in Theorems 1-3; given γ, that of Theorems 4-6, η = κγ."""
     K, X = problem.n_labels, problem.norm_bound
-    full = {"logistic": _LN2 / (2 * K * X**2), "hinge": (K - 1) / (K**2 * X**2), "smooth_hinge": 1 / (4 * K * X**2)}[
-        loss
-    ]
-    return full if gamma is None else full * gamma / K
+    full = {"logistic": _LN2 / (2 * K * X**2), "hinge": (K - 1) / (K**2 * X**2), "smooth_hinge": 1 / (4 * K * X**2)}
+    return full[loss] if gamma is None else full[loss] * gamma / K
 
 
 def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: int) -> float:
@@ -33,7 +31,7 @@ def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: 
 
 
 def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:
-    """Return c = (D/2) sqrt(K / (κ (K - 1))) of γ_t = min(1, c/√t), which needs no horizon and costs a factor of √2."""
+    """Return c = (D/2) sqrt(K / (κ (K - 1))); γ_t = min(1, c/√t) needs no horizon, but a bound √2 times as large."""
     K = problem.n_labels
     kappa = safe_step(loss, problem, gamma=1.0)
     return float(radius / 2 * math.sqrt(K / (kappa * (K - 1))))

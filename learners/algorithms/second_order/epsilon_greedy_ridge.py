@@ -1,8 +1,8 @@
 """ε-greedy over ridge regression: the standard control, for labels and for actions.
 
-For each label, the reward (1 right, 0 wrong) is regressed on the contexts in which the label was served; for actions,
-one regression uses the features of a candidate. The highest prediction is answered; a share ε of uniform exploration
-keeps every answer sampled. Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updating the
+For each label, the reward (1 if right, 0 if wrong, or a fraction) is regressed on the contexts in which the label was
+served; for actions, on the features of the chosen candidate. The answer is that with the highest prediction; with
+probability ε, a uniform one. Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updating the
 inverse, which is checked against its matrix every 500 updates, and recomputed if it has drifted. The rate
 ε_t = min(1, (K/t)^(1/3)) of `theorem` is that of epoch-greedy (Langford and Zhang, NIPS 2007).
 """
@@ -70,11 +70,11 @@ class _Ridge:
 
 @hyperparameters
 class EpsilonGreedyRidge(_Ridge, WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeState]):
-    """Answers with the highest predicted reward, with a share ε of uniform exploration; O(K·d²) memory, O(d²) updates.
+    """Answers the label with the highest predicted reward; with probability ε, a uniform one. O(K·d²) memory.
 
-    Half of the memory holds the matrices. Every 500 updates of a label, its inverse is checked against its matrix, and
-    recomputed if it has drifted. The served label's regression learns from every round, without importance weights.
-    Late feedback updates the current regression; the order of arrival affects the state only by rounding.
+    An update takes O(d²). Half of the memory holds the matrices. Every 500 updates of a label, its inverse is checked
+    against its matrix, and recomputed if it has drifted. Only the served label's regression learns from a round,
+    without importance weights. The order in which feedback arrives affects the state only by rounding.
     """
 
     algorithm = "epsilon-greedy-ridge"
@@ -87,7 +87,7 @@ class EpsilonGreedyRidge(_Ridge, WithoutEvidence, CompiledLearner[EpsilonGreedyR
     regularization: Magnitude = 1.0
     """a > 0, the penalty on squared weights."""
     exploration: TheoremExploration = "anytime"
-    """ε, `anytime` for ε_t = min(1, √(K/t)), or `theorem` for min(1, (K/t)^(1/3))."""
+    """ε, or in round t: `anytime` for ε_t = min(1, √(K/t)), `theorem` for ε_t = min(1, (K/t)^(1/3))."""
     least_exploration: LeastExploration = 0.0
     """A lower bound on a falling ε_t, for non-stationary data."""
 
@@ -99,7 +99,7 @@ class EpsilonGreedyRidge(_Ridge, WithoutEvidence, CompiledLearner[EpsilonGreedyR
             "squarecb, if regression can express the probabilities of being right",
         )
         reason = (
-            "old rounds count as much as new ones, so that its error is still far above the earlier one when as many "
+            "old rounds count as much as new ones, so its error is still far above that before the change when as many "
             "rounds have followed the change as came before it"
         )
         return f"{proved} {no_recovery(reason)}"
@@ -110,9 +110,8 @@ class EpsilonGreedyRidge(_Ridge, WithoutEvidence, CompiledLearner[EpsilonGreedyR
 
     def init(self) -> EpsilonGreedyRidgeState:
         state: EpsilonGreedyRidgeState = zero_state(self)
-        for inverse in state.inverses:
+        for inverse, matrix in zip(state.inverses, state.matrices, strict=True):
             packed_identity(inverse, 1.0 / self.regularization, self.problem.n_features)
-        for matrix in state.matrices:
             packed_identity(matrix, self.regularization, self.problem.n_features)
         return state
 
@@ -232,7 +231,7 @@ class EpsilonGreedyRidgeActionsState(NamedTuple):
 
 @hyperparameters
 class EpsilonGreedyRidgeActions(_Ridge, CompiledActionLearner[EpsilonGreedyRidgeActionsState]):
-    """Chooses the candidate with the highest predicted reward, with a share ε of uniform exploration: O(d²) memory."""
+    """Chooses the candidate with the highest predicted reward; with probability ε, a uniform one. O(d²) memory."""
 
     algorithm = "epsilon-greedy-ridge"
     smaller = "fastcb"
@@ -241,7 +240,7 @@ class EpsilonGreedyRidgeActions(_Ridge, CompiledActionLearner[EpsilonGreedyRidge
     regularization: Magnitude = 1.0
     """a > 0, the penalty on squared weights."""
     exploration: Exploration = "anytime"
-    """ε, or `anytime` for ε_t = min(1, √(K/t)) with K candidates."""
+    """ε, or `anytime` for ε_t = min(1, √(K/t)) in round t with K candidates."""
     least_exploration: LeastExploration = 0.0
     """A lower bound on a falling ε_t, for non-stationary data."""
 
@@ -249,7 +248,7 @@ class EpsilonGreedyRidgeActions(_Ridge, CompiledActionLearner[EpsilonGreedyRidge
     def guarantee(self) -> str:
         return uncovered(
             "the O(T^(2/3)) bound is proved for epoch-greedy (Langford and Zhang 2007), not for this learner",
-            "no setting; for the exploration of fastcb, see there",
+            "no setting; the guarantee of fastcb says what is proved for its exploration",
         )
 
     def decide_cost(self, nonzeros: int) -> int:

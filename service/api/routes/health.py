@@ -19,7 +19,7 @@ _MOST_NAMES = 10  # maximum model names in a warning
 
 
 def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
-    """Return the routes of health."""
+    """Return the routes `/livez` and `/readyz`; `stops` returns whether this worker is stopping."""
     routes = APIRouter(tags=["operations"])
     check = _OneAtATime(store.check)
 
@@ -30,7 +30,7 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
 
     @routes.get("/readyz", summary="Check readiness", responses=responses(StoppingError, body=False))
     async def readyz() -> Readiness:
-        """Return 200 and the store's durability if the store accepts a write, else 503 and the reason."""
+        """Return 200 and the store's durability; 503 if the store accepts no write, or this worker is stopping."""
         if stops():
             raise StoppingError("this worker is stopping: send new requests to another one")
         readiness, damaged = await check(), await store.list_damaged(_MOST_NAMES + 1)
@@ -38,14 +38,14 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
         if damaged:
             more = " and more" if len(damaged) > _MOST_NAMES else ""
             names = ", ".join(damaged[:_MOST_NAMES])
-            warnings.append(f"models with unreadable data, see `wager repair`: {names}{more}")
+            warnings.append(f"models with unreadable data, which `wager repair` lists: {names}{more}")
         return Readiness(status="ready", store=readiness.version, durability=readiness.persistence, warnings=warnings)
 
     return routes
 
 
 class _OneAtATime:
-    """Share the check in progress. Readiness needs no key, and each check costs a write."""
+    """A check whose callers share the one in progress: `/readyz` needs no key, and each check costs a write."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, StoreReadiness]]) -> None:
         self._ask = ask
@@ -54,21 +54,20 @@ class _OneAtATime:
     async def __call__(self) -> StoreReadiness:
         if self._asked is None or self._asked.done():
             self._asked = asyncio.create_task(self._ask())
-            self._asked.add_done_callback(
-                lambda asked: asked.cancelled() or asked.exception()
-            )  # marks an exception as retrieved if all callers are gone
+            # Its exception counts as retrieved, even if all callers are gone.
+            self._asked.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
         return await asyncio.shield(self._asked)
 
 
 def metrics_router(models: ModelMetrics, metrics: WorkerMetrics) -> APIRouter:
-    """Return the route of metrics."""
+    """Return the route `/metrics`."""
     routes = APIRouter(tags=["operations"])
     example = {MEDIA_TYPE.partition(";")[0]: {"schema": {"type": "string"}}}
     described: dict[int | str, JsonObject] = {200: {"description": "Prometheus' text format.", "content": example}}
 
     @routes.get("/metrics", summary="Read metrics", response_class=Response, responses=described)
     async def read_metrics() -> Response:
-        """Return the metrics of all workers and models, even while the store is down (`wager_store_up 0`)."""
+        """Return metrics of this instance's workers, and of models (`wager_store_up 0` while the store is down)."""
         return Response(metrics.expose(await models.read()), media_type=MEDIA_TYPE)
 
     return routes
