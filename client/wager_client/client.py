@@ -20,16 +20,16 @@ class Wager(Configured[SyncTransport]):
         base_url: URL of the service; by default `WAGER_BASE_URL`, otherwise http://127.0.0.1:8000.
         api_key: by default `WAGER_API_KEY`, otherwise none.
         timeout: seconds for a whole call, including retries and waits.
-        max_retries: attempts after the first one, if the service is away.
-        backoff: average seconds before the second attempt; they double with each attempt, up to 5.
+        max_retries: maximum attempts after the first one, which are made if the service is away.
+        backoff: average seconds before the second attempt; the wait doubles with each attempt, up to 5 seconds.
         http_client: an `httpx2.Client` or `httpx.Client` to use; it stays open when this client closes.
             Create both clients after a fork.
 
     Attributes:
-        counts: retries, default answers, and ignored feedback for default answers.
+        counts: the numbers of retries, of default answers, and of ignored feedback and activations for these.
 
     Raises:
-        ValueError: from the constructor, if an option is out of range.
+        ValueError: from any method, if an argument is out of range, or a number in it is NaN or infinite.
         TypeError: from any method, if an argument has the wrong type, such as None for a prediction.
         RuntimeError: from any method that sends a request, in a fork of the process that passed an `http_client`.
     """
@@ -75,12 +75,20 @@ class Wager(Configured[SyncTransport]):
     ) -> Prediction:
         """Return the model's answer for a context.
 
-        The context is an object, a list of numbers, or indices and values; None for a model without features. Pass
-        `actions`, each with `id` and `features`, for a model with actions; `eligible`, the labels or ids to choose
-        from; `top`, the number of answers, in order; your own `prediction_id`; `activated=False` if the prediction
-        waits for `activate`; the `baseline`, the label that you would choose yourself; the `policy`, the probability of
-        each label, in the mode `logging`. The `default` is the answer if the service is away; with `top`, the answers
-        in order. Raises `WagerError` if the service refuses the request, or is away and there is no default.
+        Raises `WagerError` if the service refuses the request, or is away and there is no default.
+
+        Args:
+            model: the model's name.
+            context: an object, a list of numbers, or indices and values; None for a model without features.
+            actions: the actions to choose from, each with `id` and `features`, for a model with actions.
+            eligible: the labels or ids to choose from; None for all.
+            top: how many answers to return, best first; None for a single one.
+            prediction_id: your own id; the service makes one for None.
+            activated: False to refuse feedback until `activate` is called.
+            baseline: the label that you would choose yourself.
+            policy: the probability of each label, for a model in the mode `logging`.
+            include_distribution: True to list the probabilities of all labels.
+            default: the answer if the service is away; with `top`, the answers in order.
         """
         item = given(
             context=context,
@@ -102,7 +110,7 @@ class Wager(Configured[SyncTransport]):
         return operations.default_prediction(model, default)
 
     def predict_batch(self, model: str, items: Sequence[Mapping[str, Any]]) -> list[Prediction | ProblemError]:
-        """Return a prediction or an error for each item. Items have the fields of `predict`, such as `context`."""
+        """Return a prediction or an error for each item, in order. Items have the arguments of `predict` as fields."""
         return self._call(operations.predict_batch(model, items))
 
     def feedback(
@@ -114,7 +122,7 @@ class Wager(Configured[SyncTransport]):
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> Feedback:
-        """Send feedback for a prediction, a slot, or an id. A repeat has the status `duplicate`.
+        """Send feedback for a prediction, a slot, or an id. Repeated feedback has the status `duplicate`.
 
         Feedback for a default answer is not sent, and has the status `ignored`. Raises `WagerError` if the service
         refuses it or is away.
@@ -125,7 +133,7 @@ class Wager(Configured[SyncTransport]):
         return self._call(operations.feedback(FeedbackItem(prediction_id, correct, reward, true_label, true_labels)))
 
     def feedback_batch(self, items: Iterable[FeedbackItem | Mapping[str, Any]]) -> list[Feedback | ProblemError]:
-        """Send items, or objects with their fields; return a result or an error for each."""
+        """Send `FeedbackItem`s, or mappings with their fields; return a result or an error for each, in order."""
         given = operations.feedback_items(items)
         ignored = sum(item.prediction_id is None for item in given)
         self.counts.ignored += ignored
@@ -202,10 +210,10 @@ class Wager(Configured[SyncTransport]):
     ) -> Any:
         """Send any other request to the service, with the same key, retries and errors.
 
-        Names in the path, such as `/models/news/statistics`, must be quoted for URLs. The body is a JSON value. Set
-        `repeatable` if a repeat is harmless; by default, only GET and HEAD are repeated. Returns the response as a JSON
-        value, as bytes if it is not JSON, or None if it is empty. Raises `WagerError` if the service refuses the
-        request or is away.
+        The path is one such as `/models/news/statistics`; quote the names in it with `urllib.parse.quote`. The body is
+        a JSON value. Pass `repeatable=True` if a repeat is harmless: by default, only GET and HEAD are sent again.
+        Returns the response as a JSON value, as bytes if it is not JSON, or None if it is empty. Raises `WagerError` if
+        the service refuses the request or is away.
         """
         return self._call(
             operations.request(method, path, body, params=params or {}, headers=headers or {}, repeatable=repeatable)

@@ -28,7 +28,7 @@ _EXIT_SECONDS = 5.0
 def contents(
     size: int, batch: int, drop: Drop, on_drop: OnDrop | None, spool: Path | str | None, *, fsync: bool
 ) -> tuple[Outbox, Spool | None]:
-    """Return the contents of a new queue and its file. Check the arguments before the file is opened."""
+    """Return the outbox and the spool, if any, of a new queue. Arguments are checked before the file is opened."""
     make = partial(Outbox, size, batch, drop, on_drop, now=time.monotonic, draw=random.random)
     outbox, file = make(), opened(spool, fsync=fsync)
     return (outbox if file is None else make(record=file, restored=file.restore(), damaged=file.damaged)), file
@@ -43,17 +43,17 @@ def refuse_fork(pid: int) -> None:
 class FeedbackQueue:
     """A bounded queue of feedback, which a thread sends in batches.
 
-    While the service is away, feedback waits, and the thread tries again with growing waits. If only one model fails,
-    only its feedback waits. Feedback is idempotent, so repeated sending counts once. Create the queue after a fork, and
+    While the service is away, feedback waits, and the thread tries again after longer and longer waits. If only one
+    model fails, only its feedback waits. Feedback that is sent twice counts once. Create the queue after a fork, and
     close it before the client.
 
     Args:
-        client: sends the feedback. Its `timeout`, at most 5 seconds, limits each request.
+        client: sends the feedback. A request takes at most its `timeout`, and at most 5 seconds.
         size: maximum items in the queue.
         batch: maximum items per request.
-        drop: which item a full queue drops: the oldest waiting one, or the newest, which is the one to add. Waiting
-            feedback that has failed is dropped first.
-        on_drop: called with the item and the reason, in any thread, for unrecorded feedback.
+        drop: what a full queue drops: the oldest waiting item, or the newest, which is the one to add. Items that have
+            failed are dropped first; but with "newest" none, if one of them is of the new item's model.
+        on_drop: called with the item and the reason, in any thread, for feedback that will not be recorded.
         spool: a file that stores the queue, so that the next process continues it; None for none. Refused feedback is
             stored in a second file next to it.
         fsync: whether each write to the file waits for the disk.
@@ -102,10 +102,10 @@ class FeedbackQueue:
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> bool:
-        """Add feedback without waiting; return whether it is in the queue. Feedback for a default answer is ignored.
+        """Add feedback without waiting, except with `fsync` for the disk; return whether it is in the queue.
 
-        Raises `RuntimeError` if the queue is closed or was created before a fork; `ValueError` if the reward is NaN or
-        infinite; `TypeError` if the first argument is no prediction, slot or id, or JSON cannot express a value.
+        Ignores feedback for a default answer. Raises `RuntimeError` after `close` or a fork; `ValueError` for NaN or an
+        infinite reward; `TypeError` if the first argument is no prediction, slot or id, or JSON cannot express a value.
         """
         refuse_fork(self._pid)
         item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
@@ -125,7 +125,7 @@ class FeedbackQueue:
             return self._outbox.report()
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait up to `timeout` seconds until the queue is empty or hopeless; return whether it is empty."""
+        """Wait up to `timeout` seconds for an empty queue, but not for lasting failures; return whether it is empty."""
         refuse_fork(self._pid)
         with self._changed:
             self._wait(timeout)
@@ -185,8 +185,8 @@ class FeedbackQueue:
 class AsyncFeedbackQueue:
     """A bounded queue of feedback, which a task sends in batches. Create and use it in one event loop.
 
-    The constructor has the arguments and errors of `FeedbackQueue`. But `on_drop` is called in the event loop, and each
-    write with `fsync` blocks the event loop.
+    The constructor has the arguments and errors of `FeedbackQueue`. But `on_drop` is called in the event loop, and
+    `fsync` blocks the event loop during each write.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class AsyncFeedbackQueue:
         return self._outbox.report()
 
     async def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until the queue is empty; return whether it is. See `FeedbackQueue.flush`."""
+        """Wait as `FeedbackQueue.flush` does; return whether the queue is empty."""
         self._refuse_elsewhere()
         with self._outbox.hurried(), contextlib.suppress(TimeoutError):
             self._news.set()
