@@ -88,7 +88,7 @@ def check_file(folder: Path, note: Note) -> None:
     except OSError as error:
         raise BackupError(f"{path}: {error.strerror}") from error
     if (size, digest.hexdigest()) != (note.bytes, note.sha256):
-        raise BackupError(f"{path} is not the file of the backup: its size or its checksum differs")
+        raise BackupError(f"{path} is damaged or replaced: its size or checksum is not the one on record")
 
 
 def chunks_of(path: Path) -> Iterator[bytes]:

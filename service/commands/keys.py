@@ -82,7 +82,7 @@ def _row(key_id: str, record: "KeyRecord | None") -> tuple[str, ...]:
 def _moment(seconds: float | None) -> str:
     try:
         return "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (OverflowError, ValueError, OSError):  # a damaged record
+    except (OverflowError, ValueError, OSError):  # valid, but too late for a datetime
         return "after the year 9999"
 
 

@@ -19,7 +19,7 @@ from service.store.stored_models import StoredModel
 from service.store.values import MOST_KEPT, Keeping, KeptNote, StoredShadow
 
 _ATTEMPTS = 20
-MOST_LAG = 10_000  # rounds that a promotion folds, while the request and then each worker wait
+MOST_LAG = 10_000  # maximum rounds that a promotion folds; the request waits for this, and later each worker
 
 
 class Promoting:
@@ -30,10 +30,10 @@ class Promoting:
         self._limits, self._registry = limits, registry
 
     async def promote(self, name: str, shadow: str, versions: Collection[str], by: str | None) -> Described:
-        """Replace a model's learner and state with those of a shadow, which ends; return the model's description.
+        """Give a model the learner and the state of a shadow, and remove the shadow; return the model's description.
 
-        The new state includes every round before the change; feedback continues. The snapshot from which it is folded
-        remains a kept snapshot. `versions` are those that the caller accepts as current.
+        The new state includes every round before the change; open predictions still accept feedback. The snapshot from
+        which it is folded becomes a kept snapshot. `versions` are those of the model that the caller accepts.
         """
         await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
         return await self._registry.get(name)
@@ -69,11 +69,11 @@ class Promoting:
             await self._store.drop_shadow(stored.key, shadow.name)
 
     async def _keep(self, model: Model, shadow: StoredShadow, change: Change) -> bool:
-        """Keep a snapshot of the shadow, and the rounds after it; return False if the model has changed."""
+        """Keep a snapshot of the shadow, and the rounds after it; return False if the model has changed since."""
         for _ in range(_ATTEMPTS):
             replica = ShadowReplica(model, self._store, self._environment.compute, shadow)
             if not await replica.advance(within(replica, model, shadow)):
-                detail = f"the shadow {quoted(shadow.name)} begins again, or rounds arrive too fast; repeat the request"
+                detail = f"the shadow {quoted(shadow.name)} lost its snapshot, or rounds arrive too fast; try again"
                 raise ShadowLagsError(detail, "shadow")
             snapshot = await replica.current()
             if snapshot.digest != model.digest:
@@ -90,9 +90,8 @@ class Promoting:
 
     def _note(self, shadow: StoredShadow, change: Change, rounds: int, changes: int, size: int) -> KeptNote:
         assert isinstance(change.state, FromSnapshot)
-        text = f"the shadow {shadow.name}, when it was promoted"
+        text, now = f"the shadow {shadow.name}, when it was promoted", self._environment.now()
         learner = json.dumps(change.learner, separators=(",", ":"))
-        now = self._environment.now()
         return KeptNote(change.state.snapshot, rounds, changes, now, change.by, text, size, learner)
 
 
@@ -101,16 +100,16 @@ def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:
     lag, most = round_count - shadow.folded, _most_lag(model, shadow)
     if lag > most:
         detail = (
-            f"the shadow {quoted(shadow.name)} lags by {lag} rounds; a promotion folds at most {most} with its learner."
-            " Repeat the request when its lag is smaller"
+            f"the shadow {quoted(shadow.name)} lags by {lag} rounds; a promotion folds at most {most} rounds with its "
+            "learner. Repeat the request when the lag is smaller"
         )
         raise ShadowLagsError(detail, "shadow")
 
 
 def within(replica: ShadowReplica, model: Model, shadow: StoredShadow) -> Callable[[], bool]:
-    """Return a predicate: is the shadow's fold close enough to continue the promotion?
+    """Return a function that tells whether the shadow's replica should fold on.
 
-    Rounds may arrive faster than the fold, and a shadow whose snapshot is lost begins again.
+    Rounds may arrive faster than it folds, so it stops after twice the allowed lag. It also stops if it starts anew.
     """
     end = shadow.folded + 2 * _most_lag(model, shadow)
     return lambda: replica.round_count < end and replica.shadow.restarts == shadow.restarts

@@ -30,10 +30,7 @@ class RoundService:
         self._sessions, self._max_distribution_numbers = sessions, max_distribution_numbers
 
     async def check_answer_size(self, name: str, items: int, include_distribution: bool) -> None:
-        """Raise `BatchTooLargeError` if the response to a batch would list too many probabilities or labels.
-
-        A missing model is reported later.
-        """
+        """Raise `BatchTooLargeError` if the response would list too many numbers; a missing model is reported later."""
         try:
             model = (await self._sessions.find(name, "model")).model
         except ModelNotFoundError:
@@ -42,8 +39,8 @@ class RoundService:
         numbers = lists * len(model.definition.labels)
         if items * numbers > self._max_distribution_numbers:
             most = self._max_distribution_numbers // numbers
-            asked = f"got {counted(items, 'predictions')} that list {numbers} labels each"
-            detail = f"{asked}; a request may have at most {most} of them"
+            asked = f"got {counted(items, 'predictions')}, each with {counted(numbers, 'probabilities or labels')}"
+            detail = f"{asked}; a request may have at most {most} such predictions"
             raise BatchTooLargeError(detail, "include_distribution" if include_distribution else "contexts")
 
     def predict(self, model: str, request: PredictionRequest) -> Awaitable[PredictAnswer]:

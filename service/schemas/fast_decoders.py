@@ -1,7 +1,7 @@
 """Reads most bodies of predictions and feedback with msgspec, in a fraction of pydantic's time.
 
-The pydantic models accept everything that these functions accept, with the same values. For all other input, such as
-a truth or an error to report, the functions return None, in a time bounded by the input's size, and the models read it.
+What these functions accept, the pydantic models accept with the same values. For other input, such as feedback with a
+true label or an invalid body, they return None, and pydantic reads it. Their time is at most linear in its size.
 """
 
 import re
@@ -23,20 +23,20 @@ from service.tuples import named_tuples
 MOST_PLAIN = 2**18  # larger bodies are left to pydantic, in a thread
 
 _MOST_WITH_ACTIONS = 2**15
-"""The same for bodies with actions: unseen features take longer to check than numbers. The readers of larger bodies
-limit the members of objects."""
+"""The same for bodies with actions: features that are not in the cache take longer to check than numbers. The reader of
+larger bodies also limits the members of each object."""
 
 _MOST_UNSEEN = 4096
 _LONG_EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
-"""Numbers that may take msgspec 20 microseconds each. If a body contains one and exceeds `_MOST_UNSEEN` bytes, pydantic
-reads it."""
+"""Exponents of numbers that may take msgspec 20 microseconds each. Pydantic reads bodies of more than `_MOST_UNSEEN`
+bytes that contain one."""
 
 _T = TypeVar("_T")
 _ContextT = TypeVar("_ContextT")
 
 
 class DecodedFeedback(NamedTuple):
-    """Feedback without a truth."""
+    """Feedback without true labels."""
 
     prediction_id: PredictionId
     correct: bool | None
@@ -54,19 +54,19 @@ class FeedbackInput(Protocol):
 
     @property
     def correct(self) -> bool | None:
-        """The bit; None if unknown."""
+        """Whether the answer was right; None if not given."""
 
     @property
     def reward(self) -> float | None:
-        """From 0 to 1; None without one."""
+        """The reward, from 0 to 1; None if not given."""
 
     @property
     def true_label(self) -> str | None:
-        """The right label, if given."""
+        """The right label; None if not given."""
 
     @property
     def true_labels(self) -> list[str] | None:
-        """The right labels, if given."""
+        """The right labels; None if not given."""
 
 
 class _Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -82,7 +82,7 @@ class _Feedback(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A `PredictRequest` whose options name no labels or actions, with the same attributes."""
+    """The attributes of a `PredictRequest` with no other options than `include_distribution` and `activated`."""
 
     model: str
     include_distribution: bool = False
@@ -114,8 +114,7 @@ class _Predictions(msgspec.Struct, forbid_unknown_fields=True):
     contexts: PlainContexts
 
 
-_FEEDBACK, _PREDICTIONS, _ITEM = map(msgspec.json.Decoder, (_Feedback, _Predictions, _Item))
-_CHOICE = msgspec.json.Decoder(_Choice)
+_FEEDBACK, _PREDICTIONS, _ITEM, _CHOICE = map(msgspec.json.Decoder, (_Feedback, _Predictions, _Item, _Choice))
 _CONTEXT = TypeAdapter[Any](GivenContext, config=Body.model_config)
 _PREDICTION = [
     (msgspec.json.Decoder(_Prediction[kind.plain]).decode, kind.of_plain)  # type: ignore[name-defined]
@@ -125,7 +124,7 @@ _IDS, _NAME = re.compile(f"^{QUALIFIED_PARTS}$", re.MULTILINE), re.compile(NAME)
 
 
 def read_decoded_feedback(items: Sequence[Any]) -> Sequence[FeedbackInput] | None:
-    """Decode feedback from JSON values; return None if any contains a truth or is invalid."""
+    """Decode feedback from JSON values; return None if any has true labels or is invalid."""
     if set(map(type, items)) == {DecodedFeedback}:  # decoded by `plain_reader`
         return items
     given = _attempt(msgspec.convert, items, list[_Item])
@@ -133,10 +132,10 @@ def read_decoded_feedback(items: Sequence[Any]) -> Sequence[FeedbackInput] | Non
 
 
 def plain_reader(kind: object) -> Callable[[bytes], Any | None] | None:
-    """Return a function that reads bodies of a type, and returns None for those that pydantic must read.
+    """Return a function that reads bodies of a type, or returns None if pydantic must read them; None for other types.
 
-    It reads dense contexts (in single predictions also sparse ones, or any with actions) and feedback without a truth.
-    The function for single predictions caches actions, so reuse it.
+    The functions read feedback without true labels, batches of dense contexts, and single predictions with a dense or
+    sparse context, or with actions and any context. That of single predictions caches actions, so reuse it.
     """
     if kind is PredictRequest:
         return _PredictionReader()
@@ -163,7 +162,7 @@ class _PredictionReader:
         given: Any = _attempt(_CHOICE.decode, body) if len(body) < _MOST_WITH_ACTIONS else None
         if given is None or not _NAME.fullmatch(given.model):
             return None
-        # A repeated member replaces the first one, which would escape validation.
+        # Of a repeated member, msgspec keeps the last one, so the others would not be validated.
         if body.count(b'"context"') > 1 or body.count(b'"features"') != len(given.actions):
             return None
         try:

@@ -32,7 +32,7 @@ def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry | ChangeEnt
     The fields are `t` (type), `v` (version of its format), `p` (block) for rounds only, and `d` (rounds or change).
 
     Raises:
-        NewerVersionError: if this version does not support its type, its version or one of its fields.
+        NewerVersionError: if the entry does not have the fields, the type and the version that this version writes.
     """
     rounds_to, _, changes_to = number.partition(b"-")
     match list(fields):
