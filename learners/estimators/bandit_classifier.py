@@ -101,7 +101,7 @@ class BanditClassifier(WithParameters):
     """A classifier that learns from bandit feedback: whether the label that it drew for a row was right, or a reward.
 
     `fit` and `partial_fit` simulate this with true labels: for each row in order, the learner computes a distribution,
-    a label is drawn, and the learner is told whether it is right; full-information learners are told the true label.
+    a label is drawn, and the learner gets the bit whether it is right; full-information learners get the true label.
     For feedback on labels drawn elsewhere, use `partial_fit_logged`; for a loop of your own, `sample` and `update`.
 
     Rows are contexts, and are prepared as in a new model of the service: see docs/contexts.md.
