@@ -32,7 +32,7 @@ from service.registry.registry import ModelRegistry
 from service.rounds.importer import RoundImporter
 from service.rounds.sessions import SessionCache
 from service.rounds.use_cases import RoundService
-from service.rounds.webhooks import Verifier
+from service.rounds.webhooks import Receiver
 from service.settings import Settings
 from service.shadows.use_cases import Shadows
 from service.store.capabilities import Store
@@ -83,7 +83,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
         ),
         shadows=Shadows(environment, limits),
         reports=StatisticsReports(environment, registry),
-        verifier=Verifier(settings.all_webhook_secrets(), environment.now),
+        webhooks=Receiver(settings.all_webhook_secrets(), environment.now, settings.webhook_member_paths),
         model_metrics=ModelMetrics(environment.store, environment.now, names, most, registry.check),
         is_stopping=lambda: draining.has_begun,
     )

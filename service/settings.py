@@ -18,7 +18,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from service.error_messages.patterns import HOST_NAME, NAME, ORIGIN, RULES
+from service.error_messages.patterns import HOST_NAME, KEY_GLOB, NAME, ORIGIN, RULES
 from service.error_messages.values import joined, quoted
 from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
 
@@ -37,6 +37,8 @@ FOREIGN = {
 
 _OF_KUBERNETES = re.compile(r"(\w+_)?(service_host|service_port(_\w+)?|port_\d+_(tcp|udp|sctp)(_(proto|port|addr))?)")
 """Variables that Kubernetes sets in each container of a namespace that has a Service named `wager` or `wager-...`."""
+
+FEEDBACK_FIELDS = ("prediction_id", "correct", "reward", "true_label", "true_labels")
 
 _LINK = re.compile(r"(tcp|udp|sctp)://")
 """The beginning of the value of other such variables: `WAGER_PORT` and `WAGER_..._PORT`."""
@@ -69,9 +71,29 @@ def _check_webhook_secrets(secrets: SecretStr) -> SecretStr:
             "needs at least one secret: whsec_ and the base64 of 24 to 64 bytes; separate several with commas"
         )
     for number, word in enumerate(words, 1):
-        if not _is_webhook_secret(word):
+        models, secret = _of_models(word)
+        if not _is_webhook_secret(secret):
             raise ValueError(f"secret {number} is not whsec_ and the base64 of 24 to 64 bytes")
+        if not re.fullmatch(KEY_GLOB, models):
+            raise ValueError(f"secret {number} is not for models whose pattern is {RULES[KEY_GLOB]}")
     return secrets
+
+
+def _of_models(word: str) -> tuple[str, str]:
+    """Return the pattern of a webhook secret's models, and the secret: `shop-*=whsec_...`, or `whsec_...` for all."""
+    models, equals, secret = word.partition("=whsec_")
+    return (models, f"whsec_{secret}") if equals else ("*", word)
+
+
+def _member_path(word: str) -> tuple[str, list[str]]:
+    """Split `field=path.of.a.member`."""
+    field, _, path = word.partition("=")
+    return field.strip(), path.strip().split(".")
+
+
+def _is_member(word: str) -> bool:
+    field, path = _member_path(word)
+    return field in FEEDBACK_FIELDS and all(path)
 
 
 def _words(secrets: SecretStr) -> list[str]:
@@ -104,6 +126,9 @@ def _split(names: str) -> list[str]:
 
 
 _Origins = Annotated[str, _list_of(_is_origin, f"got %; each must be {RULES[ORIGIN]}")]
+_Members = Annotated[
+    str, _list_of(_is_member, f"got %; each must be a field ({joined(FEEDBACK_FIELDS, 'or')}), =, and names with dots")
+]
 _HostNames = Annotated[str, _list_of(re.compile(HOST_NAME).fullmatch, f"got %; each must be {RULES[HOST_NAME]}")]
 _ModelNames = Annotated[str, _list_of(re.compile(NAME).fullmatch, "must be model names, separated by commas")]
 
@@ -268,7 +293,10 @@ class Settings(BaseSettings):
         "refused, except localhost and IP addresses.",
     )
     webhook_secrets: Annotated[SecretStr, AfterValidator(_check_webhook_secrets)] | None = None
-    """Secrets of webhook signatures (whsec_...), separated by commas."""
+    """Secrets of webhook signatures (whsec_...), separated by commas; shop-*=whsec_... signs for these models only."""
+    webhook_members: _Members = ""
+    """Members of a webhook's data that contain fields of feedback, such as prediction_id=order.wager_id, separated by
+    commas."""
     log_format: Literal["auto", "json", "console"] = "auto"
     """Format of the log; auto: console if standard error is a terminal, else json."""
     log_requests_per_second: int = Field(
@@ -407,9 +435,14 @@ class Settings(BaseSettings):
         except ValueError:
             return self.host == "localhost"
 
-    def all_webhook_secrets(self) -> list[str]:
-        """Return the secrets with which webhooks may be signed."""
-        return [] if self.webhook_secrets is None else _words(self.webhook_secrets)
+    def all_webhook_secrets(self) -> list[tuple[str, str]]:
+        """Return the secrets that a webhook may be signed with, each after the pattern of its models."""
+        return [] if self.webhook_secrets is None else list(map(_of_models, _words(self.webhook_secrets)))
+
+    @property
+    def webhook_member_paths(self) -> dict[str, list[str]]:
+        """The paths of the members of a webhook's data that contain fields of feedback."""
+        return dict(map(_member_path, _split(self.webhook_members)))
 
     @property
     def cors_origin_list(self) -> list[str]:

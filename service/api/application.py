@@ -21,7 +21,7 @@ from service.observability.model_metrics import ModelMetrics
 from service.registry.registry import ModelRegistry
 from service.rounds.importer import RoundImporter
 from service.rounds.use_cases import RoundService
-from service.rounds.webhooks import Verifier
+from service.rounds.webhooks import Receiver
 from service.shadows.use_cases import Shadows
 
 _UNTRACED = ("/livez", "/readyz", "/metrics")
@@ -52,7 +52,7 @@ class UseCases(NamedTuple):
     lifecycle: Lifecycle
     shadows: Shadows
     reports: StatisticsReports
-    verifier: Verifier
+    webhooks: Receiver
     model_metrics: ModelMetrics
     is_stopping: Callable[[], bool]
 
@@ -105,7 +105,7 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
         states.shadows_router(use_cases.shadows, use_cases.lifecycle.promoting),
         rounds.open_predictions_router(use_cases.registry),
         models.learners_router(),
-        feedback.webhook_router(use_cases.rounds, use_cases.verifier, compute),
+        feedback.webhook_router(use_cases.rounds, use_cases.webhooks, compute),
         health.router(environment.store, use_cases.is_stopping),
         health.metrics_router(use_cases.model_metrics, policy.telemetry.metrics),
     ]

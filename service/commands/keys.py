@@ -1,10 +1,12 @@
-"""The commands `wager keys`. They need access to the store, and no API key.
+"""The commands `wager keys`. They need access to the store, except `webhook-secret`, and no API key.
 
 They write to the store at WAGER_STORE_URL, or to the embedded one in WAGER_DATA_DIR, with or without a running
 service. A running service accepts a new key immediately, and a revoked key for up to WAGER_KEY_CACHE_SECONDS.
 """
 
+import base64
 import os
+import re
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from service.access.key_admin import IssuedKey, KeyAdmin
     from service.access.keys import KeyRecord
 
-app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys.")
+app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke API keys; create webhook secrets.")
 _T = TypeVar("_T")
 _HEADS = ("id", "name", "scopes", "models", "limit", "expires")
 _Id = Annotated[str, typer.Argument(help="Id of the key: the 12 hex digits after wk_.")]
@@ -66,6 +68,22 @@ def rotate(
 def revoke(key_id: _Id) -> None:
     """Revoke a key."""
     _administer(lambda admin: admin.revoke(key_id))
+
+
+@app.command()
+def webhook_secret(
+    models: Annotated[
+        str | None, typer.Option(help="Pattern of the models whose feedback it signs. Unset: all models.")
+    ] = None,
+) -> None:
+    """Print a new secret of webhook signatures, for WAGER_WEBHOOK_SECRETS and for the sender."""
+    from service.error_messages.patterns import KEY_GLOB, RULES
+
+    if models is not None and not re.fullmatch(KEY_GLOB, models):
+        fail(f"models: must be {RULES[KEY_GLOB]}", EXIT_SETTINGS)
+    secret = f"whsec_{base64.b64encode(os.urandom(32)).decode()}"
+    typer.echo(f"The sender signs with {secret}. Add this to WAGER_WEBHOOK_SECRETS:", err=True)
+    typer.echo(secret if models is None else f"{models}={secret}")
 
 
 def _print_issued(issued: "IssuedKey") -> None:

@@ -1,4 +1,4 @@
-"""Webhook feedback: verifies signatures (Standard Webhooks 1.0) and parses bodies.
+"""Webhook feedback: verifies signatures (Standard Webhooks 1.0) and parses events.
 
 The library `standardwebhooks` computes signatures. This module checks the headers, because the library's `verify`
 reads the system clock and raises ValueError, binascii.Error or UnicodeDecodeError on malformed headers.
@@ -6,6 +6,7 @@ reads the system clock and raises ValueError, binascii.Error or UnicodeDecodeErr
 
 import hmac
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,16 +15,20 @@ from typing import NamedTuple
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook
 
+from service.access.keys import Names
 from service.error_messages.json_text import check_pairs, syntax_error, unreadable
-from service.error_messages.values import shown
+from service.error_messages.values import joined, quoted, shown
 from service.errors import InvalidInputError, SignatureError
 from service.json_values import JsonObject
 from service.schemas.rounds import FeedbackRequest
 
-TOLERANCE_SECONDS = 300  # of a signature's timestamp. A replay within it is a duplicate, which counts once
+_log = logging.getLogger(__name__)
+
+TOLERANCE_SECONDS = 300  # of a signature's timestamp. A replay within it is a duplicate and counts once.
 _MOST_SIGNATURES = 16
 _MOST_MEMBERS = 1000
 _SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")
+_ABSENT = object()
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}")
 
 
@@ -35,12 +40,24 @@ class Signed(NamedTuple):
     signatures: list[bytes]
 
 
-class Verifier:
-    """Verifies webhook signatures against the configured secrets: `whsec_` and base64; several during a rotation."""
+class Receiver:
+    """Verifies and parses webhooks.
 
-    def __init__(self, secrets: Sequence[str], now: Callable[[], float]) -> None:
-        self._signers = [Webhook(secret) for secret in secrets]
+    Args:
+        secrets: pairs of a pattern of model names and a secret (`whsec_` and base64) that signs feedback for them.
+        members: for a field of feedback, the path in an event's data of the member that contains it.
+        now: the time, in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        secrets: Sequence[tuple[str, str]],
+        now: Callable[[], float],
+        members: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._signers = [(Names(models), Webhook(secret)) for models, secret in secrets]
         self._now = now
+        self._members = members or {}
 
     def check_headers(self, headers: Mapping[str, str]) -> Signed:
         """Parse the signature headers, so that unsigned webhooks are refused before their body is read.
@@ -59,16 +76,35 @@ class Verifier:
             raise SignatureError("webhook-signature must contain `v1,` and the base64 of 32 bytes")
         return Signed(message_id, int(timestamp), given)
 
-    def verify(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Raise `SignatureError` unless one of the secrets signed the body within the tolerance."""
+    def receive(self, headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
+        """Return the feedback in a webhook.
+
+        Raises:
+            SignatureError: if no secret of the model signed the body within the tolerance.
+            InvalidInputError: if the body is no event with feedback.
+            pydantic.ValidationError: if a field is invalid.
+        """
+        allowed = self.verify(headers, body)
+        feedback = read_feedback(headers, body, self._members)
+        if not any(feedback.prediction_id.model in names for names in allowed):
+            raise SignatureError(f"no secret for model {quoted(feedback.prediction_id.model)} signed the body")
+        return feedback
+
+    def verify(self, headers: Mapping[str, str], body: bytes) -> list[Names]:
+        """Return the models for which secrets signed the body within the tolerance. Raise `SignatureError` if none."""
         signed = self.check_headers(headers)
         try:
             text, moment = body.decode(), datetime.fromtimestamp(signed.timestamp, UTC)
         except UnicodeDecodeError:
             raise SignatureError("the body is not UTF-8") from None
-        expected = [signer.sign(signed.message_id, moment, text).encode() for signer in self._signers]
-        if not any(hmac.compare_digest(one, other) for one in expected for other in signed.signatures):
+        allowed = list[Names]()
+        for names, signer in self._signers:
+            expected = signer.sign(signed.message_id, moment, text).encode()
+            if any(hmac.compare_digest(expected, each) for each in signed.signatures):
+                allowed.append(names)
+        if not allowed:
             raise SignatureError("no signature in webhook-signature matches the body, webhook-id and webhook-timestamp")
+        return allowed
 
 
 def _header(headers: Mapping[str, str], name: str) -> str:
@@ -78,11 +114,14 @@ def _header(headers: Mapping[str, str], name: str) -> str:
     return value
 
 
-def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
+def read_feedback(
+    headers: Mapping[str, str], body: bytes, members: Mapping[str, Sequence[str]] | None = None
+) -> FeedbackRequest:
     """Parse a webhook: the body of `POST /feedback`, bare or as the `data` of an event.
 
     An event is a CloudEvent (structured or binary), or an object with `type` and `data`, as Standard Webhooks
-    recommends. If the data of a CloudEvent lacks `prediction_id`, its `subject` is the prediction id.
+    recommends. If the data of a CloudEvent lacks `prediction_id`, its `subject` is the prediction id. Other members of
+    the data are ignored. With `members`, a bare body is read as data.
     """
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     is_event = media_type == "application/cloudevents+json" or any(name.startswith("ce-") for name in headers)
@@ -93,11 +132,31 @@ def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
         raise InvalidInputError(f"the body is not JSON: {syntax_error(error.msg, error.pos)}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the body is not JSON: {unreadable(error)}") from None
+    is_data = is_event or bool(members)
     if not is_event and isinstance(payload, dict) and "type" in payload and "data" in payload:
-        payload = _checked_data(payload["data"])
+        payload, is_data = _checked_data(payload["data"]), True
     if isinstance(payload, dict) and len(payload) > _MOST_MEMBERS:  # reporting an error for each would take long
         raise InvalidInputError(f"got feedback with {len(payload)} members; it may have at most {_MOST_MEMBERS}")
-    return FeedbackRequest.model_validate(payload)
+    return FeedbackRequest.model_validate(_fields_in(payload, members or {}) if is_data else payload)
+
+
+def _fields_in(data: object, members: Mapping[str, Sequence[str]]) -> JsonObject:
+    """Return the fields of feedback in an event's data."""
+    data = _checked_data(data)
+    paths = {name: members.get(name, (name,)) for name in FeedbackRequest.model_fields}
+    ignored = data.keys() - {path[0] for path in paths.values()}
+    if ignored and _log.isEnabledFor(logging.DEBUG):
+        _log.debug("ignored in the data of a webhook: %s", joined([quoted(each) for each in sorted(ignored)], "and"))
+    found = {name: _member(data, path) for name, path in paths.items()}
+    return {name: value for name, value in found.items() if value is not _ABSENT}
+
+
+def _member(data: object, path: Sequence[str]) -> object:
+    for step in path:
+        if not isinstance(data, dict) or step not in data:
+            return _ABSENT
+        data = data[step]
+    return data
 
 
 def _event_data(headers: Mapping[str, str], body: bytes) -> JsonObject:

@@ -38,7 +38,8 @@ service.api.responses service.choice
 service.models
 service.environment service.replicas
 service.background.upkeep
-service.access service.rounds
+service.access
+service.rounds
 service.registry
 service.analytics service.shadows
 service.background service.lifecycle service.observability

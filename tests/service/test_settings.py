@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from service.error_messages.values import quoted
-from service.settings import FOREIGN, Settings
+from service.schemas.rounds import FeedbackRequest
+from service.settings import FEEDBACK_FIELDS, FOREIGN, Settings
 from service.store.connections.addresses import parse_store_url
 from tests.certificates import Certificates, make_certificates
 
@@ -29,6 +30,8 @@ OUT_OF_RANGE = [
     ("auth", "maybe"), ("key_cache_seconds", -1), ("body_timeout_seconds", 0), ("body_grace_seconds", 0),
     ("body_min_bytes_per_second", -1), ("head_timeout_seconds", 0), ("max_requests_in_flight", 0),
     ("max_distribution_numbers", 0), ("webhook_secrets", ","), ("webhook_secrets", "whsec_hunter2"),
+    ("webhook_secrets", f"a/b={SECRET}"), ("webhook_members", "correct"), ("webhook_members", "correct=a..b"),
+    ("webhook_members", "label=a"),
     ("webhook_secrets", f"{SECRET},{SECRET[6:]}"), ("store_url", "http://localhost"), ("store_url", "redis://"),
     ("store_url", "redis://localhost:port"), ("store_url", "redis://localhost:0"),
     ("store_url", "redis://one:1,two:2"), ("store_url", "redis://localhost/first"),
@@ -306,12 +309,12 @@ def test_webhooks_may_have_several_secrets(tmp_path: Path, monkeypatch: pytest.M
     else:
         monkeypatch.setenv("WAGER_WEBHOOK_SECRETS", f"{SECRET}, {SECRET}")
     settings = Settings()
-    assert settings.all_webhook_secrets() == [SECRET] * 2
+    assert settings.all_webhook_secrets() == [("*", SECRET)] * 2
     assert SECRET[6:] not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
     for name, value in settings.as_environment().items():
         monkeypatch.setenv(name, value)
     assert Settings() == settings
-    assert Settings().all_webhook_secrets() == [SECRET] * 2
+    assert Settings().all_webhook_secrets() == [("*", SECRET)] * 2
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
@@ -325,3 +328,7 @@ def test_keys_are_required_if_other_machines_can_reach_the_service(host: str | N
     given: Any = {} if host is None else {"host": host}
     found = {auth: Settings(**given, auth=auth).keys_required for auth in ("auto", "required", "off")}
     assert found == {"auto": True, "required": True, "off": False}
+
+
+def test_webhooks_can_rename_every_field_of_feedback() -> None:
+    assert tuple(FeedbackRequest.model_fields) == FEEDBACK_FIELDS

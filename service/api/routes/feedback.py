@@ -17,7 +17,7 @@ from service.error_messages.validation import explain
 from service.json_values import JsonObject
 from service.per_item import apply_to_valid, map_results
 from service.rounds.use_cases import RoundService
-from service.rounds.webhooks import Verifier, read_feedback
+from service.rounds.webhooks import Receiver
 from service.schemas import rounds as schemas
 from service.schemas.fast_decoders import FeedbackInput, read_decoded_feedback
 
@@ -93,7 +93,7 @@ _WEBHOOK_ERRORS = responses(
 )
 
 
-def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -> APIRouter:
+def webhook_router(rounds: RoundService, receiver: Receiver, compute: Compute) -> APIRouter:
     """Return the route of webhooks."""
     routes = APIRouter(tags=["rounds"], route_class=StrictRoute)
 
@@ -104,14 +104,15 @@ def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -
         """Record feedback that is signed according to Standard Webhooks 1.0.
 
         The body is that of `POST /feedback`, or an event that contains it as `data`: a CloudEvent (structured or
-        binary, in JSON), or an object with `type` and `data`. Feedback is `ignored` if the prediction is unknown,
-        expired or damaged, or has seen changes that the store has lost, because an error would only cause retries.
-        Feedback that contradicts what is recorded is 409: it is a fault of the sender.
+        binary, in JSON), or an object with `type` and `data`. Other members of `data` are ignored. If a sender's events
+        have other names, `WAGER_WEBHOOK_MEMBERS` maps them to the fields. Feedback is `ignored` if the prediction is
+        unknown, expired or damaged, or has seen changes that the store has lost, because an error would only cause
+        retries. Feedback that contradicts what is recorded is 409: it is a fault of the sender.
         """
-        verifier.check_headers(request.headers)  # before the body: a sender without a secret may never finish it
+        receiver.check_headers(request.headers)  # before the body: a sender without a secret may never finish it
         body = await request.body()
         cost = len(body) * costs.WEBHOOK_BYTE
-        feedback = await compute.run_in_thread_if_costly(cost, "", _verified, verifier, request.headers, body)
+        feedback = await compute.run_in_thread_if_costly(cost, "", _received, receiver, request.headers, body)
         try:
             answer = await rounds.give_feedback(feedback)
         except _IGNORED as error:
@@ -121,10 +122,9 @@ def webhook_router(rounds: RoundService, verifier: Verifier, compute: Compute) -
     return routes
 
 
-def _verified(verifier: Verifier, headers: Mapping[str, str], body: bytes) -> schemas.FeedbackRequest:
-    verifier.verify(headers, body)
+def _received(receiver: Receiver, headers: Mapping[str, str], body: bytes) -> schemas.FeedbackRequest:
     try:
-        return read_feedback(headers, body)
+        return receiver.receive(headers, body)
     except pydantic.ValidationError as error:
         first = explain(error.errors(include_url=False)[0], root_of(schemas.FeedbackRequest))
         raise errors.InvalidInputError(first.reason, first.field) from None

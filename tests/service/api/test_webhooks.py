@@ -6,7 +6,12 @@ import contextlib
 import hashlib
 import hmac
 import json
+import logging
+import re
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
@@ -16,8 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from service.errors import InvalidInputError, SignatureError
-from service.rounds.webhooks import TOLERANCE_SECONDS, Verifier, read_feedback
+from service.rounds.webhooks import TOLERANCE_SECONDS, Receiver, read_feedback
 from tests.service.sample_models import definition
+from tests.service.threads import in_thread
 from tests.service.workers import START, Clock, worker
 
 NOW = int(START)
@@ -76,7 +82,7 @@ def status_of(response: httpx2.Response) -> tuple[int, str]:
 def test_the_published_example_is_accepted() -> None:
     secret, message_id, at, body, signature = VECTOR
     headers = {"webhook-id": message_id, "webhook-timestamp": str(at), "webhook-signature": signature}
-    Verifier([secret], Clock(at)).verify(headers, body)
+    Receiver([("*", secret)], Clock(at)).verify(headers, body)
 
 
 async def test_a_webhook_is_recorded_once(hooked: Hooked) -> None:
@@ -138,6 +144,67 @@ async def test_a_body_that_is_not_feedback_is_refused(hooked: Hooked, body: byte
     assert response.headers["content-type"] == "application/problem+json"
 
 
+async def test_other_members_of_the_data_are_ignored(hooked: Hooked, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "service.rounds.webhooks")
+    for number, form in enumerate(events("")):
+        body, headers = events(await hooked.predict(f"o{number}"))[form]
+        data = body if form.startswith(("plain", "binary")) else body["data"]
+        data["amount"] = {"currency": "EUR"}
+        response = await hooked.send(body, None, **headers)
+        expected = (422, "invalid-request") if form == "plain" else (200, "recorded")  # it is no event
+        assert status_of(response) == expected, (form, response.text)
+    assert set(caplog.messages) == {'ignored in the data of a webhook: "amount"'}
+
+
+MEMBERS = "prediction_id = order.wager_id, correct=paid"
+
+
+@pytest.mark.parametrize(("data", "expected"), [
+    ({"order": {"wager_id": "ID", "total": 9}, "paid": True}, (200, "recorded")),
+    ({"order": {"wager_id": "ID"}, "reward": 1.0}, (422, "reward-not-accepted")),
+    ({"prediction_id": "ID", "paid": True}, (422, "invalid-request")),
+    ({"order": ["ID"], "paid": True}, (422, "invalid-request")),
+    ({"order": {"wager_id": "ID"}, "correct": True}, (422, "invalid-request")),
+    ({"order": {"wager_id": "ID"}, "paid": "yes"}, (422, "invalid-request")),
+], ids=str)  # fmt: skip
+async def test_settings_name_the_members_with_the_fields(
+    store_url: str, name: str, runner: asyncio.Runner, data: dict[str, Any], expected: tuple[int, str]
+) -> None:
+    async with worker(store_url, webhook_secrets=SECRET, webhook_members=MEMBERS) as client:
+        hooked = Hooked(runner, client, name)
+        assert (await client.post("/models", json=definition(name))).status_code == 201
+        own_id = await hooked.predict("a")
+        data = json.loads(json.dumps(data).replace("ID", own_id))
+        for body in ({"type": "order.paid", "data": data}, data):
+            response = await hooked.send(body)
+            assert status_of(response) == expected, response.text
+            expected = (200, "duplicate") if expected[0] == 200 else expected
+
+
+async def test_a_secret_signs_for_its_models_only(store_url: str, name: str, runner: asyncio.Runner) -> None:
+    async with worker(store_url, webhook_secrets=f"{name}*={SECRET}, other*={OLDER}, *={FOREIGN}") as client:
+        hooked = Hooked(runner, client, name)
+        assert (await client.post("/models", json=definition(name))).status_code == 201
+        body = json.dumps({"prediction_id": await hooked.predict("a"), "correct": True}).encode()
+        for secret, expected in [(OLDER, (401, "invalid-signature")), (SECRET, (200, "recorded")),
+                                 (FOREIGN, (200, "duplicate"))]:  # fmt: skip
+            assert status_of(await hooked.send(body, signed(body, secret))) == expected
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("openssl", "curl", "od"))), reason="needs openssl, curl and od")
+def test_the_documented_commands_sign_a_webhook(store_url: str, name: str) -> None:
+    text = Path("OPERATIONS.md").read_text("utf-8")
+    (commands,) = re.findall(r"```sh\n(secret=.*?)```", text, re.DOTALL)
+    _, *rest = commands.splitlines(keepends=True)
+    with in_thread(store_url, webhook_secrets=f"{name}={SECRET}") as served:
+        httpx2.post(f"{served.url}/models", json=definition(name)).raise_for_status()
+        asked = {"model": name, "context": X, "prediction_id": "42"}
+        httpx2.post(f"{served.url}/predict", json=asked).raise_for_status()
+        script = "".join(rest).replace("http://127.0.0.1:8000", served.url).replace("shop:42", f"{name}:42")
+        done = subprocess.run(["sh", "-euc", f"secret={SECRET}\n{script}"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["status"] == "recorded", done.stderr
+
+
 @pytest.mark.parametrize("data", [3, [], None, "text"], ids=str)
 async def test_an_envelope_without_an_object_is_refused_by_its_field(hooked: Hooked, data: object) -> None:
     response = await hooked.send({"type": "click", "data": data})
@@ -167,7 +234,7 @@ NEEDS_THE_BODY = {"another id", "another time", "foreign secret", "another body"
 @pytest.mark.parametrize("case", BAD)
 def test_a_wrong_signature_is_refused(case: str) -> None:
     with pytest.raises(SignatureError):
-        Verifier([SECRET, OLDER], Clock(NOW)).verify(BAD[case], BODY)
+        Receiver([("*", SECRET), ("*", OLDER)], Clock(NOW)).verify(BAD[case], BODY)
 
 
 async def test_a_wrong_signature_is_answered_401(hooked: Hooked, store_url: str) -> None:
@@ -194,7 +261,7 @@ def test_a_valid_signature_is_accepted(secret: str, at: int) -> None:
     several = headers | {"webhook-signature": f"v1a,x garbage {headers['webhook-signature']} v1,"}
     svix = {name.replace("webhook-", "svix-"): value for name, value in headers.items()}
     for each in (headers, several, svix):
-        Verifier([SECRET, OLDER], Clock(NOW)).verify(each, BODY)
+        Receiver([("*", SECRET), ("*", OLDER)], Clock(NOW)).verify(each, BODY)
 
 
 @FUZZ
@@ -206,7 +273,7 @@ def test_arbitrary_headers_are_refused(headers: dict[str, str], body: bytes) -> 
     if body == BODY and GOOD | headers == GOOD:
         return
     with pytest.raises(SignatureError):
-        Verifier([SECRET], Clock(NOW)).verify(GOOD | headers, body)
+        Receiver([("*", SECRET)], Clock(NOW)).verify(GOOD | headers, body)
 
 
 ATTRIBUTES = ("specversion", "id", "source", "type", "time", "subject", "datacontenttype", "dataschema", "data", "x")
@@ -221,5 +288,6 @@ EVENTS = st.dictionaries(st.sampled_from(ATTRIBUTES), ANYTHING | st.dictionaries
     st.binary(max_size=8) | EVENTS.map(lambda event: json.dumps(event).encode()),
 )
 def test_arbitrary_events_are_feedback_or_refused(headers: dict[str, str], media_type: str, body: bytes) -> None:
-    with contextlib.suppress(InvalidInputError, pydantic.ValidationError):
-        read_feedback(headers | {"content-type": media_type}, body)
+    for members in (None, {"correct": ["x", "y"], "reward": ["data"]}):
+        with contextlib.suppress(InvalidInputError, pydantic.ValidationError):
+            read_feedback(headers | {"content-type": media_type}, body, members)

@@ -304,6 +304,16 @@ def test_keys_can_be_created_before_the_first_start(tmp_path: Path) -> None:
         assert made in wager_keys("list").stdout
 
 
+def test_a_webhook_secret_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    for chosen, models in [((), "*"), (("--models", "shop-*"), "shop-*")]:
+        result = wager_keys("webhook-secret", *chosen)
+        monkeypatch.setenv("WAGER_WEBHOOK_SECRETS", result.stdout.strip())
+        ((pattern, secret),) = Settings().all_webhook_secrets()
+        assert (pattern, secret in result.stderr) == (models, True)
+    refused = wager_keys("webhook-secret", "--models", "a b")
+    assert (refused.exit_code, refused.stdout) == (EXIT_SETTINGS, "")
+
+
 def test_an_error_names_the_invalid_option() -> None:
     for option, value in [("--scope", "write"), ("--models", "a/b"), ("--limit", "some")]:
         arguments = {"--scope": "read"} | {option: value}
