@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from functools import partial
 from types import FrameType
@@ -20,12 +21,27 @@ from service.json_values import JsonObject
 _log = logging.getLogger(__name__)
 
 
+class _Exit(threading.Event):
+    """Also set by a signal that the supervisor has yet to handle: it handles none during a rolling restart."""
+
+    def __init__(self, signals: list[int]) -> None:
+        super().__init__()
+        self._signals = signals
+
+    def is_set(self) -> bool:
+        return super().is_set() or not {signal.SIGINT, signal.SIGTERM}.isdisjoint(self._signals)
+
+
 class Supervisor(Multiprocess):
     """Replaces workers that died.
 
     Uvicorn's supervisor keeps its own copy of the worker's end of the health-check pipe open. It would therefore notice
     the death of a worker, or of another one, only when the timeout for a hung worker expires.
     """
+
+    def __init__(self, config: "uvicorn.Config", sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        self.should_exit = _Exit(self.signal_queue)
 
     def init_processes(self) -> None:
         """Start the workers."""
@@ -47,6 +63,8 @@ class Supervisor(Multiprocess):
 
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from service.settings import Settings
 
 

@@ -103,7 +103,11 @@ def test_sighup_replaces_workers_without_failed_requests(tmp_path: Path) -> None
         assert load.failed == []
         assert sorted(logged(wager.url)) == sorted(load.acknowledged)
         wait_until(lambda: bool(list((tmp_path / "tmp").glob("wager-metrics-*/*.db"))))
-        wager.stop()
+        wager.signal(signal.SIGHUP)
+        log_file = tmp_path / "wager.log"
+        wait_until(lambda: log_file.read_text().count("restarting processes") == 2)
+        wager.stop()  # ends the rolling restart: no further worker begins to serve
+        assert log_file.read_text().count("Application startup complete") == 4
         assert list((tmp_path / "tmp").glob("wager-metrics-*")) == []
 
 
