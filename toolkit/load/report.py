@@ -20,10 +20,11 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 BUSY = 0.9
 """Share of a core above which a generator counts as saturated."""
 LATE_SECONDS = 0.01
-"""A generator counts as saturated if it starts 1 % of its requests more than this after they are due."""
+"""The driver counts as late if it starts 1 % of all requests more than this after they are due."""
 
 SATURATED = "The driver was saturated, so the figures measure the driver. Use more --processes or a separate machine."
 WRONG = "WRONG: the logs or the models' counts contradict what the service acknowledged."
+LATE = "Other programs delayed the driver, so the latencies include its waiting. Use a separate machine."
 
 
 @dataclass
@@ -53,8 +54,13 @@ class Report:
 
     @property
     def saturated(self) -> bool:
+        """Whether a generator used most of a core."""
+        return max(self.cpu) > BUSY
+
+    @property
+    def late(self) -> bool:
         """Whether the generators could not keep to their schedule."""
-        return max(self.cpu) > BUSY or self.lag.percentile(99) > LATE_SECONDS
+        return self.lag.percentile(99) > LATE_SECONDS
 
     def accuracy(self, share: float = 1.0) -> float:
         """Return the share of right answers among those in the last `share` of each process's rounds; 0 if none."""
@@ -72,7 +78,12 @@ class Report:
             "plan": self.plan.as_json(),
             "predict": _measurements(self.predict),
             "feedback": _measurements(self.feedback),
-            "driver": {"cpu": self.cpu, "lag_ms": _milliseconds(self.lag), "saturated": self.saturated},
+            "driver": {
+                "cpu": self.cpu,
+                "lag_ms": _milliseconds(self.lag),
+                "saturated": self.saturated,
+                "late": self.late,
+            },
             "accuracy": {"all": self.accuracy(), "last_quarter": self.accuracy(0.25), "guessing": 1 / self.plan.labels},
             "correctness": self.audit.to_json(),
             "problems": dict(self.problems),
@@ -93,8 +104,8 @@ class Report:
         console.print(f"Driver     {cpu} of a core; one request in a hundred started more than {late:.2f} ms late")
         for problem, times in self.problems.most_common(5):
             console.print(f"Problem    {counted(times, 'times')}: {problem}", markup=False)
-        if self.saturated:
-            console.print(SATURATED, style="bold yellow")
+        if self.saturated or self.late:
+            console.print(SATURATED if self.saturated else LATE, style="bold yellow")
         if self.audit.wrong:
             style, verdict = "bold red", WRONG
         elif unknown := self.audit.unknown:

@@ -22,7 +22,7 @@ from toolkit.load.audit import Audit
 from toolkit.load.client import Client, LoadError, Target
 from toolkit.load.loops import Pace, Requests, closed_loop, open_loop
 from toolkit.load.plan import Plan
-from toolkit.load.report import Report
+from toolkit.load.report import LATE, SATURATED, Report
 from toolkit.load.run import drive
 from toolkit.load.timing import Histogram, Measured, times_within
 
@@ -266,3 +266,15 @@ def test_merged_measurements_equal_those_of_one_process() -> None:
     assert merged == whole
     assert merged.offered == 200.0
     assert Histogram().percentile(50) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cpu", "lag", "verdict"), [(0.03, 0.0, None), (0.03, 0.1, LATE), (0.95, 0.0, SATURATED), (0.95, 0.1, SATURATED)]
+)
+async def test_the_cause_of_late_requests_is_named(cpu: float, lag: float, verdict: str | None) -> None:
+    report = await load_on(FakeWager())
+    report.cpu, report.lag = [cpu], Histogram()
+    report.lag.add(lag)
+    printed = io.StringIO()
+    report.print(Console(file=printed, width=200))
+    assert [each in printed.getvalue() for each in (LATE, SATURATED)] == [verdict == each for each in (LATE, SATURATED)]
