@@ -162,19 +162,21 @@ def test_a_model_shows_its_shadows_and_changes(opened: Visit, site: Site) -> Non
     with site.client() as client:
         client.post("/models", json={"name": "shadowed", "labels": ["a", "b"]}).raise_for_status()
         client.put("/models/shadowed/shadows/rival", json={"learner": "squarecb"}).raise_for_status()
+        for changed in ({"add": ["<b>c"]}, {"retire": ["<b>c"]}):
+            client.patch("/models/shadowed", json={"labels": changed}, headers={"If-Match": "*"}).raise_for_status()
         made = client.post("/predict/batch", json={"model": "shadowed", "contexts": [{}] * 200}).json()["predictions"]
         given = [{"prediction_id": p["prediction_id"], "correct": p["label"] == "a"} for p in made]
         client.post("/feedback/batch", json={"feedback": given}).raise_for_status()
-        client.patch(
-            "/models/shadowed", json={"labels": {"add": ["<b>c"]}}, headers={"If-Match": "*"}
-        ).raise_for_status()
         wait_until(lambda: client.get("/models/shadowed/shadows/rival").json()["lag"] == 0)
         served = client.get("/models/shadowed/shadows/rival").json()["comparison"]["served"]
         page = opened.open("models/shadowed", ".shadows table")
         assert text(page, ".shadows tbody tr").startswith(f"rival squarecb 200 0 {served:.1%} ")
         assert "Undecided" in text(page, ".shadows") or "Better" in text(page, ".shadows")
         assert page.get_attribute("#live", "aria-live") == "polite"
-        assert text(page, ".changes tbody tr").startswith("1 labels added <b>c")
+        changes = text(page, ".changes tbody")
+        assert "1 labels added <b>c" in changes
+        assert "2 labels retired <b>c" in changes
+        page.wait_for_selector("table.labels tr:has-text('<b>c') .tag:text('retired')")
         page.evaluate(AXE)
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
         assert [each["id"] for each in found if each["impact"] in SERIOUS] == []

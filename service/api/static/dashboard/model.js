@@ -142,7 +142,7 @@ const figureHead = (of) => h("th", { scope: "col" }, h("span", { class: "unseen"
 const rightHead = (text) => h("th", { scope: "col", class: "right" }, text);
 
 function labelTable(t) {
-  const rows = t.labels.filter((row) => row.rounds || !row.retired);
+  const rows = t.labels;
   const most = Math.max(0.001, ...rows.flatMap((row) => [row.reward, row.value]).filter((m) => m.mean !== null && m.rounds >= 5).map((m) => Math.min(1, m.high)));
   const cells = (m) => [
     h("td", { class: "right" }, format.mean(m.mean, t.metric), h("span", { class: "sub" }, format.interval(m, t.metric))),
