@@ -131,7 +131,7 @@ async def _warm_up(environment: Environment) -> None:
     The kernels of a learner take up to 60 MB.
     """
     with contextlib.suppress(WagerError):  # a request will load them
-        for name in await environment.store.list_names(_MOST_WARMED):
+        for name in await environment.store.list_busiest(_MOST_WARMED):
             stored = await environment.store.get_model(name)
             if stored is not None:
                 model = await environment.models.read(stored)

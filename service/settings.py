@@ -307,7 +307,7 @@ class Settings(BaseSettings):
         "failures (500 and above) are always logged.",
     )
     metrics_models: _ModelNames = ""
-    """Models in /metrics, separated by commas; empty: the first ones by name, up to the maximum."""
+    """Models in /metrics, separated by commas; empty: those with the most traffic, up to the maximum."""
     metrics_max_models: int = Field(100, ge=0, le=10_000)
     """Maximum models in /metrics."""
     graceful_shutdown_seconds: int = Field(5, ge=0, le=600)
@@ -456,7 +456,7 @@ class Settings(BaseSettings):
 
     @property
     def metrics_model_names(self) -> list[str]:
-        """The models in /metrics; empty for the first ones by name."""
+        """The models in /metrics; empty for those with the most traffic."""
         return _split(self.metrics_models)
 
     @property

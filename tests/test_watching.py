@@ -33,7 +33,7 @@ class FullStore(Store):
     async def read_load(self) -> StoreLoad:
         return StoreLoad(1, 2, 1)
 
-    async def list_names(self, limit: int) -> list[str]:
+    async def list_busiest(self, limit: int) -> list[str]:
         return ["m"][:limit]
 
     async def read_model_stats(self, name: str) -> ModelStats:

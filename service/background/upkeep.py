@@ -145,6 +145,7 @@ class Upkeep:
         self._statistics = StatisticsPublisher(replica, store, now)
         self._newest_round = 0  # recorded by this worker
         self._batches = 0  # prediction batches of this worker
+        self.traffic = 0  # predictions that this worker made and has not counted as traffic
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -157,9 +158,10 @@ class Upkeep:
         """The number of unfolded rounds, up to the last one that this worker recorded."""
         return max(0, self._newest_round - self._replica.round_count)
 
-    def note_predictions(self) -> None:
+    def note_predictions(self, n: int) -> None:
         """Count a new batch of predictions."""
         self._batches += 1
+        self.traffic += n
         self._start_if_due()
 
     def note_rounds(self, newest: int) -> None:

@@ -32,7 +32,7 @@ Check = Callable[[str], Awaitable[None]]
 
 
 class ModelMetrics:
-    """Reads the figures of the named models; without names, those of the first models, whatever their traffic.
+    """Reads the figures of the named models; without names, of those with the most traffic.
 
     `now` returns seconds since the epoch; `check` raises `StoreCorruptError` if a model cannot be read.
     """
@@ -49,7 +49,7 @@ class ModelMetrics:
         up = GaugeMetricFamily("wager_store_up", "1 if the store answers, else 0.")
         try:
             load = await self._store.read_load()
-            names = self._names or await self._store.list_names(self._most)
+            names = self._names or await self._store.list_busiest(self._most)
             found = await asyncio.gather(*(self._read_model(name) for name in names))
         except StoreError:
             up.add_metric((), 0)
@@ -57,7 +57,8 @@ class ModelMetrics:
         up.add_metric((), 1)
         readable = [stats for stats in found if isinstance(stats, ModelStats)]
         unreadable = sum(isinstance(stats, _UNREADABLE) for stats in found)
-        return [up, *_of_store(load, len(readable), unreadable), *_of_models(readable, self._now())]
+        omitted = _omitted(max(0, load.models - len(readable) - unreadable), self._names)
+        return [up, *_of_store(load, unreadable), omitted, *_of_models(readable, self._now())]
 
     async def _read_model(self, name: str) -> ModelStats | StoreCorruptError | NewerVersionError | None:
         try:
@@ -76,8 +77,15 @@ def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
             continue
 
 
-def _of_store(load: StoreLoad, models: int, unreadable: int) -> Iterator[Metric]:
-    left_out = max(0, load.models - models - unreadable)
+def _omitted(number: int, names: Sequence[str]) -> Metric:
+    text = "Models without series, because of their maximum number, or because they are not listed in the settings."
+    family = GaugeMetricFamily("wager_models_omitted", text, labels=("reason",))
+    family.add_metric(("maximum",), 0 if names else number)
+    family.add_metric(("unlisted",), number if names else 0)
+    return family
+
+
+def _of_store(load: StoreLoad, unreadable: int) -> Iterator[Metric]:
     gauges = {
         "wager_store_memory_bytes": (
             "Memory that the store uses; in a cluster, that of the fullest server.",
@@ -88,7 +96,6 @@ def _of_store(load: StoreLoad, models: int, unreadable: int) -> Iterator[Metric]
             load.memory_limit,
         ),
         "wager_models": ("Models in the store.", load.models),
-        "wager_models_left_out": ("Models without series, because of the limit.", left_out),
         "wager_models_unreadable": ("Models without series, because they cannot be read.", unreadable),
     }
     for name, (text, value) in gauges.items():

@@ -130,7 +130,7 @@ class Predictor:
             return await without_impossible(self._predict_alike, requests, error, model.name)
         except _ModelChangedError:
             return await self._predict_alike(requests)
-        self._upkeep.note_predictions()
+        self._upkeep.note_predictions(len(requests))
         cost = answering_cost(model, requests, existing)
         if cost < costs.INLINE:
             return answer(model, decided, existing)

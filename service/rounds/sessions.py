@@ -1,8 +1,9 @@
 """The model sessions of one worker: predictions, feedback and upkeep of each model it serves."""
 
+import contextlib
 import logging
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ from service import request_context
 from service.background.upkeep import Upkeep
 from service.environment import Environment
 from service.error_messages.values import quoted
-from service.errors import ModelNotFoundError, WagerError
+from service.errors import ModelNotFoundError, StoreError, WagerError
 from service.models.model import Model
 from service.models.policies import closes
 from service.replicas.replica import Replica
@@ -56,6 +57,7 @@ class SessionCache:
         self._sessions: OrderedDict[str, ModelSession] = OrderedDict()
         self._costs: dict[ModelSession, int] = {}
         self._bytes = 0
+        self._traffic = Counter[str]()  # predictions by model that are not counted yet
 
     async def find(self, name: str, field: str) -> ModelSession:
         """Return the session of the model with this name; open one if needed. Errors name the request's `field`."""
@@ -94,6 +96,7 @@ class SessionCache:
     def _close(self, session: ModelSession) -> bool:
         if self._sessions.get(session.model.name) is not session:
             return False
+        self._note_traffic(session)
         del self._sessions[session.model.name]
         self._bytes -= self._costs.pop(session)
         return True
@@ -104,7 +107,7 @@ class SessionCache:
             self.drop(self._sessions[name])
 
     async def maintain(self) -> None:
-        """Run the upkeep of every session. Drop sessions of deleted models; log other errors.
+        """Run the upkeep of every session, and count their traffic. Drop sessions of deleted models; log other errors.
 
         States grow, so idle sessions may be dropped to respect the memory limit.
         """
@@ -120,6 +123,19 @@ class SessionCache:
                 _log.warning("upkeep of model %s: %s", session.model.name, error.detail)
             except Exception:  # noqa: BLE001  one failing model must not stop the upkeep of the others
                 _log.exception("upkeep of model %s", session.model.name)
+        await self._count_traffic()
+
+    async def _count_traffic(self) -> None:
+        for session in self._sessions.values():
+            self._note_traffic(session)
+        made, self._traffic = self._traffic, Counter()
+        with contextlib.suppress(StoreError):  # affected requests get the error; the ranking is approximate
+            await self.environment.store.count_traffic(made)
+
+    def _note_traffic(self, session: ModelSession) -> None:
+        if session.upkeep.traffic:
+            self._traffic[session.model.name] += session.upkeep.traffic
+            session.upkeep.traffic = 0
 
     def closing(self) -> list[ModelKey]:
         """Return the loaded models that close expired predictions."""

@@ -6,7 +6,7 @@ cannot write to its disk. Each method documents its other errors. After a writin
 `StoreUnavailableError`, its effect is unknown; every writing method may be repeated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from service.prediction_id import PredictionId
@@ -76,6 +76,15 @@ class ModelTable(Protocol):
 
     async def list_names(self, limit: int) -> list[str]:
         """Return the first names of models, sorted. Some of the models may be gone."""
+
+    async def list_busiest(self, limit: int) -> list[str]:
+        """Return the names of the models with the most traffic, then of others by name. Some of them may be gone."""
+
+    async def count_traffic(self, predictions: Mapping[str, int]) -> None:
+        """Add predictions, at least one of each named model, to the traffic of models. A day halves its weight.
+
+        A repeated call counts them again. At most 10,000 models have a rank.
+        """
 
     async def keep_summary(self, key: ModelKey, summary: str) -> bool:
         """Store a missing or invalid summary of a definition; return False if this incarnation is gone."""

@@ -10,6 +10,9 @@ MODELS = "wager:models"
 API_KEYS = "wager:api-keys"
 """Hash: the record of each API key (`service.access.keys`), by id."""
 
+TRAFFIC = "wager:traffic"
+"""Sorted set: the names of the models with the most predictions (lua/count_traffic.lua has the score)."""
+
 DAMAGED = "wager:damaged"
 """Sorted set: the names of models with recorded damage, and possibly of some that are gone."""
 

@@ -7,6 +7,7 @@ idempotent.
 
 import asyncio
 import json
+import math
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
@@ -93,7 +94,13 @@ _PART_BYTES = 2**20
 _UNFINISHED_SECONDS = 3600
 """Time to live of the parts of an unfinished snapshot."""
 _BULK_PATIENCE = 30
-"""Factor by which the timeout for snapshots exceeds the usual one. A snapshot may have many megabytes."""
+"""Factor by which the timeout for snapshots exceeds that for other replies. A snapshot may have many megabytes."""
+_TRAFFIC_DECAY_SECONDS = 86_400 / math.log(2.0)
+"""Time after which a prediction weighs 1/e in the traffic of its model: half after a day."""
+_MOST_RANKED = 10_000
+"""Maximum models in the ranking: as many as WAGER_METRICS_MAX_MODELS may be."""
+_COUNTED_AT_ONCE = 2_000
+"""Names and numbers in one call that counts traffic."""
 _FULL = "the open predictions of model {0!r} would have more than {1:,} bytes; send feedback, or wait until some expire"
 
 _ENLIST = script("enlist")
@@ -105,6 +112,7 @@ _RECORD_DAMAGE = script("snapshot_there", "record_damage")
 _MARK_SNAPSHOT = script("snapshot_there", "mark_snapshot")
 _IMPORT_ROUNDS = record_script("counts", "book_open", "blocks", "import_rounds")
 _FORGET_OLD = record_script("read_entries", "snapshot_there", "forget_old")
+_COUNT_TRAFFIC = script("count_traffic")
 _CREATE_MODEL = script("create_model")
 _LIST_MODEL = script("list_model")
 _KEEP_SUMMARY = script("keep_summary")
@@ -202,6 +210,22 @@ class RedisStore(Store):
         names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
         return [name.decode() for name in names if name.isascii()]
 
+    async def list_busiest(self, limit: int) -> list[str]:
+        ranked = (await self._call("ZRANGE", keys.TRAFFIC, 0, limit, "REV"))[:limit]
+        listed = await self._call("ZMSCORE", keys.MODELS, *ranked) if ranked else []
+        gone = [name for name, there in zip(ranked, listed, strict=True) if there is None]
+        if gone:  # deleted while another worker counted them
+            await self._call("ZREM", keys.TRAFFIC, *gone)
+        busy = [name.decode() for name in ranked if name not in gone]
+        others = await self.list_names(limit) if len(busy) < limit else []
+        return list(dict.fromkeys([*busy, *others]))[:limit]
+
+    async def count_traffic(self, predictions: Mapping[str, int]) -> None:
+        counts = [word for pair in predictions.items() for word in pair]
+        for start in range(0, len(counts), _COUNTED_AT_ONCE):
+            some = counts[start : start + _COUNTED_AT_ONCE]
+            await self._run(_COUNT_TRAFFIC, [keys.TRAFFIC], [_TRAFFIC_DECAY_SECONDS, _MOST_RANKED, *some])
+
     async def keep_summary(self, key: ModelKey, summary: str) -> bool:
         return bool(await self._run(_KEEP_SUMMARY, [keys.model(key.name)], (key.incarnation, summary)))
 
@@ -222,6 +246,7 @@ class RedisStore(Store):
         deleted = await self._delete(name, own)
         await self._call("ZREM", keys.MODELS, name)
         await self._call("ZREM", keys.DAMAGED, name)
+        await self._call("ZREM", keys.TRAFFIC, name)
         for due in (Due.CLOSING, Due.SHADOWS):
             await self.unwatch(due, ModelKey(name, own.decode(errors="replace")))
         if await self._incarnation(name) is not None:  # a new model has taken the name

@@ -134,8 +134,9 @@ async def test_each_model_fails_alone(empty: str, kind: str) -> None:
         samples = await scrape(client)
         reported = {dict(labels)["model"] for metric, labels in samples if metric == "wager_predictions_total"}
         assert reported == {"a", "c"}
-        counts = ("wager_store_up", "wager_models_unreadable", "wager_models_left_out", "wager_models")
-        assert [value(samples, name) for name in counts] == [1, 1, 0, 3]
+        counts = ("wager_store_up", "wager_models_unreadable", "wager_models")
+        assert [value(samples, name) for name in counts] == [1, 1, 3]
+        assert value(samples, "wager_models_omitted", reason="maximum") == 0
         await post(client, "/predict", 200, model="c", context=X)
         assert (await client.delete("/models/b")).status_code == 204
         assert [item["name"] for item in await listed(client)] == ["a", "c"]

@@ -101,18 +101,32 @@ async def test_metrics_report_an_unavailable_store(tmp_path: Path) -> None:
         assert not any(metric.startswith("wager_predictions") for metric, _ in samples)
 
 
+def reported(samples: Samples) -> set[str]:
+    return {dict(labels)["model"] for metric, labels in samples if metric == "wager_predictions_total"}
+
+
 async def test_series_are_limited(store_url: str, name: str) -> None:
     async with worker(store_url, metrics_models=f"{name}-b, {name}-a,{name}-gone") as client:
         for letter in "abc":
             await create(client, f"{name}-{letter}")
         samples = await scrape(client)
-        reported = {dict(labels)["model"] for metric, labels in samples if metric == "wager_predictions_total"}
-        assert reported == {f"{name}-a", f"{name}-b"}
+        assert reported(samples) == {f"{name}-a", f"{name}-b"}
+        assert value(samples, "wager_models_omitted", reason="maximum") == 0
+        assert value(samples, "wager_models_omitted", reason="unlisted") == value(samples, "wager_models") - 2
+
+
+async def test_the_busiest_models_have_series(store_url: str, name: str) -> None:
     async with worker(store_url, metrics_max_models=1) as client:
-        samples = await scrape(client)
-        assert sum(metric == "wager_predictions_total" for metric, _ in samples) <= 1
-        left_out = value(samples, "wager_models") - 1
-        assert value(samples, "wager_models_left_out") >= left_out >= 2
+        for letter in "abc":
+            await create(client, f"{name}-{letter}")
+        await predict(client, f"{name}-b", 2)
+        contexts = some_contexts(1, 1_000)
+        batch = await client.post("/predict/batch", json={"model": f"{name}-c", "contexts": contexts})
+        assert batch.status_code == 200
+        async with asyncio.timeout(30.0):
+            while reported(samples := await scrape(client)) != {f"{name}-c"}:  # noqa: ASYNC110  counted by a task
+                await asyncio.sleep(0.1)
+        assert value(samples, "wager_models_omitted", reason="maximum") == value(samples, "wager_models") - 1
 
 
 async def test_unknown_paths_and_methods_add_one_series_each(store_url: str) -> None:

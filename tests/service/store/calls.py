@@ -55,6 +55,7 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "hold_rounds": lambda store: store.hold_rounds(KEY, 1, 1),
     "watch_shadows": lambda store: store.watch(Due.SHADOWS, [KEY]),
     "put_off_shadows": lambda store: store.put_off(Due.SHADOWS, KEY, 0.0, 1.0),
+    "count_traffic": lambda store: store.count_traffic({"forest": 1}),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 
@@ -74,6 +75,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "load_snapshot": lambda store: store.load_snapshot(KEY),
     "read_figures": lambda store: store.read_model_stats("forest"),
     "list_names": lambda store: store.list_names(10),
+    "list_busiest": lambda store: store.list_busiest(10),
     "read_damage": lambda store: store.read_damage(KEY),
     "list_damaged": lambda store: store.list_damaged(10),
     "read_imports": lambda store: store.read_imports(KEY),

@@ -40,6 +40,9 @@ async def use_every_operation(store: RedisStore) -> None:
     assert await store.publish_statistics(KEY, PublishedStatistics(2, b"tally", 7, 3, 2)) == 2
     assert ((await Scenario(store, KEY).figures()).statistics, await store.list_names(10)) == (b"tally", [KEY.name])
     assert (await store.read_load()).models == 1
+    await store.count_traffic({KEY.name: 2})
+    await store.count_traffic({KEY.name: 1, "another": 3})
+    assert await store.list_busiest(10) == [KEY.name]
     assert await store.record_damage(KEY, [Damage(3, 3, 3, "noise")])
     await store.mark_snapshot(KEY, 2, "noise")
     assert [each.last for each in (await store.read_damage(KEY)).found] == [2, 3]

@@ -1,5 +1,6 @@
 """The laws of models, predictions, logs and snapshots: each kind of store x each law."""
 
+import math
 import struct
 
 import pytest
@@ -267,6 +268,33 @@ async def test_the_load_has_the_models_and_the_memory_of_the_store(scenario: Sce
             assert (await scenario.store.read_load()).memory_limit == 2**30
         finally:
             client.config_set("maxmemory", "0")
+
+
+async def test_the_busiest_models_come_first_and_a_day_halves_traffic(any_store: Store, any_store_url: str) -> None:
+    with raw(any_store_url) as client:
+        client.delete(keys.TRAFFIC)
+        names = [f"busy-{n}" for n in range(4)]
+        for name in reversed(names):
+            assert await any_store.create_model(ModelKey(name, "first"), "{}", NOW)
+        await any_store.count_traffic({names[2]: 3, "never-created": 9})
+        for n in (1, 2, 1):  # four in three parts
+            await any_store.count_traffic({names[3]: n})
+        assert "never-created" not in await any_store.list_busiest(1)  # deleted while another worker counted it
+        assert await any_store.list_busiest(2) == [names[3], names[2]]
+        assert client.zscore(keys.TRAFFIC, "never-created") is None
+        assert await any_store.list_busiest(0) == []
+        (seconds, _), score = client.time(), client.zscore(keys.TRAFFIC, names[2])
+        assert score == pytest.approx(math.log(3) + seconds * math.log(2) / 86_400, abs=0.01)
+        everything = await any_store.list_busiest(10_000)
+        assert everything[:2] == [names[3], names[2]]
+        assert sorted(everything) == await any_store.list_names(10_000)
+        client.zincrby(keys.TRAFFIC, -math.log(2.0), names[3])  # as if its predictions were a day older
+        assert await any_store.list_busiest(2) == [names[2], names[3]]  # 3 against 4 / 2
+        await any_store.count_traffic({names[3]: 2})
+        assert await any_store.list_busiest(2) == [names[3], names[2]]  # 3 against 2 + 4 / 2
+        for name in names:
+            await any_store.delete_model(name)
+        assert client.exists(keys.TRAFFIC) == 0
 
 
 async def test_readiness_reports_version_and_durability(any_store: Store) -> None:
