@@ -31,7 +31,7 @@ class FullStore(Store):
     """A store that returns a value for every statistic."""
 
     async def read_load(self) -> StoreLoad:
-        return StoreLoad(1, 2, 1)
+        return StoreLoad(1, 2, 1, 1.0, 1.0)
 
     async def list_busiest(self, limit: int) -> list[str]:
         return ["m"][:limit]

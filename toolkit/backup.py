@@ -12,6 +12,7 @@ from service import __version__
 from service.commands.options import fail
 from service.json_values import JsonObject
 from toolkit.backup_folder import MANIFEST, Note, file_of, read_note, write_file, write_manifest, write_note
+from toolkit.backup_store import back_up_store
 from toolkit.progress import with_progress
 from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, download, path_of
 
@@ -19,18 +20,25 @@ _PAGE = 1000
 _MOST_NAMED = 20  # unchanged models that the sentence at the end names
 
 
-def backup(
+def backup(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
     folder: Annotated[Path, typer.Argument(help="The folder to write; it is created if missing.")],
     url: Url = DEFAULT_URL,
     api_key: Key = None,
     rounds: Annotated[bool, typer.Option(help="Also write the rounds that the logs have, as NDJSON.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Write the whole store instead, at one moment.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write every model that the key allows to a folder: definition, changes, statistics and state.
 
     Needs the scope read. Open predictions, kept snapshots and API keys are not included. The command can be repeated:
     it skips models that have not changed since. A folder without manifest.json is not complete.
+
+    With --all, the folder gets everything in the store of WAGER_STORE_URL, or of WAGER_DATA_DIR, while the service goes
+    on: it is a data directory, `wager serve --data-dir` serves a copy of it.
     """
+    if all_:
+        back_up_store(folder, as_json=as_json)
+        return
     notes, same, unreadable = list[Note](), list[str](), list[str]()
     folder.mkdir(parents=True, exist_ok=True)
     with connect(url, api_key) as client:

@@ -5,6 +5,7 @@ All workers report the same figures. The cost does not depend on the length of t
 
 import asyncio
 import itertools
+import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -95,11 +96,18 @@ def _of_store(load: StoreLoad, unreadable: int) -> Iterator[Metric]:
             "Memory limit of the store, or the memory of its machine.",
             load.memory_limit,
         ),
+        "wager_backup_timestamp_seconds": (
+            "When the latest whole backup (`wager backup --all`) began; 0 if there is none.",
+            load.backup_at,
+        ),
         "wager_models": ("Models in the store.", load.models),
         "wager_models_unreadable": ("Models without series, because they cannot be read.", unreadable),
     }
     for name, (text, value) in gauges.items():
         yield GaugeMetricFamily(name, text, value)
+    if math.isfinite(load.disk_free):
+        text = "Bytes that are free on the disk of the embedded store."
+        yield GaugeMetricFamily("wager_store_disk_free_bytes", text, load.disk_free)
 
 
 def _of_models(models: Sequence[ModelStats], now: float) -> Iterator[Metric]:

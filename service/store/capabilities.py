@@ -6,7 +6,7 @@ cannot write to its disk. Each method documents its other errors. After a writin
 `StoreUnavailableError`, its effect is unknown; every writing method may be repeated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from service.prediction_id import PredictionId
@@ -413,6 +413,18 @@ class Monitoring(Protocol):
 
     async def read_load(self) -> StoreLoad:
         """Return the memory use of the store."""
+
+    async def copy(self, receive: Callable[[bytes], object]) -> None:
+        """Pass the whole data of the server on, at one moment, as the parts of an RDB file.
+
+        The server's user needs the permissions `sync` and `replconf`.
+
+        Raises:
+            NotImplementedError: if the store is a cluster, whose servers have a file each.
+        """
+
+    async def note_backup(self, at: float) -> None:
+        """Store the moment of the latest whole backup, in seconds since the epoch."""
 
     async def check(self) -> StoreReadiness:
         """Write to each server of the store; return the store's readiness.

@@ -13,6 +13,9 @@ API_KEYS = "wager:api-keys"
 TRAFFIC = "wager:traffic"
 """Sorted set: the names of the models with the most predictions (lua/count_traffic.lua has the score)."""
 
+BACKUP = "wager:backup"
+"""Sorted set: `all`, by the moment of the latest whole backup, in seconds since the epoch."""
+
 DAMAGED = "wager:damaged"
 """Sorted set: the names of models with recorded damage, and possibly of some that are gone."""
 

@@ -1,6 +1,7 @@
 """The values that the store accepts and returns."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -94,6 +95,8 @@ class StoreLoad(NamedTuple):
     memory: int  # bytes used
     memory_limit: int  # bytes; the machine's memory if the store has no limit
     models: int  # number of listed models
+    backup_at: float = 0.0  # when the latest whole backup began, in seconds since the epoch; 0 if there is none
+    disk_free: float = math.inf  # bytes free on the disk of a store on this machine; infinity if unknown
 
 
 class StoreReadiness(NamedTuple):

@@ -20,6 +20,7 @@ DOCKER = ROOT / "docker"
 PROFILES = ("monitoring", "cluster")
 ALL_PROFILES = [chosen for n in range(3) for chosen in itertools.combinations(PROFILES, n)]
 ONE_SHOT = {"secrets", "cluster"}  # services that end when their work is done
+INGRESS = DOCKER / "kubernetes" / "ingress.yaml"
 MANIFESTS = sorted((DOCKER / "kubernetes").glob("*.yaml"))
 
 
@@ -193,9 +194,10 @@ def test_every_resource_follows_its_schema(resource: dict[str, Any]) -> None:
 
 
 def test_pods_are_restricted() -> None:
-    pods = [r["spec"]["template"]["spec"] for r in resources() if r["kind"] in ("Deployment", "StatefulSet")]
-    assert len(pods) == 2
-    for pod in pods:
+    lasting = [r["spec"]["template"]["spec"] for r in resources() if r["kind"] in ("Deployment", "StatefulSet")]
+    jobs = [r["spec"]["jobTemplate"]["spec"]["template"]["spec"] for r in resources() if r["kind"] == "CronJob"]
+    assert (len(lasting), len(jobs)) == (2, 1)
+    for pod in lasting + jobs:
         (container,) = pod["containers"]
         own = container["securityContext"]
         assert pod["securityContext"]["runAsNonRoot"]
@@ -203,17 +205,55 @@ def test_pods_are_restricted() -> None:
         assert not pod["enableServiceLinks"]  # they would set WAGER_PORT for a Service named wager
         assert (own["readOnlyRootFilesystem"], own["allowPrivilegeEscalation"]) == (True, False)
         assert own["capabilities"] == {"drop": ["ALL"]}
-        assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
+        assert pod in jobs or {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
         assert container["resources"]["limits"]["memory"]
 
 
 def test_the_kustomization_lists_every_manifest() -> None:
-    """The kustomization lists all manifests, uses only files from its own folder, and sets the current image tag."""
+    """It lists all manifests but the ingress, uses only files from its own folder, and sets the current image tag."""
     kustomization = yaml.safe_load((DOCKER / "kustomization.yaml").read_text())
-    assert {DOCKER / name for name in kustomization["resources"]} == set(MANIFESTS)
+    assert {DOCKER / name for name in kustomization["resources"]} == set(MANIFESTS) - {INGRESS}
     assert kustomization["images"] == [{"name": "wager", "newTag": __version__}]
     files = [name.partition("=")[2] for made in kustomization["configMapGenerator"] for name in made["files"]]
     assert all((DOCKER / name).exists() and ".." not in name for name in files)
+
+
+def test_the_backup_reaches_the_store_and_makes_a_whole_backup(tmp_path: Path) -> None:
+    (job,) = [each["spec"]["jobTemplate"]["spec"]["template"] for each in resources() if each["kind"] == "CronJob"]
+    (container,) = job["spec"]["containers"]
+    (tmp_path / "wager").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "wager").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(container["args"], env=environment, capture_output=True, text=True, check=True)
+    verb, folder, *options = done.stdout.split()
+    assert (verb, Path(folder).parent, options) == ("backup", Path("/backups"), ["--all", "--json"])
+    mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+    claims = {each["name"]: each.get("persistentVolumeClaim", {}).get("claimName") for each in job["spec"]["volumes"]}
+    volumes = [each["metadata"]["name"] for each in resources() if each["kind"] == "PersistentVolumeClaim"]
+    assert [claims[mounts["/backups"]]] == volumes
+    assert mounts[container["env"][0]["value"]] == "secrets"
+    policies = {each["metadata"]["name"]: each["spec"] for each in resources() if each["kind"] == "NetworkPolicy"}
+    (out,), (into,) = policies["backup"]["egress"], policies["valkey"]["ingress"]
+    assert policies["backup"]["podSelector"]["matchLabels"] == job["metadata"]["labels"]
+    assert out["to"] == [{"podSelector": policies["valkey"]["podSelector"]}]
+    assert out["ports"] == into["ports"]
+    assert {"podSelector": policies["backup"]["podSelector"]} in into["from"]
+
+
+def test_the_ingress_has_tls_for_all_of_its_hosts() -> None:
+    ingress = yaml.safe_load(INGRESS.read_text())
+    (rule,), (tls,) = ingress["spec"]["rules"], ingress["spec"]["tls"]
+    assert tls["hosts"] == [rule["host"]]
+    service = rule["http"]["paths"][0]["backend"]["service"]
+    ports = {
+        (each["metadata"]["name"], port["name"])
+        for each in resources()
+        if each["kind"] == "Service"
+        for port in each["spec"]["ports"]
+    }
+    assert (service["name"], service["port"]["name"]) in ports
+    largest = ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-body-size"]
+    assert largest == f"{Settings().max_import_bytes // 2**20}m"
 
 
 def test_workers_know_the_names_of_their_service() -> None:

@@ -22,6 +22,7 @@ from service.json_values import JsonObject
 from service.store import keys
 from service.store.connections.addresses import Kind, StoreAddress, TlsFiles, User, parse_store_url
 from service.store.connections.pipeline import Pipeline, Word
+from service.store.connections.whole_copy import receive_copy
 from service.store.values import StoreReadiness
 
 _MOST_CONNECTIONS = 32
@@ -59,6 +60,13 @@ class Connection(Protocol):
 
     async def primaries(self) -> list[Primary]:
         """Return each server that accepts writes."""
+
+    async def copy(self, receive: Callable[[bytes], object]) -> None:
+        """Pass everything in the server on, at one moment, as the parts of an RDB file.
+
+        Raises:
+            NotImplementedError: for a cluster, whose servers have a file each.
+        """
 
     async def close(self) -> None:
         """Close all network connections."""
@@ -134,6 +142,10 @@ class _OneServer:
 
     async def primaries(self) -> list[Primary]:
         return [Primary(self.call, keys.probe(""))]
+
+    async def copy(self, receive: Callable[[bytes], object]) -> None:
+        fresh = self._redis.connection_pool.make_connection()  # type: ignore[no-untyped-call]
+        await receive_copy(fresh, receive)
 
     async def close(self) -> None:
         await self._redis.aclose()
@@ -215,6 +227,9 @@ class _Cluster:
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
         raise NotImplementedError("the cluster client does not expose the connection of a command")
+
+    async def copy(self, receive: Callable[[bytes], object]) -> None:
+        raise NotImplementedError("a cluster has a file for each server")
 
     async def primaries(self) -> list[Primary]:
         await self._redis.initialize()

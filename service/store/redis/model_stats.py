@@ -63,15 +63,16 @@ async def read_model_stats(call: Call, name: str) -> ModelStats | None:
 
 
 async def read_load(servers: Sequence[Call], call: Call) -> StoreLoad:
-    """Read the store's memory use, its memory limit, and the number of listed models.
+    """Read the store's memory use, its memory limit, the number of listed models, and the time of the latest backup.
 
     Args:
         servers: one call per server that accepts writes. The memory is that of the fullest server.
         call: sends a command to the server of its keys.
     """
-    *infos, models = await asyncio.gather(*(server("INFO", "memory") for server in servers), call("ZCARD", keys.MODELS))
+    own = call("ZCARD", keys.MODELS), call("ZMSCORE", keys.BACKUP, "all")
+    *infos, models, (backup_at,) = await asyncio.gather(*(server("INFO", "memory") for server in servers), *own)
     used, limit = max(map(_memory, infos), key=lambda memory: memory[0] / (memory[1] or math.inf))
-    return StoreLoad(used, limit, int(models))
+    return StoreLoad(used, limit, int(models), float(backup_at or 0))
 
 
 def _memory(info: JsonObject) -> tuple[int, int]:

@@ -8,7 +8,8 @@ idempotent.
 import asyncio
 import json
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from redis import exceptions
@@ -27,10 +28,11 @@ from service.errors import (
 from service.prediction_id import PredictionId
 from service.store import keys
 from service.store.capabilities import Store
-from service.store.connections.addresses import NO_FILES, TlsFiles
+from service.store.connections.addresses import NO_FILES, TlsFiles, parse_store_url
 from service.store.connections.connections import Call, Confirmed, Connection, connect
 from service.store.connections.pipeline import Word
 from service.store.connections.readiness import read_readiness
+from service.store.embedded.server import LOG_FOLDER, free_bytes
 from service.store.redis import feedback_codec
 from service.store.redis.driver_errors import translated_error, translating_errors
 from service.store.redis.entry_codec import CHANGE_VERSION, decode_tail
@@ -155,6 +157,8 @@ class RedisStore(Store):
         self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
         self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
         self._max_open_bytes = int(max_open_bytes)  # the driver refuses subclasses
+        socket = parse_store_url(url).path
+        self._log_folder = Path(socket).parent / LOG_FOLDER if socket else None  # which exists if the store is embedded
 
     async def create_model(
         self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
@@ -484,7 +488,14 @@ class RedisStore(Store):
         return await read_model_stats(self._call, name)
 
     async def read_load(self) -> StoreLoad:
-        return await read_load([server.call for server in await self._connection.primaries()], self._call)
+        load = await read_load([server.call for server in await self._connection.primaries()], self._call)
+        return load._replace(disk_free=free_bytes(self._log_folder)) if self._log_folder else load
+
+    async def copy(self, receive: Callable[[bytes], object]) -> None:
+        await self._connection.copy(receive)
+
+    async def note_backup(self, at: float) -> None:
+        await self._run(_ENLIST, [keys.BACKUP], [repr(at), "all"])
 
     async def check(self) -> StoreReadiness:
         servers = await self._connection.primaries()

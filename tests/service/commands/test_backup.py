@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from service.__main__ import app
-from tests.servers import free_port
+from service.store.embedded.server import EmbeddedServer
+from tests.servers import dump, free_port, raw
+from tests.service.metrics import parsed
 from tests.service.sample_models import definition, some_contexts
 from tests.service.threads import Served
 from toolkit import demo
@@ -64,6 +67,32 @@ def test_models_survive_in_a_folder(live: Served, tmp_path: Path) -> None:
         result = run("restore", folder, *url, "--json")
         assert json.loads(result.stdout)["restored"] == restored, result.stderr
     assert {name: distribution(live, name) for name in NAMES} == known
+
+
+def test_the_whole_store_survives_in_a_folder(live: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAGER_STORE_URL", live.store_url)
+    folder, was = tmp_path / "whole", time.time()
+    ask(live, "POST", "/models", definition("whole"))
+    made = [ask(live, "POST", "/predict", {"model": "whole", "context": each}) for each in some_contexts(2, 3)]
+    ask(live, "POST", "/feedback", {"prediction_id": made[0]["prediction_id"], "correct": True})
+    ask(live, "PUT", "/models/whole/shadows/rival", {"learner": "gaptron"})
+    ask(live, "POST", "/models/whole/snapshots", {"id": "kept"})
+    with raw(live.store_url) as client:
+        client.config_set("repl-diskless-sync-delay", 0)
+    before = dump(live.store_url)
+    for _ in range(2):  # the second replaces the first
+        result = run("backup", folder, "--all", "--json")
+        assert (result.exit_code, result.stderr) == (0, "")
+    assert was <= parsed(httpx2.get(live.url + "/metrics").text)["wager_backup_timestamp_seconds", frozenset()]
+    ask(live, "DELETE", "/models/whole")
+    with EmbeddedServer(folder) as restored:
+        after = dump(restored.url)
+        assert set(before) <= set(after)
+        lasting = [name for name in before if re.search(r"\{whole\}:.*:(log$|p:|kept|shadows$)", name)]
+        assert len(lasting) == 7
+        assert [name for name in lasting if before[name] != after[name]] == []
+    again = run("backup", folder, "--all")  # it is the directory of a store now
+    assert (again.exit_code, "it is the log of a store" in again.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("models", ['"models":[]', '"models":{"a":{}}', '"folders":[]'])

@@ -55,6 +55,7 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "hold_rounds": lambda store: store.hold_rounds(KEY, 1, 1),
     "watch_shadows": lambda store: store.watch(Due.SHADOWS, [KEY]),
     "put_off_shadows": lambda store: store.put_off(Due.SHADOWS, KEY, 0.0, 1.0),
+    "note_backup": lambda store: store.note_backup(NOW),
     "count_traffic": lambda store: store.count_traffic({"forest": 1}),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }

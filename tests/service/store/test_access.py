@@ -1,6 +1,7 @@
 """The laws of protected stores: mutual TLS, and users with the fewest permissions."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from service.errors import StoreUnavailableError
+from service.store import keys
 from service.store.access_tables import ApiKeyTable, RateLimits
 from service.store.connections.addresses import TlsFiles
 from service.store.redis.redis_store import RedisStore
@@ -39,7 +41,9 @@ async def use_every_operation(store: RedisStore) -> None:
     assert await store.keep_summary(KEY, "{}")
     assert await store.publish_statistics(KEY, PublishedStatistics(2, b"tally", 7, 3, 2)) == 2
     assert ((await Scenario(store, KEY).figures()).statistics, await store.list_names(10)) == (b"tally", [KEY.name])
-    assert (await store.read_load()).models == 1
+    await store.note_backup(NOW)
+    load = await store.read_load()
+    assert (load.models, load.backup_at) == (1, NOW)
     await store.count_traffic({KEY.name: 2})
     await store.count_traffic({KEY.name: 1, "another": 3})
     assert await store.list_busiest(10) == [KEY.name]
@@ -183,6 +187,33 @@ async def test_waiting_for_replicas_needs_the_wait_permission(tmp_path: Path) ->
             with pytest.raises(StoreUnavailableError, match=outcome):
                 await store.add_feedback(KEY, [right("a")], STRICT, NOW)
             await store.close()
+
+
+@EACH_PROGRAM
+async def test_a_copy_of_the_store_needs_two_permissions(program: str, tmp_path: Path) -> None:
+    """Servers that send their file from the disk say its length first; the others say how it ends."""
+    with running(tmp_path, program) as server:
+        for missing, command in (("+sync", "replconf"), ("+replconf", "sync")):
+            async with open_store(user(server, *RULES, missing)) as store:
+                with pytest.raises(StoreUnavailableError, match=f"permissions to run the '{command}'"):
+                    await store.copy(bytearray().extend)
+        async with open_store(user(server, *RULES, "+sync", "+replconf")) as store:
+            await store.note_backup(NOW)
+            for diskless in ("yes", "no"):
+                server.send("CONFIG", "SET", "repl-diskless-sync", diskless)
+                copied = bytearray()
+                await store.copy(copied.extend)
+                assert re.match(rb"REDIS|VALKEY", copied)
+                assert keys.BACKUP.encode() in copied
+                assert copied[-9] == 0xFF  # the last operation, before the checksum
+            server.send("CONFIG", "SET", "repl-diskless-sync-delay", 60)
+            server.send("CONFIG", "SET", "repl-diskless-sync", "yes")
+            copying = asyncio.create_task(store.copy(copied.extend))
+            while not server.send("INFO", "replication")["connected_slaves"]:  # noqa: ASYNC110  another process's state
+                await asyncio.sleep(0.01)
+            server.kill()
+            with pytest.raises(StoreUnavailableError):
+                await copying
 
 
 async def test_the_documented_cluster_rules_permit_every_operation(small_cluster: Cluster) -> None:
