@@ -59,6 +59,10 @@ def _function(name: str) -> Callable[..., None]:  # noqa: PLR0911 - one for each
             from toolkit.backup import backup
 
             return backup
+        case "memory":
+            from toolkit.memory import memory
+
+            return memory
         case "restore":
             from toolkit.restore import restore
 

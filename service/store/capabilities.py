@@ -29,6 +29,7 @@ from service.store.values import (
     Keeping,
     KeptNote,
     ModelCopy,
+    ModelMemory,
     ModelStats,
     PublishedStatistics,
     Seen,
@@ -410,6 +411,15 @@ class Monitoring(Protocol):
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
         """Return a model's counters and statistics, or None. The cost is independent of its history."""
+
+    async def measure(self, name: str) -> ModelMemory | None:
+        """Return the memory of a model, from samples of its log; None if it does not exist.
+
+        The server's user needs the permission `memory|usage`.
+
+        Raises:
+            StoreCorruptError: if the model cannot be read.
+        """
 
     async def read_load(self) -> StoreLoad:
         """Return the memory use of the store."""

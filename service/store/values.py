@@ -99,6 +99,17 @@ class StoreLoad(NamedTuple):
     disk_free: float = math.inf  # bytes free on the disk of a store on this machine; infinity if unknown
 
 
+class ModelMemory(NamedTuple):
+    """Bytes of a model in the memory of the store."""
+
+    log: int
+    state: int  # the latest snapshot
+    kept: int  # snapshots that are kept
+    shadows: int
+    open: int  # open predictions, until they have feedback or are no longer kept
+    other: int  # definition, counters, statistics, deadlines, positions of imports
+
+
 class StoreReadiness(NamedTuple):
     """Version, durability and warnings of a store, for its operator."""
 

@@ -8,6 +8,7 @@ idempotent.
 import asyncio
 import json
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ from service.store.values import (
     Keeping,
     KeptNote,
     ModelCopy,
+    ModelMemory,
     ModelStats,
     PublishedStatistics,
     Seen,
@@ -103,6 +105,8 @@ _MOST_RANKED = 10_000
 """Maximum models in the ranking: as many as WAGER_METRICS_MAX_MODELS may be."""
 _COUNTED_AT_ONCE = 2_000
 """Names and numbers in one call that counts traffic."""
+_MEASURED_SAMPLES = 100
+"""Elements of a key from which its memory is estimated."""
 _FULL = "the open predictions of model {0!r} would have more than {1:,} bytes; send feedback, or wait until some expire"
 
 _ENLIST = script("enlist")
@@ -115,6 +119,7 @@ _MARK_SNAPSHOT = script("snapshot_there", "mark_snapshot")
 _IMPORT_ROUNDS = record_script("counts", "book_open", "blocks", "import_rounds")
 _FORGET_OLD = record_script("read_entries", "snapshot_there", "forget_old")
 _COUNT_TRAFFIC = script("count_traffic")
+_MEASURE = script("measure")
 _CREATE_MODEL = script("create_model")
 _LIST_MODEL = script("list_model")
 _KEEP_SUMMARY = script("keep_summary")
@@ -486,6 +491,25 @@ class RedisStore(Store):
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
         return await read_model_stats(self._call, name)
+
+    async def measure(self, name: str) -> ModelMemory | None:
+        stats, own = await self.read_model_stats(name), await self._incarnation(name)
+        if stats is None or own is None:
+            return None
+        key = ModelKey(name, own.decode(errors="replace"))
+        groups = {
+            "log": [keys.log(*key)],
+            "state": [keys.snapshot(*key)],
+            "shadows": keys.of_shadows(*key),
+            "kept": [keys.kept(*key), *(keys.kept_snapshot(*key, id_) for id_ in await self._kept_ids(key))],
+        }
+        named = {each: group for group, members in groups.items() for each in members}
+        named |= {each: "other" for each in keys.lasting(*key) if each not in named}
+        sizes = await self._run(_MEASURE, list(named), [_MEASURED_SAMPLES])
+        total = Counter(open=stats.open_bytes)
+        for group, size in zip(named.values(), sizes, strict=True):
+            total[group] += size
+        return ModelMemory(*(total[field] for field in ModelMemory._fields))
 
     async def read_load(self) -> StoreLoad:
         load = await read_load([server.call for server in await self._connection.primaries()], self._call)

@@ -77,6 +77,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "read_figures": lambda store: store.read_model_stats("forest"),
     "list_names": lambda store: store.list_names(10),
     "list_busiest": lambda store: store.list_busiest(10),
+    "measure": lambda store: store.measure("forest"),
     "read_damage": lambda store: store.read_damage(KEY),
     "list_damaged": lambda store: store.list_damaged(10),
     "read_imports": lambda store: store.read_imports(KEY),

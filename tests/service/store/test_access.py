@@ -1,6 +1,7 @@
 """The laws of protected stores: mutual TLS, and users with the fewest permissions."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -187,6 +188,15 @@ async def test_waiting_for_replicas_needs_the_wait_permission(tmp_path: Path) ->
             with pytest.raises(StoreUnavailableError, match=outcome):
                 await store.add_feedback(KEY, [right("a")], STRICT, NOW)
             await store.close()
+
+
+async def test_measuring_models_needs_a_permission(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        for rule, words in (("-ping", r"(?i)permission"), ("+memory|usage", "")):
+            async with open_store(user(server, *RULES, rule)) as store:
+                await store.create_model(KEY, "{}", NOW)
+                with pytest.raises(StoreUnavailableError, match=words) if words else contextlib.nullcontext():
+                    assert (await store.measure(KEY.name)) is not None
 
 
 @EACH_PROGRAM
