@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from service.__main__ import _ORDER
 from service.observability.http_metrics import WorkerMetrics
 from service.observability.model_metrics import ModelMetrics
 from service.replicas.statistics import RoundStatistics
@@ -24,7 +26,7 @@ PROMTOOL = shutil.which("promtool")
 _METRIC = re.compile(r"\bwager_[a-z_]+\b")
 _LABEL = re.compile(r"([a-z_]+)\s*(?:=~|!~|!=|=)\s*\"")
 _GROUPED = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")
-_GIVEN_BY_PROMETHEUS = {"job", "instance"}
+_GIVEN_BY_OTHERS = {"job", "instance", "persistentvolumeclaim"}  # by Prometheus and the kubelet
 
 
 class FullStore(Store):
@@ -88,17 +90,42 @@ def check_query(query: str, metrics: dict[str, set[str]]) -> None:
     assert named <= set(metrics), query
     assert named or "up{" in query, query
     grouped = {label.strip() for group in _GROUPED.findall(query) for label in group.split(",")}
-    known = set().union(_GIVEN_BY_PROMETHEUS, *(metrics[name] for name in named))
+    known = set().union(_GIVEN_BY_OTHERS, *(metrics[name] for name in named))
     assert grouped | set(_LABEL.findall(query)) <= known, query
 
 
 def test_every_alert_is_in_the_runbook() -> None:
-    book = (ROOT / "OPERATIONS.md").read_text().partition("## Runbook")[2]
-    sections = dict(zip(*[iter(re.split(r"^### (\w+)$", book, flags=re.MULTILINE)[1:])] * 2, strict=True))
+    sections = runbook()
     assert set(sections) == set(alerts())
     for name, text in alerts().items():
-        assert f"runbook: OPERATIONS.md#{name.lower()}\n" in text
+        assert f'runbook_url: "{{{{ $externalLabels.runbook }}}}#{name.lower()}"\n' in text
         assert all(word in sections[name] for word in ("**Means.**", "**Look at.**", "**Do.**"))
+
+
+def runbook() -> dict[str, str]:
+    book = (ROOT / "OPERATIONS.md").read_text().partition("## Runbook")[2]
+    return dict(zip(*[iter(re.split(r"^### (\w+)$", book, flags=re.MULTILINE)[1:])] * 2, strict=True))
+
+
+@pytest.mark.parametrize("config", [ALERTS.parent / name for name in ("prometheus.yml", "kubernetes.yml")], ids=str)
+def test_the_runbook_has_an_address(config: Path) -> None:
+    """The address is a label of Prometheus, so that one line sets it, and alerts do not carry it as a label."""
+    settings = yaml.safe_load(config.read_text())
+    assert settings["global"]["external_labels"]["runbook"].startswith("https://")
+    dropped = [each for each in settings["alerting"]["alert_relabel_configs"] if each["action"] == "labeldrop"]
+    assert [each["regex"] for each in dropped] == ["runbook"]
+
+
+@pytest.mark.parametrize("name", alerts())
+def test_each_section_of_the_runbook_has_commands(name: str) -> None:
+    """They query exposed metrics, and use commands that exist; tests/service/commands/test_runbook.py runs calls."""
+    blocks = re.findall(r"```sh\n(.*?)```", runbook()[name], re.DOTALL)
+    assert blocks
+    for line in "".join(blocks).splitlines():
+        if line.startswith("ask "):
+            check_query(line.replace("\\", ""), exposed_metrics())
+        for used in re.findall(r"(?:^|\$W )wager (\w+)", line):
+            assert used in _ORDER, line
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="no promtool on the PATH (Debian has it in the package prometheus)")
