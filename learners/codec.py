@@ -30,7 +30,7 @@ class Composite(Protocol):
         """Return its state, as views."""
 
 
-_OF_CODE = {"I64": np.dtype("<i8"), "F64": np.dtype("<f8")}
+_OF_CODE: dict[str, np.dtype[Any]] = {"I64": np.dtype("<i8"), "F64": np.dtype("<f8"), "U8": np.dtype("u1")}
 
 
 def identity(learner: AnyLearner) -> str:
@@ -65,16 +65,19 @@ def _header(learner: str, arrays: Sequence[tuple[str, np.ndarray[Any, Any]]]) ->
     return len(text).to_bytes(8, "little") + text
 
 
-def decode_state(learner: AnyLearner, data: bytes | memoryview) -> State:
+def decode_state(learner: AnyLearner, data: bytes | memoryview, others: str | None = None) -> State:
     """Return the state that `encode_state` wrote, in newly allocated arrays.
 
-    Raises `InvalidStateError` if the bytes are not such a file, belong to another learner, or contain arrays of the
-    wrong name, dtype or shape, or numbers that are not finite or out of range.
+    The file may also have arrays whose names begin with `others`, which are ignored.
+
+    Raises `InvalidStateError` if the bytes are no such file, belong to another learner, or hold arrays of the wrong
+    name, dtype or shape, or numbers that are not finite or out of range.
     """
     arrays, metadata = _read(data)
     if not isinstance(metadata, dict) or metadata.get("learner") != identity(learner):
         raise InvalidStateError("the state belongs to another learner or other hyperparameters")
     layouts = state_layout(learner)
+    arrays = {name: array for name, array in arrays.items() if others is None or not name.startswith(others)}
     for name, layout in layouts.items():
         _check_array(name, arrays.get(name), layout)
     if len(arrays) != len(learner.state_type._fields):

@@ -28,7 +28,7 @@ def backup(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     all_: Annotated[bool, typer.Option("--all", help="Write the whole store instead, at one moment.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write every model that the key allows to a folder: definition, changes, statistics and state.
+    """Write every model that the key allows to a folder: definition, changes, statistics, state and shadows.
 
     Needs the scope read. Open predictions, kept snapshots and API keys are not included. The command can be repeated:
     it skips models that have not changed since. A folder without manifest.json is not complete.
@@ -84,12 +84,14 @@ def _models(client: httpx2.Client) -> Iterator[JsonObject]:
 def _write_model(client: httpx2.Client, folder: Path, name: str) -> tuple[Note, bool]:
     """Write the file of a model, unless it is up to date; return its note, and whether it was up to date."""
     described = call(client, "GET", path_of(name))
-    etag, rounds = described.headers["etag"], described.json()["rounds_seen"]
+    listed = call(client, "GET", f"{path_of(name)}/shadows").json()["shadows"]
+    shadows = [[each[field] for field in ("name", "created_at", "rounds_seen", "restarts")] for each in listed]
+    seen = described.headers["etag"], described.json()["rounds_seen"], shadows
     existing = read_note(folder, name)
-    if existing is not None and (existing.etag, existing.rounds) == (etag, rounds) and existing.is_of(folder):
+    if existing is not None and (existing.etag, existing.rounds, existing.shadows) == seen and existing.is_of(folder):
         return existing, True
     size, digest = write_file(file_of(folder, name), download(client, f"{path_of(name)}/export"))
-    note = Note(name, etag, rounds, size, digest)
+    note = Note(name, *seen, size, digest)
     write_note(folder, note)
     return note, False
 

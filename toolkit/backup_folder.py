@@ -26,6 +26,9 @@ class Note(NamedTuple):
     name: str
     etag: str  # of the model
     rounds: int
+    shadows: list[
+        list[str | int | None]
+    ]  # for each: its name, when the model got it, its rounds, how often it began again
     bytes: int  # of its file
     sha256: str  # of its file
 
@@ -114,7 +117,7 @@ def write_file(path: Path, chunks: Iterable[bytes]) -> tuple[int, str]:
 
 def _note(fields: Any) -> Note:
     match fields:
-        case {"name": str(name), "etag": str(), "rounds": int(), "bytes": int(), "sha256": str()}:
+        case {"name": str(name), "etag": str(), "rounds": int(), "shadows": list(), "bytes": int(), "sha256": str()}:
             if _NAME.fullmatch(name):
                 return Note(**{field: fields[field] for field in Note._fields})
     raise ValueError("not a note of this release")

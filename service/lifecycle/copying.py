@@ -10,6 +10,7 @@ from service import __version__, errors
 from service.environment import Environment
 from service.error_messages.values import quoted
 from service.json_values import JsonObject
+from service.lifecycle.copied_shadows import FoundShadow, checked_shadows, exported_shadows, find_shadows, have_seen
 from service.lifecycle.import_validation import checked_history, checked_imports, checked_statistics, foreign_state
 from service.lifecycle.model_file import ExportedImport, ExportedModel, as_file_error, file_of, read_file
 from service.models.changes import Change, Defined, Origin, check_policies
@@ -27,6 +28,8 @@ from service.store.values import Counts, ImportedSource, ModelCopy, Snapshot
 
 _ATTEMPTS = 50  # attempts to read a state with matching import positions, while others import rounds
 
+_SHADOW_ATTEMPTS = 5  # attempts to read shadows that have seen the same changes as the model
+
 
 class _Source(NamedTuple):
     name: str
@@ -36,15 +39,8 @@ class _Source(NamedTuple):
     imports: tuple[ImportedSource, ...] = ()  # the import positions of its rounds
 
 
-class Exported(NamedTuple):
-    """The file of a model."""
-
-    header: bytes
-    body: memoryview
-
-
 class Copying:
-    """Copies models with their states. Open predictions are not copied, nor is the log."""
+    """Copies models with their states. Open predictions are not copied, nor is the log; a file has the shadows."""
 
     def __init__(self, environment: Environment, limits: Limits, sessions: SessionCache) -> None:
         self._environment, self._store, self._compute = environment, environment.store, environment.compute
@@ -60,10 +56,15 @@ class Copying:
         check_history(copy.history, model.history_weight, MOST_COPIES)
         return await self._create(model, copy)
 
-    async def export(self, name: str) -> Exported:
-        """Return a model as a file."""
-        stored, source = await self._source(name)
-        return await self._compute.run(name, _exported, stored, source)
+    async def export(self, name: str) -> tuple[bytes | memoryview, ...]:
+        """Return a model as a file, in parts. Its shadows may lack rounds that arrived since they were read."""
+        for _ in range(_SHADOW_ATTEMPTS):
+            before = await stored_under(self._store, name)
+            shadows = await find_shadows(self._environment, before)
+            stored, source = await self._source(name)
+            if stored.key == before.key and have_seen(shadows, source.snapshot):
+                break
+        return await self._compute.run(name, _exported, stored, source, shadows)
 
     async def import_(self, name: str, data: memoryview, by: str | None) -> Described:
         """Create a model from a file; raise `ModelFileError` if it is not intact or a newer version wrote it."""
@@ -135,7 +136,8 @@ def _counts(statistics: RoundStatistics, rounds: int) -> Counts:
     return Counts(correct, max(0.0, statistics.reward - statistics.correct), min(statistics.expired, rounds))
 
 
-def _exported(stored: StoredModel, source: _Source) -> Exported:
+def _exported(stored: StoredModel, source: _Source, found: Sequence[FoundShadow]) -> tuple[bytes | memoryview, ...]:
+    shadows, states = exported_shadows(found, source.snapshot)
     model = ExportedModel.model_construct(
         name=source.name,
         definition=source.definition,
@@ -143,8 +145,9 @@ def _exported(stored: StoredModel, source: _Source) -> Exported:
         rounds=source.snapshot.round_count,
         created_at=stored.created_at,
         imports=[ExportedImport.model_construct(**each._asdict()) for each in source.imports],
+        shadows=shadows,
     )
-    return Exported(*file_of(model, source.snapshot.statistics, memoryview(source.snapshot.state), __version__))
+    return file_of(model, source.snapshot.statistics, memoryview(source.snapshot.state), __version__, states)
 
 
 def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limits: Limits) -> tuple[Model, ModelCopy]:
@@ -167,4 +170,5 @@ def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limit
         encoded = encode_state(model.learner, state)
     except InvalidStateError as error:
         raise errors.ModelFileError(f"its state: {error}") from error
-    return model, copy._replace(snapshot=copy.snapshot._replace(state=encoded))
+    shadows = checked_shadows(file, model, limits)
+    return model, copy._replace(snapshot=copy.snapshot._replace(state=encoded), shadows=shadows)

@@ -15,7 +15,7 @@ from learners.codec import decode_state
 from service.error_messages.values import quoted, shown
 from service.errors import ModelFileError, NewerVersionError, TooManyChangesError
 from service.json_values import JsonObject
-from service.lifecycle.model_file import LATEST, ExportedImport, as_file_error
+from service.lifecycle.model_file import LATEST, MOST_KEY_ID, SHADOW, ExportedImport, as_file_error
 from service.models.changes import checked_policies, read_change
 from service.registry.changing import MOST_CHANGES, MOST_COPIES
 from service.replicas.guarded_fold import learn
@@ -23,7 +23,6 @@ from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistic
 from service.schemas.models import LONGEST_WINDOW, SHORTEST_WINDOW
 from service.store.values import ImportedSource
 
-_MOST_KEY_ID = 64
 _LARGEST, _LARGEST_COUNT = 1e300, 2**53  # of statistics
 _LARGEST_NUMBER = 1e60  # of a state: learners' products of larger numbers may overflow
 _CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of the trial decisions with a state
@@ -45,7 +44,7 @@ def _checked(number: int, given: JsonObject) -> str:
         unknown = {each["type"] for each in error.errors(include_url=False)} <= {"extra_forbidden", "literal_error"}
         detail = f"change {number} is not one of this version"
         raise as_file_error(NewerVersionError(detail) if unknown else ValueError(detail)) from error
-    if not 0 <= change.at <= LATEST or len(change.by or "") > _MOST_KEY_ID:
+    if not 0 <= change.at <= LATEST or len(change.by or "") > MOST_KEY_ID:
         wrong = f"{shown(change.at)}, {quoted(change.by or '')}"
         raise ModelFileError(f"change {number} has an invalid time or key: {wrong}")
     return change.encode()
@@ -95,7 +94,7 @@ def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> St
 
     With `decides`, the learner must also decide and learn from a copy of it. Learners of actions need actions for this.
     """
-    state = decode_state(learner, data)
+    state = decode_state(learner, data, others=SHADOW)
     for name, array in state._asdict().items():
         if array.dtype.kind == "f" and max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST_NUMBER:
             raise ModelFileError(f"its state: {name} holds numbers above {_LARGEST_NUMBER:g}")

@@ -5,8 +5,9 @@ Its arrays are the learner's state; its metadata contain the rest as JSON. docs/
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 import pydantic
@@ -20,6 +21,7 @@ from service.errors import ModelFileError, NewerFileError, NewerVersionError
 from service.json_values import JsonMapping, JsonObject
 from service.schemas.models import ModelName
 from service.schemas.rounds import Source
+from service.store.keys import SHADOW_SLOTS
 from service.store.values import MOST_SOURCES
 from service.strict_body import Body
 
@@ -27,7 +29,9 @@ FORMAT, VERSION = "wager-model", 1  # the format of the file, and its version
 _MOST_HEADER = 2**25  # bytes: a definition and a history of 4 MiB each, in JSON within JSON
 _MOST_MEMBERS = 1_000_000  # maximum objects, lists and members of the header; reading them takes a second
 _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
-_ITEM_BYTES = {"F64": 8, "I64": 8}
+_ITEM_BYTES = {"F64": 8, "I64": 8, "U8": 1}
+SHADOW = "shadow:"  # how the names of arrays begin that are the state of a shadow: a file of safetensors itself
+MOST_KEY_ID = 64
 LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_ROUNDS = 10**14  # the store's scripts count exactly up to 10¹⁵, so nine times as many rounds can follow
 
@@ -40,6 +44,18 @@ class ExportedImport(Body):
     at: Annotated[float, Field(ge=0, le=LATEST)]
 
 
+class ExportedShadow(Body):
+    """A shadow, except its state."""
+
+    name: ModelName
+    learner: JsonObject
+    at: Annotated[float, Field(ge=0, le=LATEST)]  # when the model got it
+    by: Annotated[str | None, Field(max_length=MOST_KEY_ID)] = None
+    restarts: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)] = 0
+    rounds: Annotated[int | None, Field(ge=0, le=_MOST_ROUNDS)] = None  # of the log, in its state; None without one
+    comparison: JsonObject | None = None
+
+
 class ExportedModel(Body):
     """A model, except its state and statistics."""
 
@@ -50,6 +66,7 @@ class ExportedModel(Body):
     created_at: Annotated[float, Field(ge=0, le=LATEST)]
     # so that a repeated `wager replay` imports no round again
     imports: Annotated[list[ExportedImport], Field(max_length=MOST_SOURCES)] = Field(default_factory=list)
+    shadows: Annotated[list[ExportedShadow], Field(max_length=SHADOW_SLOTS)] = Field(default_factory=list)
 
 
 class ModelFile(NamedTuple):
@@ -57,11 +74,21 @@ class ModelFile(NamedTuple):
 
     model: ExportedModel
     statistics: bytes
-    data: memoryview  # the whole file, for `learners.codec.decode_state`
+    data: memoryview  # the whole file, which `learners.codec.decode_state` reads
+    shadows: Mapping[str, memoryview]  # the encoded states of shadows, by name
 
 
-def file_of(model: ExportedModel, statistics: bytes, state: memoryview, release: str) -> tuple[bytes, memoryview]:
-    """Return the header and the body of a model's file; `state` is an encoded state, itself a safetensors file."""
+def file_of(
+    model: ExportedModel,
+    statistics: bytes,
+    state: memoryview,
+    release: str,
+    shadows: Mapping[str, memoryview] = MappingProxyType({}),
+) -> tuple[bytes | memoryview, ...]:
+    """Return the header and the body of a model's file, in parts.
+
+    `state` is an encoded state, itself a safetensors file; `shadows` has those of shadows, by name.
+    """
     length = int.from_bytes(state[:8], "little")
     header = json.loads(bytes(state[8 : 8 + length]))
     header["__metadata__"] |= {
@@ -71,9 +98,13 @@ def file_of(model: ExportedModel, statistics: bytes, state: memoryview, release:
         "model": model.model_dump_json(),
         "statistics": statistics.decode(),
     }
+    end = len(state) - 8 - length
+    for name, encoded in shadows.items():
+        header[SHADOW + name] = {"dtype": "U8", "shape": [len(encoded)], "data_offsets": [end, end + len(encoded)]}
+        end += len(encoded)
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text = text.ljust(-(-len(text) // 8) * 8)
-    return len(text).to_bytes(8, "little") + text, state[8 + length :]
+    return len(text).to_bytes(8, "little") + text, state[8 + length :], *shadows.values()
 
 
 def read_file(data: memoryview) -> ModelFile:
@@ -90,7 +121,10 @@ def read_file(data: memoryview) -> ModelFile:
     if set(metadata) != _METADATA or not all(isinstance(value, str) for value in metadata.values()):
         raise ModelFileError(f"its metadata must be texts named {', '.join(sorted(_METADATA))}")
     _check_arrays(header, body_bytes)
-    return ModelFile(_model(metadata["model"]), metadata["statistics"].encode(errors="replace"), data)
+    places = {name: _place_of_array(name, entry) for name, entry in header.items() if name.startswith(SHADOW)}
+    body = data[len(data) - body_bytes :]
+    shadows = {name.removeprefix(SHADOW): body[start:stop] for name, (start, stop) in places.items()}
+    return ModelFile(_model(metadata["model"]), metadata["statistics"].encode(errors="replace"), data, shadows)
 
 
 def _header(data: memoryview) -> tuple[JsonObject, int]:

@@ -270,6 +270,16 @@ class Counts(NamedTuple):
     expired: int = 0
 
 
+class CopiedShadow(NamedTuple):
+    """A shadow of a model to create; without a snapshot, it begins after the rounds of the model."""
+
+    name: str
+    id: str
+    text: str  # JSON: see `service.shadows.definition`
+    restarts: int
+    snapshot: Snapshot | None  # of the same rounds and changes as that of the model
+
+
 class ModelCopy(NamedTuple):
     """A model to create with the state of another one."""
 
@@ -279,7 +289,8 @@ class ModelCopy(NamedTuple):
     snapshot: Snapshot  # after all of these changes
     counts: Counts
     policies: StoredPolicies = NO_POLICIES
-    imports: tuple[ImportedSource, ...] = ()  # the import positions of the rounds in the state
+    imports: tuple[ImportedSource, ...] = ()  # where the imports of the rounds in the state are
+    shadows: tuple[CopiedShadow, ...] = ()
 
 
 class Closed(NamedTuple):

@@ -17,7 +17,7 @@ from service.api.responses.problems import responses, wrong_media_type
 from service.api.responses.routes import StrictRoute
 from service.api.routes.models import CreatedRoute, Name, created_headers
 from service.errors import OverloadedError
-from service.lifecycle.copying import Copying, Exported
+from service.lifecycle.copying import Copying
 from service.registry.descriptions import Described
 from service.schemas.lifecycle import CloneRequest
 from service.schemas.models import ModelAnswer
@@ -142,14 +142,14 @@ def _add_export(routes: APIRouter, copying: Copying) -> None:
         responses=responses(*errors.READING_ERRORS) | {200: {"description": "The file.", "content": {_BYTES: _FILE}}},
     )
     async def export_model(name: Name) -> StreamingResponse:
-        """Return the model as a file: definition, changes, statistics and state, but no rounds.
+        """Return the model as a file: definition, changes, statistics, state and shadows, but no rounds.
 
         The file is safetensors with JSON, which docs/lifecycle.md describes.
         """
         exported = await copying.export(name)
         headers = {
             "Content-Disposition": f'attachment; filename="{name}.safetensors"',
-            "Content-Length": str(len(exported.header) + len(exported.body)),
+            "Content-Length": str(sum(map(len, exported))),
         }
         return StreamingResponse(_chunks(exported), media_type=_BYTES, headers=headers)
 
@@ -180,7 +180,7 @@ def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> No
         return await answer_with(request, created.answer, 201, created_headers(created))
 
 
-async def _chunks(exported: Exported) -> AsyncIterator[bytes]:
-    for whole in (memoryview(exported.header), exported.body):
+async def _chunks(exported: tuple[bytes | memoryview, ...]) -> AsyncIterator[bytes]:
+    for whole in exported:
         for start in range(0, len(whole), _CHUNK):
-            yield bytes(whole[start : start + _CHUNK])
+            yield bytes(memoryview(whole)[start : start + _CHUNK])

@@ -60,6 +60,7 @@ from service.store.values import (
     Block,
     BlockPage,
     Closed,
+    CopiedShadow,
     Damage,
     DamagedSnapshotError,
     DamageRecord,
@@ -184,12 +185,18 @@ class RedisStore(Store):
         coming = keys.coming_snapshot(*key, check)
         parts = await self._write_parts(coming, snapshot.state)
         named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.imports(*key)]
+        named.append(keys.shadows(*key))
+        of_shadows = list[Word]()
+        for slot, shadow in enumerate(copy.shadows, 1):
+            shadow_coming, words = await self._write_copied(key, shadow)
+            named += [shadow_coming, keys.shadow(*key, slot)]
+            of_shadows += words
         args: list[Word] = [
             *(key.incarnation, copy.definition, repr(now), copy.summary, policies.closing, policies.retention),
             *("".join(f"{line}\n" for line in copy.history), snapshot.round_count, snapshot.change_count),
             *(copy.counts.correct, repr(copy.counts.partial), copy.counts.expired, CHANGE_VERSION, copy.history[-1]),
             *(SNAPSHOT_VERSION, parts, snapshot.statistics, check),
-            *(digests_of((copy.definition, *copy.history)), snapshot.digest),
+            *(digests_of((copy.definition, *copy.history)), snapshot.digest, len(copy.shadows), *of_shadows),
             *(part for each in copy.imports for part in (each.source, f"{each.position} {each.at!r}")),
         ]
         await self._call("ZADD", keys.MODELS, 0, key.name)  # before and after, as in `create_model`
@@ -199,7 +206,18 @@ class RedisStore(Store):
         if created:
             await self._call("ZADD", keys.MODELS, 0, key.name)
             await self._watch_policies(key, policies)
+            await self.watch(Due.SHADOWS, [key] if copy.shadows else [])
         return bool(created)
+
+    async def _write_copied(self, key: ModelKey, shadow: CopiedShadow) -> tuple[str, list[Any]]:
+        """Write the parts of a shadow; return their temporary key, and the shadow as arguments of the script."""
+        words, snapshot = [shadow.name, shadow.id, shadow.text, shadow.restarts], shadow.snapshot
+        if snapshot is None:
+            return keys.coming_snapshot(*key, shadow.id), [*words, "", "", ""]
+        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
+        coming = keys.coming_snapshot(*key, f"{shadow.id}:{check}")
+        parts = await self._write_parts(coming, snapshot.state)
+        return coming, [*words, parts, snapshot.statistics, check]
 
     async def get_model(self, name: str) -> StoredModel | None:
         return read_model(name, await self._call("HGETALL", keys.model(name)))

@@ -144,7 +144,7 @@ def _metadata(**fields: Any) -> Callable[[dict[str, Any]], None]:
     return lambda header: header["__metadata__"].update(fields)
 
 
-def _json(entry: str, *path: str, **fields: Any) -> Callable[[dict[str, Any]], None]:
+def _json(entry: str, *path: str | int, **fields: Any) -> Callable[[dict[str, Any]], None]:
     """Return an edit of an object in the JSON of a metadata entry."""
 
     def edit(header: dict[str, Any]) -> None:
@@ -214,6 +214,81 @@ async def test_a_hostile_file_is_refused(client: httpx2.AsyncClient, name: str, 
     problem_of(await copy.imported(edited(content, edit)), 422, slug, field)
     problem_of(await copy.get(f"/models/{copy.name}"), 404, "model-not-found", "name")
     body_of(await copy.imported(content), 201)
+
+
+async def with_shadows(api: Api) -> None:
+    """Let a model have two shadows and learn; its last change comes after its last round."""
+    body_of(await api.create(), 201)
+    for shadow, learner in (("rival", "gaptron"), ("other", "squarecb")):
+        body_of(await api.request("PUT", f"/models/{api.name}/shadows/{shadow}", json={"learner": learner}), 200)
+    await api.learn(6)
+    body_of(await api.change("*", labels={"add": ["purple"]}), 200)
+
+
+async def shadows_of(api: Api) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = body_of(await api.get(f"/models/{api.name}/shadows"), 200)["shadows"]
+    return found
+
+
+async def test_a_file_has_the_shadows_with_what_they_know(api: Api) -> None:
+    """They have seen every round and change, however little they had folded; a clone has none."""
+    await with_shadows(api)
+    content, copy = await api.exported(), api.named(f"{api.name}-copy")
+    assert [each["rounds"] for each in model_in(content)["shadows"]] == [6, 6]
+    body_of(await copy.imported(content), 201)
+    assert await shadows_of(copy) == (known := await shadows_of(api))
+    assert [(each["rounds_seen"], each["compared_rounds"], each["restarts"]) for each in known] == [(6, 6, 0)] * 2
+    for each in (api, copy):
+        body_of(await replace(each, "promote", shadow="rival"), 200)
+    assert await copy.distribution() == await api.distribution()
+    assert [each["name"] for each in await shadows_of(copy)] == ["other"]
+    body_of(await api.post(f"/models/{api.name}/clone", name=f"{api.name}-clone"), 201)
+    assert await shadows_of(api.named(f"{api.name}-clone")) == []
+
+
+async def test_rounds_that_a_shadow_lacks_count_as_skipped(api: Api) -> None:
+    await with_shadows(api)
+    content = edited(await api.exported(), _json("model", "shadows", 0, rounds=4))
+    copy = api.named(f"{api.name}-copy")
+    body_of(await copy.imported(content), 201)
+    (other, rival) = await shadows_of(copy)
+    assert [(each["rounds_seen"], each["lag"], each["skipped_rounds"]) for each in (other, rival)] == [
+        (6, 0, 2),
+        (6, 0, 0),
+    ]
+
+
+def _renamed(header: dict[str, Any]) -> None:
+    header["shadow:unknown"] = header.pop("shadow:rival")
+
+
+HOSTILE_SHADOWS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "more rounds than the model": (_json("model", "shadows", 0, rounds=7), "invalid-model-file"),
+    "a comparison of more rounds": (_json("model", "shadows", 0, "comparison", rounds=7), "invalid-model-file"),
+    "a comparison of texts": (_json("model", "shadows", 0, "comparison", reward="1"), "invalid-model-file"),
+    "a comparison without sums": (_json("model", "shadows", 0, comparison=None), "invalid-model-file"),
+    "a newer comparison": (_json("model", "shadows", 0, "comparison", version=9), "newer-model-file"),
+    "a fold from a round that is not there": (_json("model", "shadows", 0, "comparison", since_round=8),
+        "invalid-model-file"),
+    "a state that nobody describes": (_json("model", shadows=[]), "invalid-model-file"),
+    "a state of another name": (_renamed, "invalid-model-file"),
+    "a description without its state": (_json("model", "shadows", 0, rounds=None), "invalid-model-file"),
+    "two of one name": (_json("model", "shadows", 0, name="rival"), "invalid-model-file"),
+    "another learner": (_json("model", "shadows", 0, learner={"algorithm": "newtron"}), "invalid-model-file"),
+    "an unknown learner": (_json("model", "shadows", 0, learner={"algorithm": "later"}), "invalid-model-file"),
+    "a learner without a name": (_json("model", "shadows", 0, learner={}), "invalid-model-file"),
+    "a further field": (_json("model", "shadows", 0, later=1), "newer-model-file"),
+}  # fmt: skip
+
+
+async def test_hostile_shadows_are_refused(client: httpx2.AsyncClient, name: str) -> None:
+    api, copy = Api(client, "", name), Api(client, "", f"{name}-copy")
+    await with_shadows(api)
+    content = await api.exported()
+    for case, (edit, slug) in HOSTILE_SHADOWS.items():
+        answer = await copy.imported(edited(content, edit))
+        assert (case, answer.status_code, answer.json()["type"]) == (case, 422, f"urn:wager:problem:{slug}")
+    problem_of(await copy.get(f"/models/{copy.name}"), 404, "model-not-found", "name")
 
 
 async def test_a_damaged_file_is_refused(client: httpx2.AsyncClient, name: str) -> None:

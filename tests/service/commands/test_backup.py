@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from service.__main__ import app
 from service.store.embedded.server import EmbeddedServer
-from tests.servers import dump, free_port, raw
+from tests.servers import dump, free_port, raw, wait_until
 from tests.service.metrics import parsed
 from tests.service.sample_models import definition, some_contexts
 from tests.service.threads import Served
@@ -69,6 +69,41 @@ def test_models_survive_in_a_folder(live: Served, tmp_path: Path) -> None:
     assert {name: distribution(live, name) for name in NAMES} == known
 
 
+def shadows_of(live: Served, name: str, rounds: int) -> Any:
+    """Return the shadows of a model, once each has seen this number of rounds."""
+    wait_until(
+        lambda: [each["rounds_seen"] for each in ask(live, "GET", f"/models/{name}/shadows")["shadows"]] == [rounds]
+    )
+    return ask(live, "GET", f"/models/{name}/shadows")
+
+
+def test_shadows_survive_in_a_folder(live: Served, tmp_path: Path) -> None:
+    """A restored shadow goes on where it was, with its comparison; a backup is made again when only it has news."""
+    folder, url, name = tmp_path / "backup", ("--url", live.url), "shadowed"
+
+    def learn(n: int, seed: int) -> None:
+        for context in some_contexts(seed, n):
+            made = ask(live, "POST", "/predict", {"model": name, "context": context})
+            ask(live, "POST", "/feedback", {"prediction_id": made["prediction_id"], "correct": made["label"] == "red"})
+
+    ask(live, "POST", "/models", definition(name))
+    learn(5, 1)
+    assert json.loads(run("backup", folder, *url, "--json").stdout)["unchanged"] == []
+    ask(live, "PUT", f"/models/{name}/shadows/rival", {"learner": "gaptron"})
+    known = shadows_of(live, name, 5)
+    assert known["shadows"][0]["comparison"]["served"] is not None
+    assert name not in json.loads(run("backup", folder, *url, "--json").stdout)["unchanged"]
+    assert name in json.loads(run("backup", folder, *url, "--json").stdout)["unchanged"]
+    ask(live, "DELETE", f"/models/{name}")
+    assert json.loads(run("restore", folder, *url, "--model", name, "--json").stdout)["restored"] == [name]
+    assert shadows_of(live, name, 5) == known
+    learn(4, 2)
+    (after,), (before,) = shadows_of(live, name, 9)["shadows"], known["shadows"]
+    assert (after["compared_rounds"], after["restarts"], after["since_round"]) == (9, 0, before["since_round"])
+    promoted = httpx2.post(f"{live.url}/models/{name}/promote", json={"shadow": "rival"}, headers={"If-Match": "*"})
+    assert promoted.json()["learner"]["algorithm"] == "gaptron"
+
+
 def test_the_whole_store_survives_in_a_folder(live: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAGER_STORE_URL", live.store_url)
     folder, was = tmp_path / "whole", time.time()
@@ -112,7 +147,7 @@ def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path, manifest: str 
 
 
 def test_a_manifest_names_no_file_outside(tmp_path: Path) -> None:
-    note = Note("a", "", 0, 1, "")
+    note = Note("a", "", 0, [], 1, "")
     write_manifest(tmp_path, [note], "")
     assert read_manifest(tmp_path) == [note]
     with pytest.raises(BackupError):
@@ -130,7 +165,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, command: str, handler: Callable[[
 def test_a_key_for_some_names_restores_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     statuses = {"mine": (201, ""), "theirs": (404, "model-not-found"), "there": (409, "model-exists")}
     content = bytes(range(256)) * 9000  # several parts
-    notes = [Note(name, "", 0, len(content), hashlib.sha256(content).hexdigest()) for name in sorted(statuses)]
+    notes = [Note(name, "", 0, [], len(content), hashlib.sha256(content).hexdigest()) for name in sorted(statuses)]
     for note in notes:
         (tmp_path / f"{note.name}.safetensors").write_bytes(content)
     write_manifest(tmp_path, notes, "")
@@ -161,6 +196,8 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path, monkeypatch: pytes
                 return httpx2.Response(200, json={"models": [{"name": "a"}], "next_cursor": None})
             case "/models/a":
                 return httpx2.Response(200, json={"rounds_seen": 3}, headers={"etag": '"e"'})
+            case "/models/a/shadows":
+                return httpx2.Response(200, json={"shadows": []})
         return httpx2.Response(200, content=body())
 
     answering(monkeypatch, "backup", answer)
