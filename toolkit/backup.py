@@ -20,7 +20,7 @@ _PAGE = 1000
 _MOST_NAMED = 20  # unchanged models that the sentence at the end names
 
 
-def backup(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
+def backup(
     folder: Annotated[Path, typer.Argument(help="The folder to write; it is created if missing.")],
     url: Url = DEFAULT_URL,
     api_key: Key = None,

@@ -139,6 +139,10 @@ class SimulatedConnection:
         self._free.append(line)
         return sent.result(), confirmed
 
+    async def copy(self, _: Callable[[bytes], object]) -> None:
+        """See `Connection.copy`."""
+        raise NotImplementedError
+
     async def primaries(self) -> list[Primary]:
         """See `Connection.primaries`."""
         return [Primary(self.call, None)]

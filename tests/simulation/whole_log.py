@@ -1,5 +1,6 @@
 """The store that the sequential fold reads: the whole log, without snapshots, and the data of the server as it is."""
 
+from collections.abc import Callable
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,10 @@ class DirectConnection:
 
     async def call_and_wait(self, _: int, __: float, *command: Any) -> tuple[Any, int]:
         """See `Connection.call_and_wait`."""
+        raise NotImplementedError
+
+    async def copy(self, _: Callable[[bytes], object]) -> None:
+        """See `Connection.copy`."""
         raise NotImplementedError
 
     async def primaries(self) -> list[Primary]:

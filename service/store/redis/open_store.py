@@ -15,7 +15,7 @@ from service.store.stored_models import ModelKey
 
 _T = TypeVar("_T")
 
-_UNTRACED = {"claim"}
+_UNTRACED = {"claim", "count_traffic"}
 """Methods that every worker calls each second, not for a request."""
 
 _tracer = trace.get_tracer("wager.store")
