@@ -144,7 +144,7 @@ class _OneServer:
         return [Primary(self.call, keys.probe(""))]
 
     async def copy(self, receive: Callable[[bytes], object]) -> None:
-        fresh = self._redis.connection_pool.make_connection()  # type: ignore[no-untyped-call]
+        fresh = self._redis.connection_pool.make_connection()
         await receive_copy(fresh, receive)
 
     async def close(self) -> None:

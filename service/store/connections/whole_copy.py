@@ -21,7 +21,7 @@ async def receive_copy(connection: AbstractConnection, receive: Callable[[bytes]
         redis.exceptions.RedisError: if the server refuses, or the file is cut short.
     """
     try:
-        await connection.connect()  # type: ignore[no-untyped-call]
+        await connection.connect()
         for name, value in (("rdb-only", 1), ("capa", "eof")):
             await connection.send_command("REPLCONF", name, value)
             await connection.read_response()
