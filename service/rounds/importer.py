@@ -20,10 +20,10 @@ from service.store.records.new_predictions import NewPredictions
 from service.store.values import ImportBatch, Imported
 
 _ATTEMPTS = 20  # attempts to import rounds while others change the model
-_LOGGED_AT_ONCE, _DRAWN_AT_ONCE, _LEAST_DRAWN = 256, 200, 64
-# Maximum rounds of a batch: 256 with logged answers. For labelled rounds, the model draws the answers, and learns from
-# the batch only afterwards; so they are at most a quarter of the rounds before the batch, but at least 64 and at most
-# 200. A round takes about 60 % as much processor time in a batch of 200 as in one of 64.
+_LOGGED_AT_ONCE, _DRAWN_AT_ONCE, _KNOWN_PER_DRAWN = 256, 200, 32
+# Maximum rounds appended together. The model learns from a batch before it decides the next one. So a batch of labelled
+# rounds, which it draws itself, has at most a 32nd of the rounds that it knows, or 1: it learns about as fast as one
+# round after the other. Batches of 200 need about 60 % of the processor time of batches of 64.
 
 _BYTES_AT_ONCE, _NUMBERS_AT_ONCE = 2**22, 1_000_000
 
@@ -117,7 +117,7 @@ def _next_batch(model: Model, rounds: Sequence[ParsedRound], known: int) -> Sequ
     logged = rounds[0].answer is not None
     bounds = (
         model.choice.slices([each.request for each in rounds[:_LOGGED_AT_ONCE]])[0].stop,
-        _LOGGED_AT_ONCE if logged else min(_DRAWN_AT_ONCE, max(_LEAST_DRAWN, known // 4)),
+        _LOGGED_AT_ONCE if logged else min(_DRAWN_AT_ONCE, max(1, known // _KNOWN_PER_DRAWN)),
         _BYTES_AT_ONCE // model.choice.records.round_bytes,
         costs.IMPORTED_TOGETHER // costs.typical_decision(model.learner),
         _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
