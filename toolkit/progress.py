@@ -14,15 +14,16 @@ _Item = TypeVar("_Item")
 
 
 class Progress:
-    """A progress bar with the throughput, if standard error is a terminal. `total` is None if unknown."""
+    """A progress bar, if standard error is a terminal; elsewhere a line at each tenth. `total` is None if unknown."""
 
-    def __init__(self, what: str, total: int | None) -> None:
+    def __init__(self, what: str, total: int | None, unit: str = "rounds") -> None:
         console = Console(file=sys.stderr)
         columns = [TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[text]}", markup=False)]
         self.is_shown = console.is_terminal
         self._bar = Bar(*columns, TimeElapsedColumn(), console=console, disable=not self.is_shown)
         self._task = self._bar.add_task(what, total=total, text="")
-        self._began, self._done = time.monotonic(), 0
+        self._began, self._done, self._tenths = time.monotonic(), 0, -1
+        self._what, self._total, self._unit = what, total, unit
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -31,11 +32,15 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def advance(self, rounds: int) -> None:
-        """Count rounds."""
-        self._done += rounds
-        pace = self._done / max(time.monotonic() - self._began, 1e-9)
-        self._bar.update(self._task, advance=rounds, text=f"{pace:,.0f} rounds/s")
+    def advance(self, n: int) -> None:
+        """Count what is done; `n` may be 0."""
+        self._done += n
+        seconds = time.monotonic() - self._began
+        pace = "" if self._unit == "runs" else f"{self._done / max(seconds, 1e-9):,.0f} {self._unit}/s"
+        self._bar.update(self._task, advance=n, text=pace)
+        if not self.is_shown and self._total and (tenths := 10 * self._done // self._total) > self._tenths:
+            self._tenths, counted = tenths, f"{self._done:,} of {self._total:,} {self._unit}"
+            typer.echo(f"{self._what}: {counted}, {seconds:,.0f} s", err=True)
 
     def begin(self, name: str) -> None:
         """Show the name of the next item."""

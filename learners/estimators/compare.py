@@ -10,7 +10,7 @@ from learners.base import LearnerError
 from learners.estimators.candidates import Candidate, candidates_of, settings_of
 from learners.estimators.inputs import numbered, read_labels, read_table, sorted_classes
 from learners.estimators.processes import Processes
-from learners.estimators.report import Comparison, LeftOut, reference_points
+from learners.estimators.report import Comparison, LeftOut, Spent, reference_points
 from learners.estimators.runs import Examples, Run, play
 from learners.estimators.setup import Setup, set_up
 from learners.evaluation.comparison import Entrant, Played
@@ -79,9 +79,16 @@ def contest(candidates: Sequence[Candidate], examples: Examples, plan: Plan, pla
     able, left_out = _able(candidates, examples, rounds, plan)
     if not able:
         raise ValueError(f"no learner can take these data; {left_out[0].name}: {left_out[0].reason}")
-    chosen = _tuned(able, examples, plan, rounds, players) if plan.tune else able
+    finished = list[Played]()
+
+    def play_all(runs: Sequence[Run], examples: Examples) -> list[Played]:
+        results = list(players(runs, examples))
+        finished.extend(results)
+        return results
+
+    chosen = _tuned(able, examples, plan, rounds, play_all) if plan.tune else able
     runs = [Run(one, "measurement", seed, rounds, plan.random_state) for one in chosen for seed in range(plan.seeds)]
-    results = list(players(runs, examples))
+    results = play_all(runs, examples)
     entrants = [
         Entrant(
             one.name,
@@ -90,7 +97,9 @@ def contest(candidates: Sequence[Candidate], examples: Examples, plan: Plan, pla
         )
         for i, one in enumerate(chosen)
     ]
-    return Comparison(tuple(entrants), tuple(chosen), tuple(left_out), reference_points(examples), rounds, plan.seeds)
+    spent = Spent(sum(each.seconds for each in finished), sum(each.preparation_seconds for each in finished))
+    learners = tuple(entrants), tuple(chosen), tuple(left_out)
+    return Comparison(*learners, reference_points(examples), rounds, plan.seeds, spent)
 
 
 def _able(

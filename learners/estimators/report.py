@@ -34,6 +34,13 @@ def reference_points(examples: Examples) -> References:
     return References(1.0 - counts[most] / examples.n, str(examples.classes[most]), 1.0 - 1.0 / len(examples.classes))
 
 
+class Spent(NamedTuple):
+    """Seconds of all runs, those that select settings included; runs in several processes add up."""
+
+    playing: float
+    preparing: float  # before it: kernels are loaded, or compiled once for each process
+
+
 @dataclasses.dataclass(frozen=True)
 class Comparison:
     """Learners that played the same rounds."""
@@ -44,6 +51,7 @@ class Comparison:
     references: References  # errors without learning
     rounds: int  # the rounds of each run
     seeds: int  # the number of runs of each learner
+    spent: Spent
 
     @property
     def standings(self) -> list[Standing]:
@@ -80,7 +88,13 @@ class Comparison:
         return _table(self)
 
     def __str__(self) -> str:
-        return "\n".join([self.table(), "", f"Use {self.recommended}.", *(f"- {reason}" for reason in self.why)])
+        playing, preparing = self.spent
+        times = (
+            f"Playing took {playing:.1f} s, all runs together; loading or compiling the learners took {preparing:.1f} "
+            "s before, which rounds/s leaves out."
+        )
+        advice = [f"Use {self.recommended}.", *(f"- {reason}" for reason in self.why)]
+        return "\n".join([self.table(), "", times, "", *advice])
 
     def plot(self, axes: object = None) -> Any:
         """Draw the learning curves on matplotlib axes, new or given; return them. Raises `ImportError` without it."""
@@ -184,17 +198,27 @@ def _of_references(chosen: Standing, comparison: Comparison) -> list[str]:
     ]
 
 
+_HATCHES = ("///", "\\\\\\", "|||", "---", "xxx", "ooo", "...", "+++")
+_MARKERS = "osD^vP*X"
+
+
 def _drawn(comparison: Comparison, axes: Any) -> Any:
-    for one in comparison.entrants:
+    keys, names = list[Any](), list[str]()
+    for i, one in enumerate(comparison.entrants):  # pattern and marker tell apart where colours may not
         points = curve(one)
-        rounds = [t for t, _ in points]
-        (line,) = axes.plot(rounds, [each.mean for _, each in points], label=one.name)
+        rounds, mark = [t for t, _ in points], _MARKERS[i % len(_MARKERS)]
+        (line,) = axes.plot(rounds, [each.mean for _, each in points], marker=mark, markevery=8, markersize=5)
+        key: list[Any] = [line]
         if all(each.low is not None for _, each in points):
             lows, highs = [each.low for _, each in points], [each.high for _, each in points]
-            axes.fill_between(rounds, lows, highs, color=line.get_color(), alpha=0.2, linewidth=0)
+            looks = {"hatch": _HATCHES[i % len(_HATCHES)], "facecolor": "none", "edgecolor": line.get_color()}
+            key.append(axes.fill_between(rounds, lows, highs, alpha=0.4, linewidth=0.5, **looks))
+        keys, names = [*keys, tuple(key)], [*names, one.name]
     majority, label, uniform = comparison.references
-    axes.axhline(majority, color="gray", linestyle="--", label=f"always {label[:40]}")
-    axes.axhline(uniform, color="gray", linestyle=":", label="uniform")
+    keys += [axes.axhline(majority, color="gray", linestyle="--"), axes.axhline(uniform, color="gray", linestyle=":")]
     axes.set(xscale="log", xlabel="rounds", ylabel="share of mistakes so far", ylim=(0.0, 1.0))
-    axes.legend(fontsize="small")
+    axes.set_xlim(left=max(1, min(10, comparison.rounds // 10)))  # before, the bands cover everything
+    bands = f"; bands are 95 % intervals over {comparison.seeds} seeds" if comparison.seeds > 1 else ""
+    axes.set_title(f"mistakes of learners{bands}", fontsize="medium")
+    axes.legend(keys, [*names, f"always {label[:40]}", "uniform"], fontsize="small", handlelength=3.0)
     return axes

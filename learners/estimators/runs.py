@@ -22,7 +22,7 @@ def stream(*seeds: int) -> np.random.Generator:
 
 Stage = Literal["selection", "measurement"]
 _STREAMS = {"selection": 1, "measurement": 0}
-_WARM_UP = 32  # rounds before the clock starts, which load or compile the kernels
+_WARM_UP = 32  # rounds before those of a run, which load or compile the kernels
 
 
 class Examples(NamedTuple):
@@ -60,11 +60,11 @@ def play(run: Run, examples: Examples, clock: Callable[[], float]) -> Played:
     order, uniforms = _order(examples.n, run.rounds, seeds), stream(*seeds, 1).random(run.rounds)
     setup = set_up(run.candidate.choice, len(examples.classes), examples.n_features)
     contexts, truths = setup.prepared(take(examples.contexts, order)), examples.labels[order]
-    few = min(_WARM_UP, run.rounds)
+    few, began = min(_WARM_UP, run.rounds), clock()
     simulate(setup.learner, contexts.rows(0, few), truths[:few], uniforms[:few])
     started = clock()
     simulation = simulate(setup.learner, contexts, truths, uniforms)
-    return played(simulation.mistakes, clock() - started)
+    return played(simulation.mistakes, clock() - started, started - began)
 
 
 def _order(n: int, rounds: int, seeds: tuple[int, ...]) -> IntArray:

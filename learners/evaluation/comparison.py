@@ -25,6 +25,7 @@ class Played(NamedTuple):
     rounds: list[int]  # checkpoints, ascending, about evenly spaced on a logarithmic scale; the last is T
     mistakes: list[int]  # mistakes in the rounds up to each checkpoint
     seconds: float  # playing time
+    preparation_seconds: float  # before it: the kernels are loaded or compiled
 
     @property
     def error(self) -> float:
@@ -80,11 +81,11 @@ def checkpoints(rounds: int) -> list[int]:
     return found
 
 
-def played(mistakes: BoolArray, seconds: float) -> Played:
+def played(mistakes: BoolArray, seconds: float, preparation_seconds: float) -> Played:
     """Return the result of a run, given whether each round was a mistake, (T,)."""
     points = checkpoints(len(mistakes))
     totals: IntArray = np.concatenate([[0], np.cumsum(mistakes)]).astype(np.int64)
-    return Played(points, totals[points].tolist(), seconds)
+    return Played(points, totals[points].tolist(), seconds, preparation_seconds)
 
 
 def estimate(values: Sequence[float], level: float = LEVEL, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:

@@ -2,15 +2,13 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from learners.estimators.candidates import DEFAULT_LEARNERS, candidates_of
 from learners.estimators.compare import Plan, contest
@@ -19,8 +17,10 @@ from service.commands.options import fail
 from service.json_values import JsonObject
 from toolkit.compare.examples import Data, Wish, read_data
 from toolkit.compare.playing import FinishedRuns, players
+from toolkit.compare.standardising import MOST_RATIO
 from toolkit.evaluation.engines import local
 from toolkit.files.lines import FileError
+from toolkit.files.readers import model_name_of
 
 _MOST_ROUNDS = 30_000
 """Maximum rounds without `--rounds`: enough to distinguish learners, within seconds."""
@@ -61,6 +61,14 @@ def compare(
         str, typer.Option(help="dense, named, or auto: dense if all columns are complete numbers.")
     ] = "auto",
     size: Annotated[int, typer.Option(min=1, max=2**31 - 1, help="Indices that named features are hashed to.")] = 2**18,
+    standardise: Annotated[
+        bool | None,
+        typer.Option(
+            "--standardise/--no-standardise",
+            help="Bring columns of numbers to mean 0 and deviation 1. Default: if their scales differ by more than "
+            "10 times.",
+        ),
+    ] = None,
     header: Annotated[
         bool, typer.Option("--header/--no-header", help="Whether a CSV has one. Without, columns are 1, 2, ….")
     ] = True,
@@ -84,16 +92,15 @@ def compare(
         if plot is not None and plot.suffix.lower() not in _PLOTS:
             raise ValueError(f"--plot: got {str(plot)!r}; must end with .png, .svg or .pdf")
         candidates = candidates_of(_learners(learners or [",".join(DEFAULT_LEARNERS)]))
-        data = read_data(file, Wish(label, categorical or (), drop or (), features, size, header))
+        data = read_data(file, Wish(label, categorical or (), drop or (), features, size, header, standardise))
         plan = Plan(seeds, rounds or min(data.examples.n, _MOST_ROUNDS), tune, random_state)
         with (
             closing(FinishedRuns(resume, data.digest)) as finished,
-            _progress() as note,
             local(jobs or os.cpu_count() or 1) as engine,
         ):
-            comparison = contest(candidates, data.examples, plan, players(finished, engine, note))
+            comparison = contest(candidates, data.examples, plan, players(finished, engine))
         if plot is not None:
-            _draw(comparison, plot)
+            _draw(file, comparison, plot)
         _print(file, data, comparison, as_json=json_output)
     except ValueError as error:
         fail(str(error))
@@ -115,18 +122,11 @@ def _learners(given: Sequence[str]) -> list[Any]:
     return found
 
 
-@contextmanager
-def _progress() -> Iterator[Any]:
-    """Show the finished runs on standard error."""
-    columns = TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("runs", total=None)
-        yield lambda count, total: shown.update(task, completed=count, total=total)
-
-
-def _draw(comparison: Comparison, plot: Path) -> None:
+def _draw(file: Path, comparison: Comparison, plot: Path) -> None:
     try:
-        comparison.plot().figure.savefig(plot, dpi=150)
+        axes = comparison.plot()
+        axes.set_title(f"{file.name}: {axes.get_title()}")
+        axes.figure.savefig(plot, dpi=150)
     except ImportError as error:
         raise ValueError("--plot needs matplotlib: install wager[tools]") from error
     except OSError as error:
@@ -145,6 +145,9 @@ def _print(file: Path, data: Data, comparison: Comparison, *, as_json: bool) -> 
             "learners": comparison.rows,
             "references": comparison.references._asdict(),
             "left_out": [one._asdict() for one in comparison.left_out],
+            "seconds": comparison.spent._asdict(),
+            "scale_ratio": data.ratio,
+            "standardised": {name: scale._asdict() for name, scale in data.scales.items()},
             "recommended": comparison.recommended,
             "why": comparison.why,
             "model": body,
@@ -152,14 +155,32 @@ def _print(file: Path, data: Data, comparison: Comparison, *, as_json: bool) -> 
         console.out(json.dumps(report), highlight=False)
         return
     shape = f"{examples.n:,} rows, {len(examples.classes):,} labels, {data.features['kind']} features"
-    console.out(f"{file}: {shape}; {comparison.rounds:,} rounds, {comparison.seeds} seeds; errors in percent\n")
+    console.out(f"{file}: {shape}; {comparison.rounds:,} rounds, {comparison.seeds} seeds; errors in percent")
+    console.out("".join(f"{each}\n" for each in _of_scales(data)), highlight=False)
     console.out(str(comparison), highlight=False)
+    if data.scales:
+        means = {name: [float(f"{each:.6g}") for each in scale] for name, scale in data.scales.items()}
+        console.out(f"\nSend (value - mean) / deviation; [mean, deviation] are:\n{json.dumps(means)}", highlight=False)
     console.out(f"\nCreate the model with POST /models:\n{json.dumps(body)}", highlight=False)
+
+
+def _of_scales(data: Data) -> Iterator[str]:
+    """Say whether the columns are standardised, or should be."""
+    differ = f"the largest scale is {data.ratio:,.0f} times the smallest"
+    if data.scales:
+        yield (
+            f"Columns of numbers are standardised: {differ}. The advice is for contexts that are standardised before "
+            "they are sent; --no-standardise compares them as they are."
+        )
+    elif data.ratio > MOST_RATIO:
+        yield (
+            f"Warning: columns are compared as they are, but {differ}. Most learners depend on such units, so the "
+            "order of the table does; --standardise compares them without units."
+        )
 
 
 def _model(file: Path, data: Data, comparison: Comparison) -> JsonObject:
     """Return the body of POST /models for the recommended learner."""
     row = next(row for row in comparison.rows if row["name"] == comparison.recommended)
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", file.name.partition(".")[0]).lstrip("._-")[:64] or "model"
     labels = list(map(str, data.examples.classes))
-    return {"name": name, "labels": labels, "features": data.features, "learner": row["learner"]}
+    return {"name": model_name_of(file), "labels": labels, "features": data.features, "learner": row["learner"]}

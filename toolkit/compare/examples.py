@@ -14,6 +14,7 @@ from learners.estimators.runs import Examples
 from service.contexts.registry import Features, context_kind
 from service.errors import WagerError
 from service.json_values import JsonObject
+from toolkit.compare.standardising import MOST_RATIO, Scale, scale_ratio, scales_of, standardised
 from toolkit.files.columns import listed, no_column
 from toolkit.files.lines import FileError, read_lines
 from toolkit.files.parquet import check_feature_types
@@ -73,6 +74,7 @@ class Wish(NamedTuple):
     kind: str = "auto"  # or dense, or named
     size: int = 2**18  # of named features
     has_header: bool = True
+    standardise: bool | None = None  # columns of numbers; None if their scales differ by more than `MOST_RATIO`
 
 
 class Data(NamedTuple):
@@ -81,14 +83,18 @@ class Data(NamedTuple):
     examples: Examples
     features: JsonObject
     digest: str  # of the examples
+    ratio: float  # of the largest to the smallest scale of the columns; 1 for svmlight, whose features are no columns
+    scales: dict[str, Scale]  # of the columns that are standardised
 
 
 def read_data(path: Path, wish: Wish) -> Data:
     """Read a file: `.svm`, `.svmlight` or `.libsvm`; `.parquet`; otherwise CSV. Text may be compressed."""
     if suffix_of(path) in {".svm", ".svmlight", ".libsvm"}:
+        if wish.standardise:
+            raise FileError(path, "", "has no columns, as it is svmlight; --standardise is for tables")
         sparse = read_svmlight(path)
-        features = {"kind": "sparse", "size": sparse.size}
-        return _data(path, sparse.contexts, sparse.labels, sparse.size, features)
+        features: JsonObject = {"kind": "sparse", "size": sparse.size}
+        return Data(*_examples(path, sparse.contexts, sparse.labels, sparse.size, features), 1.0, {})
     table = read_table(path, wish.has_header)
     if wish.label is None:
         raise FileError(path, "", f"--label is missing; its columns are {listed(table.names)}")
@@ -104,14 +110,22 @@ def read_data(path: Path, wish: Wish) -> Data:
         check_feature_types(path, names)
     typed = {name: _typed(table.column(name), name in wish.categorical) for name in names}
     is_numeric = all(_is_number(value) for column in typed.values() for value in column)
+    ratio = scale_ratio(typed.values())
+    is_scaled = ratio > MOST_RATIO if wish.standardise is None else wish.standardise
+    scales = scales_of(typed) if is_scaled else {}
+    typed = standardised(typed, scales)
     if wish.kind == "dense" or (wish.kind == "auto" and is_numeric):
-        matrix = _matrix(path, table, typed)
-        return _data(path, Contexts.dense(matrix), labels, len(names), {"kind": "dense", "size": len(names)})
-    features = {"kind": "named"} | ({"size": wish.size} if wish.size != 2**18 else {})
-    return _data(path, _named(path, table, typed, wish.size), labels, wish.size, features)
+        contexts, size = Contexts.dense(_matrix(path, table, typed)), len(names)
+        features = {"kind": "dense", "size": size}
+    else:
+        contexts, size = _named(path, table, typed, wish.size), wish.size
+        features = {"kind": "named"} | ({"size": size} if size != 2**18 else {})
+    return Data(*_examples(path, contexts, labels, size, features), ratio, scales)
 
 
-def _data(path: Path, contexts: Contexts, labels: Sequence[str], n_features: int, features: JsonObject) -> Data:
+def _examples(
+    path: Path, contexts: Contexts, labels: Sequence[str], n_features: int, features: JsonObject
+) -> tuple[Examples, JsonObject, str]:
     classes, places = np.unique(np.array(labels), return_inverse=True)
     if len(classes) < 2:
         raise FileError(path, "", f"all rows have the label {labels[0]!r}; at least 2 are needed")
@@ -120,7 +134,7 @@ def _data(path: Path, contexts: Contexts, labels: Sequence[str], n_features: int
     digest = hashlib.sha256(repr((n_features, examples.classes)).encode())
     for part in parts:
         digest.update(part.tobytes())
-    return Data(examples, features, digest.hexdigest())
+    return examples, features, digest.hexdigest()
 
 
 def _labels(path: Path, table: Table, name: str) -> list[str]:

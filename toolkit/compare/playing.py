@@ -10,8 +10,9 @@ from learners.estimators.runs import Examples, Run, play
 from learners.evaluation.comparison import Played
 from toolkit.evaluation.engines import Engine
 from toolkit.files.lines import FileError
+from toolkit.progress import Progress
 
-_VERSION = 1
+_VERSION = 2
 
 
 class FinishedRuns:
@@ -41,7 +42,8 @@ class FinishedRuns:
         for number, line in enumerate(lines[1:], 2):
             try:
                 entry = json.loads(line)
-                self._known[entry["key"]] = Played(entry["rounds"], entry["mistakes"], float(entry["seconds"]))
+                seconds = float(entry["seconds"]), float(entry["preparation_seconds"])
+                self._known[entry["key"]] = Played(entry["rounds"], entry["mistakes"], *seconds)
             except (ValueError, KeyError, TypeError) as error:
                 raise FileError(path, f"line {number}", "is not a finished run") from error
 
@@ -65,18 +67,16 @@ class FinishedRuns:
             self._file.close()
 
 
-def players(
-    finished: FinishedRuns, engine: Engine, note: Callable[[int, int], None]
-) -> Callable[[Sequence[Run], Examples], Iterable[Played]]:
-    """Return a function that plays runs, for `contest`."""
+def players(finished: FinishedRuns, engine: Engine) -> Callable[[Sequence[Run], Examples], Iterable[Played]]:
+    """Return a player of runs for `contest`."""
 
     def play_all(runs: Sequence[Run], examples: Examples) -> list[Played]:
         missing = [run for run in runs if finished.find(run) is None]
-        note(len(runs) - len(missing), len(runs))
-        results = engine.map(play, missing, examples, time.perf_counter)
-        for count, (run, result) in enumerate(zip(missing, results, strict=True), 1):
-            finished.keep(run, result)
-            note(len(runs) - len(missing) + count, len(runs))
+        with Progress("playing", len(runs), "runs") as progress:
+            progress.advance(len(runs) - len(missing))
+            for run, result in zip(missing, engine.map(play, missing, examples, time.perf_counter), strict=True):
+                finished.keep(run, result)
+                progress.advance(1)
         return [known for run in runs if (known := finished.find(run)) is not None]
 
     return play_all

@@ -1,6 +1,7 @@
 """Reads files of rounds, and surveys them before a model exists."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +138,11 @@ def _format_of(path: Path) -> str:
             path, "line 1", "is neither dsjson, NDJSON, Parquet nor CSV; name it with --format if it is one"
         )
     return "ndjson" if '"rounds_seen"' in first else "dsjson"
+
+
+def model_name_of(path: Path) -> str:
+    """Return a name for the model of a file."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.name.partition(".")[0]).lstrip("._-")[:64] or "model"
 
 
 def survey(path: Path, reader: Reader) -> JsonObject:

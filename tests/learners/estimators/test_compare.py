@@ -52,6 +52,13 @@ def test_an_estimator_is_the_learner_with_its_settings() -> None:
     assert len(tied & {"fastcb", "fastcb norm=none"}) != 1
 
 
+def test_compilation_is_no_playing_time() -> None:
+    ticks = iter(range(100))
+    found = compare(["uniform"], X, Y, seeds=3, clock=lambda: float(next(ticks)))
+    assert found.spent == (3.0, 3.0)
+    assert "Playing took 3.0 s, all runs together; loading or compiling the learners took 3.0 s before" in str(found)
+
+
 def test_a_run_equals_the_estimator() -> None:
     (candidate,) = candidates_of(["fastcb"])
     run = Run(candidate, "measurement", 0, 900, 0)
@@ -69,7 +76,7 @@ def test_settings_are_selected_by_other_runs_than_those_that_measure() -> None:
     def fake(planned: Any, _: Examples) -> list[Played]:
         runs.extend(planned)
         good = [run.candidate.name == "fastcb gap_scale=4.0 learning_rate=64.0" for run in planned]
-        return [Played([0, 3, 4], [0, 1 - lucky, 1 - lucky], 1.0) for lucky in good]
+        return [Played([0, 3, 4], [0, 1 - lucky, 1 - lucky], 1.0, 0.5) for lucky in good]
 
     found = contest(candidates_of(["fastcb", "uniform"]), EXAMPLES, Plan(seeds=3, tune=True), fake)
     selection = [run for run in runs if run.stage == "selection"]
@@ -77,11 +84,13 @@ def test_settings_are_selected_by_other_runs_than_those_that_measure() -> None:
     assert {run.seed for run in runs if run.stage == "measurement"} == {0, 1, 2}
     assert [one.name for one in found.entrants] == ["fastcb", "fastcb gap_scale=4.0 learning_rate=64.0", "uniform"]
     assert len({run.key for run in runs}) == len(runs)
+    assert found.spent == (len(runs), len(runs) / 2)
 
 
 def fake_result(errors: dict[str, list[int]], full: tuple[str, ...] = ()) -> Comparison:
     def players(runs: Any, _: Examples) -> list[Played]:
-        return [Played([0, 75, 100], [0, n, n], 1.0) for run in runs for n in [errors[run.candidate.name][run.seed]]]
+        counts = [errors[run.candidate.name][run.seed] for run in runs]
+        return [Played([0, 75, 100], [0, n, n], 1.0, 0.0) for n in counts]
 
     learners: list[Any] = [{"algorithm": name, "information": "full"} if name in full else name for name in errors]
     named = {f"{name} information=full" if name in full else name: each for name, each in errors.items()}
@@ -107,7 +116,7 @@ def test_learners_that_cannot_play_are_left_out() -> None:
     plan = Plan(seeds=1, max_state_bytes=100)
     with pytest.raises(ValueError, match=r"no learner can take these data; soba: .* needs a state of"):
         contest(candidates_of(["soba"]), wide, plan, lambda *_: [])
-    found = contest(candidates_of(["soba", "uniform"]), wide, plan, lambda *_: [Played([0, 3, 4], [0, 1, 2], 1.0)])
+    found = contest(candidates_of(["soba", "uniform"]), wide, plan, lambda *_: [Played([0, 3, 4], [0, 1, 2], 1.0, 0.0)])
     assert "Left out: soba: " in str(found)
     assert "A single seed gives no intervals" in str(found)
 
@@ -138,4 +147,6 @@ def test_the_plot_has_a_line_for_each_learner() -> None:
     axes = result().plot(Figure().subplots())
     assert {text.get_text() for text in axes.get_legend().get_texts()} >= {"fastcb", "uniform"}
     assert len(axes.get_lines()) == 4
+    assert len({band.get_hatch() for band in axes.collections}) == 2
+    assert "intervals over 3 seeds" in axes.get_title()
     assert result().plot().figure is not None

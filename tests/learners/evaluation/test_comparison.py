@@ -17,7 +17,7 @@ from learners.evaluation.comparison import (
 
 
 def entrant(name: str, errors: list[float], needs_true_label: bool = False) -> Entrant:
-    runs = [played(np.arange(1000) < round(1000 * error), 0.5) for error in errors]
+    runs = [played(np.arange(1000) < round(1000 * error), 0.5, 0.0) for error in errors]
     return Entrant(name, tuple(runs), needs_true_label)
 
 
@@ -47,7 +47,7 @@ def test_a_run_is_counted_at_its_checkpoints() -> None:
     rng = np.random.default_rng(2)
     for rounds in (4, 5, 61, 1000, 4321):
         mistakes = rng.random(rounds) < 0.3
-        run = played(mistakes, 1.0)
+        run = played(mistakes, 1.0, 0.0)
         assert run.error == mistakes.mean()
         assert run.late_error == mistakes[three_quarters(rounds) :].mean()
         assert len(checkpoints(rounds)) <= 62

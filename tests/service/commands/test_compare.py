@@ -58,6 +58,47 @@ def test_a_model_is_advised(tmp_path: Path) -> None:
     assert build_learner(ModelDefinition.model_validate(body)).algorithm == "fastcb"
 
 
+MIXED = [(1000.0 * (i % 7), 0.01 * (i * i % 11), i % 2, "ab"[i % 7 > 3]) for i in range(80)]
+
+
+def test_units_do_not_decide(tmp_path: Path) -> None:
+    """Columns of very different scales are standardised, whatever their units; indicators have none."""
+    header = ("income", "rate", "member", "answer")
+    names = {"income": 1e-5, "rate": 1e4}
+    rows = [(income * names["income"], rate * names["rate"], *rest) for income, rate, *rest in MIXED]
+    one, other = [data_of(write(tmp_path / "a.csv", as_csv(each, header))) for each in (MIXED, rows)]
+    assert one.ratio > 1000
+    assert other.ratio > 10
+    np.testing.assert_allclose(one.examples.contexts.values, other.examples.contexts.values, atol=1e-9)
+    columns = one.examples.contexts.values.reshape(-1, 3)
+    np.testing.assert_allclose([columns.mean(0)[:2], columns.std(0)[:2]], [[0, 0], [1, 1]], atol=1e-9)
+    assert columns[:, 2].tolist() == [row[2] for row in MIXED]
+    assert set(one.scales) == {"income", "rate"}
+    raw = data_of(write(tmp_path / "a.csv", as_csv(MIXED, header)), standardise=False)
+    assert (raw.scales, raw.examples.contexts.values[:3].tolist()) == ({}, list(MIXED[0][:3]))
+    alike = write(
+        tmp_path / "b.csv", as_csv([(i % 5, 3 * (i % 3), "ab"[i % 2]) for i in range(30)], ("x", "y", "answer"))
+    )
+    assert [set(data_of(alike, standardise=each).scales) for each in (None, True)] == [set(), {"x", "y"}]
+
+
+def test_standardised_columns_are_named_and_raw_ones_warned_of(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", as_csv(MIXED, ("income", "rate", "member", "answer")))
+    said = compare(path, "--label", "answer").stdout
+    assert "Columns of numbers are standardised: the largest scale is" in said
+    assert '{"income": [' in said
+    found = json.loads(compare(path, "--label", "answer", "--json").stdout)
+    assert found["standardised"]["income"]["mean"] == pytest.approx(np.mean([row[0] for row in MIXED]))
+    said = compare(path, "--label", "answer", "--no-standardise").stdout
+    assert "Warning: columns are compared as they are" in said
+    assert "Send (value - mean)" not in said
+
+
+def test_progress_is_written_where_no_terminal_is(tmp_path: Path) -> None:
+    lines = compare(write(tmp_path / "a.csv", as_csv()), "--label", "answer").stderr.splitlines()
+    assert [line.partition(",")[0] for line in lines] == [f"playing: {n} of 4 runs" for n in range(5)]
+
+
 def test_json_has_everything_and_a_second_run_resumes(tmp_path: Path) -> None:
     path, kept = write(tmp_path / "a.csv", as_csv()), tmp_path / "runs.jsonl"
     options = ("--label", "answer", "--json", "--resume", str(kept), "--plot", str(tmp_path / "a.png"))
@@ -79,7 +120,7 @@ def data_of(path: Path, **wish: Any) -> Data:
 
 
 def test_contexts_are_those_of_the_service(tmp_path: Path) -> None:
-    examples = data_of(write(tmp_path / "a.csv", as_csv())).examples
+    examples = data_of(write(tmp_path / "a.csv", as_csv()), standardise=False).examples
     kind = NamedKind(NamedFeatures(kind="named"))
     sent = [
         {"age": age, "country": country} | ({"premium": float(premium)} if premium else {})
@@ -158,6 +199,7 @@ BAD_FILES: list[tuple[str, bytes, tuple[str, ...], str]] = [
     ("a.svm", b"1 1:0.5 1:2\n", (), "a.svm: line 1: an index occurs twice"),
     ("a.svm", b"1,2 1:0.5\n", (), "a.svm: line 1: must begin with a single label"),
     ("a.svm", b"# nothing\n", (), "has no rows with features"),
+    ("a.svm", b"1 1:0.5\n2 1:1\n", ("--standardise",), "a.svm: has no columns, as it is svmlight"),
 ]  # fmt: skip
 
 
