@@ -37,7 +37,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the log of a model to files. In a folder, write the rounds that its parts lack; repeat for the rest."""
-    format_ = _format(output, format_)
+    format_ = _format(output, format_)  # before anything is done
     job: _Job | None = None
     try:
         with connect(url, api_key) as client:
@@ -55,6 +55,9 @@ def export(
 def _format(output: Path, named: str | None) -> str:
     """Return the format named by the option, or by the suffix of the output."""
     of_suffix = next((each for each, suffix in SUFFIXES.items() if suffix == output.suffix), None)
+    if output.suffix and of_suffix is None and not output.is_dir():
+        suffixes = ", ".join(SUFFIXES.values())
+        fail(f"--output: got {str(output)!r}; a file must end with {suffixes}, and a new folder has no suffix")
     chosen = named or of_suffix or "parquet"
     if chosen not in SUFFIXES:
         fail(f"--format: got {chosen!r}; must be one of {', '.join(SUFFIXES)}")

@@ -17,6 +17,15 @@ from service.json_values import JsonObject
 from toolkit import ToolError
 from toolkit.files.columns import Chosen
 from toolkit.files.lines import FileError, digest_of
+from toolkit.files.options import (
+    FeatureColumns,
+    FeaturePrefix,
+    LabelColumn,
+    PropensityColumn,
+    RewardColumn,
+    TextColumns,
+    names_in,
+)
 from toolkit.files.parquet import parts_of
 from toolkit.files.readers import Reader, open_reader, survey
 from toolkit.files.rows import Row, Shape, shape_of
@@ -41,17 +50,17 @@ def replay(
     format_: Annotated[str | None, typer.Option("--format", help="dsjson, csv, parquet or ndjson.")] = None,
     create: Annotated[bool, typer.Option(help="Create the model, with labels and features as in the file.")] = False,
     learner: Annotated[str | None, typer.Option(help="With --create: the name of its learner.")] = None,
-    label_column: Annotated[str | None, typer.Option(help="The label; without propensities, the true label.")] = None,
-    propensity_column: Annotated[str | None, typer.Option(help="The probability of the label.")] = None,
-    reward_column: Annotated[str | None, typer.Option(help="The reward, from 0 to 1.")] = None,
-    feature_columns: Annotated[str | None, typer.Option(help="The features, separated by commas.")] = None,
-    feature_prefix: Annotated[str | None, typer.Option(help="What the names of the features begin with.")] = None,
-    text_columns: Annotated[str | None, typer.Option(help="Features that are texts though they are digits.")] = None,
+    label_column: LabelColumn = None,
+    propensity_column: PropensityColumn = None,
+    reward_column: RewardColumn = None,
+    feature_columns: FeatureColumns = None,
+    feature_prefix: FeaturePrefix = None,
+    text_columns: TextColumns = None,
     costs: Annotated[str, typer.Option(help="dsjson: negate (reward = -cost) or complement (1 - cost).")] = "negate",
     action_id: Annotated[str | None, typer.Option(help="dsjson: the feature of an action that is its id.")] = None,
     source: Annotated[str | None, typer.Option(help="The identity of the rounds; by default a digest.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Maximum rounds in a request.")] = 500,
-    limit: Annotated[int | None, typer.Option(min=0, help="Only the first rounds of the file.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Only the first rows of the file.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file, and send nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +68,7 @@ def replay(
 
     Rounds with a propensity are learned as logged. Of fully labelled ones, the model draws the label itself.
     """
-    features, text = (tuple(each.split(",")) if each else () for each in (feature_columns, text_columns))
+    features, text = names_in(feature_columns), names_in(text_columns)
     chosen = Chosen(label_column, propensity_column, reward_column, features, feature_prefix, text)
     if costs not in ("negate", "complement"):
         fail(f"--costs: got {costs!r}; must be negate or complement")
@@ -72,8 +81,8 @@ def replay(
             definition, new = _definition(client, model, file, reader, create=create)
             new |= {"learner": {"algorithm": learner}} if new and learner is not None else {}
             shape = shape_of(definition)
-            rounds = _check(file, reader, shape, limit)
-            result |= {"rounds": rounds, "skipped": reader.skipped}
+            rounds, labelled = _check(file, reader, shape, limit)
+            result |= {"rounds": rounds, "labelled": labelled, "skipped": reader.skipped}
             if dry_run:
                 if new:
                     typer.echo(f"would create the model {json.dumps(new)}", err=True)
@@ -122,12 +131,12 @@ def _create(client: httpx2.Client, definition: JsonObject, shape: Shape) -> None
             raise
 
 
-def _check(file: Path, reader: Reader, shape: Shape, limit: int | None) -> int:
-    """Read the whole file, or its first rounds; return their number."""
-    rounds, latest = 0, time.time() + CLOCK_SECONDS
-    with Progress("checking", None) as progress:
+def _check(file: Path, reader: Reader, shape: Shape, limit: int | None) -> tuple[int, int]:
+    """Read the whole file, or its first rows; return their number, and how many have only a true label."""
+    rounds, labelled, latest = 0, 0, time.time() + CLOCK_SECONDS
+    with Progress("checking", None, "rows") as progress:
         for row in islice(reader.rows(shape), limit):
-            rounds += 1
+            rounds, labelled = rounds + 1, labelled + ("propensity" not in row.round)
             at = row.round.get("at")
             if at is not None and datetime.fromisoformat(at).timestamp() > latest:
                 raise FileError(row.path, row.place, f"got the time {at}; must be from 1970 to now")
@@ -135,7 +144,7 @@ def _check(file: Path, reader: Reader, shape: Shape, limit: int | None) -> int:
                 progress.advance(1000)
     if not rounds and limit != 0:
         raise FileError(file, "", "has no rounds")
-    return rounds
+    return rounds, labelled
 
 
 class Sender:
@@ -216,12 +225,19 @@ def _size(round_: JsonObject) -> int:
     return 100 + 20 * len(context)
 
 
+_OF_ORDER = (
+    "\nThe model learned the labelled rows as they are, in the order of the file. `wager compare` shuffles them, and "
+    "may standardise columns: its errors differ where that matters."
+)
+
+
 def _sentence(result: JsonObject) -> str:
     skipped = f", {result['skipped']:,} lines without a round" if result["skipped"] else ""
     if result.get("dry_run"):
-        return f"{result['rounds']:,} rounds{skipped}; the first one is {json.dumps(result['first'])}"
+        return f"{result['rounds']:,} rows{skipped}; the first round is {json.dumps(result['first'])}"
+    order = _OF_ORDER if result["labelled"] else ""
     present = min(result["position"], result["rounds"])
     return (
         f"{result['imported']:,} rounds imported into {result['model']}{skipped}, {result['rounds_per_second']:,} "
-        f"rounds/s; {present:,} of {result['rounds']:,} are there; source {result['source']}"
+        f"rounds/s; {present:,} of {result['rounds']:,} rows are there; source {result['source']}{order}"
     )

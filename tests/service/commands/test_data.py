@@ -127,6 +127,8 @@ def test_the_suffix_names_the_format(live: Served, name: str, tmp_path: Path) ->
     export, odd = ("export", "--model", name, "--output"), str(tmp_path / "x.ndjson")
     for words, said in [
         ((*export, "x", "--format", "xml"), "--format: got 'xml'"),
+        ((*export, str(tmp_path / "x.csv")), "a file must end with .parquet, .dsjson, .ndjson"),
+        ((*export, str(tmp_path / "x.csv"), "--format", "ndjson"), "a new folder has no suffix"),
         ((*export, odd, "--format", "ndjson", "--follow"), "--follow: needs a folder"),
         ((*export, odd, "--format", "dsjson"), "has the suffix of ndjson"),
         (("replay", str(path), "--model", name, "--costs", "x"), "--costs: got 'x'"),
@@ -203,13 +205,26 @@ REPLAY = ("--model", "m", "--source", "s", "--batch", "10")
 def test_only_new_rounds_are_counted(command: Callable[..., Result], log: Path) -> None:
     found = command(Service(ahead=15), "replay", log, *REPLAY)
     assert found.stdout.startswith("15 rounds imported into m, ")
-    assert "; 30 of 30 are there; source s" in found.stdout
+    assert "; 30 of 30 rows are there; source s" in found.stdout
     assert json.loads(command(Service(ahead=30), "replay", log, *REPLAY, "--json").stdout)["imported"] == 0
+
+
+def test_labelled_rows_are_said_to_be_learned_in_order(command: Callable[..., Result], log: Path) -> None:
+    assert "shuffles" not in command(Service(), "replay", log, *REPLAY).stdout
+    log.write_text("f,label\n" + "1,a\n" * 30)
+    assert (
+        "in the order of the file. `wager compare` shuffles them" in command(Service(), "replay", log, *REPLAY).stdout
+    )
+
+
+def test_progress_is_written_where_no_terminal_is(command: Callable[..., Result], log: Path) -> None:
+    lines = command(Service(), "replay", log, *REPLAY).stderr.splitlines()
+    assert [line.rpartition(",")[0] for line in lines] == [f"importing: {n} of 30 rounds" for n in (10, 20, 30)]
 
 
 def test_a_part_of_a_file_is_there_as_a_part(command: Callable[..., Result], log: Path) -> None:
     found = command(Service(position=30), "replay", log, *REPLAY, "--limit", "4")
-    assert (found.exit_code, "0 rounds imported" in found.stdout, "; 4 of 4 are there" in found.stdout) == (
+    assert (found.exit_code, "0 rounds imported" in found.stdout, "; 4 of 4 rows are there" in found.stdout) == (
         0,
         True,
         True,
@@ -254,7 +269,7 @@ def test_an_interrupted_export_says_what_is_written(
 
     found = command(third, *words)
     said = f"20 rounds are written to {out}" if format_ == "ndjson" else "nothing is written"
-    assert (found.exit_code, found.stderr.strip()) == (
+    assert (found.exit_code, found.stderr.strip().splitlines()[-1]) == (
         130,
         f"wager: interrupted: {said}; repeat the command for the rest",
     )

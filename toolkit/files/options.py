@@ -1,0 +1,27 @@
+"""The options of commands that say what the columns of a table of rounds mean."""
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+LabelColumn: TypeAlias = Annotated[
+    str | None, typer.Option("--label-column", help="The label; without propensities, the true label.")
+]
+PropensityColumn: TypeAlias = Annotated[
+    str | None, typer.Option("--propensity-column", help="The probability of the label.")
+]
+RewardColumn: TypeAlias = Annotated[str | None, typer.Option("--reward-column", help="The reward, from 0 to 1.")]
+FeatureColumns: TypeAlias = Annotated[
+    str | None, typer.Option("--feature-columns", help="The features, separated by commas.")
+]
+FeaturePrefix: TypeAlias = Annotated[
+    str | None, typer.Option("--feature-prefix", help="What the names of the features begin with.")
+]
+TextColumns: TypeAlias = Annotated[
+    str | None, typer.Option("--text-columns", help="Features that are texts though they are digits.")
+]
+
+
+def names_in(text: str | None) -> tuple[str, ...]:
+    """Return the names of columns in the value of an option."""
+    return tuple(text.split(",")) if text else ()
