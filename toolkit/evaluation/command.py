@@ -18,6 +18,18 @@ from toolkit.evaluation.passes import Part
 from toolkit.evaluation.plot import plot as draw
 from toolkit.evaluation.policies import Specification, read_learner, read_policy
 from toolkit.evaluation.remote_log import remote_parts
+from toolkit.evaluation.rows import described_rows
+from toolkit.files.columns import Chosen
+from toolkit.files.options import (
+    FeatureColumns,
+    FeaturePrefix,
+    LabelColumn,
+    PropensityColumn,
+    RewardColumn,
+    TextColumns,
+    names_in,
+)
+from toolkit.files.tables import is_parquet
 from toolkit.remote import DEFAULT_URL, Key, Url
 
 
@@ -30,7 +42,11 @@ class EngineName(StrEnum):
 
 def evaluate(
     source: Annotated[
-        Path | None, typer.Argument(help="A Parquet file of `wager export`, or a folder of them. Unset: a service.")
+        Path | None,
+        typer.Argument(
+            help="A Parquet file of `wager export`, or a folder of them; or CSV, NDJSON or dsjson with propensities, "
+            "as `wager replay` reads them. Unset: a service."
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     api_key: Key = None,
@@ -47,6 +63,12 @@ def evaluate(
         list[Path] | None,
         typer.Option(help="CSV or Parquet: round, label, and probability for distributions. Repeatable."),
     ] = None,
+    label_column: LabelColumn = None,
+    propensity_column: PropensityColumn = None,
+    reward_column: RewardColumn = None,
+    feature_columns: FeatureColumns = None,
+    feature_prefix: FeaturePrefix = None,
+    text_columns: TextColumns = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes for the parts of a folder.")] = 1,
     engine: Annotated[EngineName, typer.Option(help="Where parts are computed.")] = EngineName.JOBLIB,
     scheduler: Annotated[str | None, typer.Option(help="The address of the scheduler of a Dask cluster.")] = None,
@@ -59,7 +81,12 @@ def evaluate(
     """Estimate what other policies would have got, from the log of a model with its propensities."""
     if (source is None) == (model is None):
         raise EvaluationError("name a file or folder, or a model with --model, and not both")
-    logged, parts = _remote_log(url, api_key, str(model)) if source is None else _exported_log(source)
+    features, text = names_in(feature_columns), names_in(text_columns)
+    chosen = Chosen(label_column, propensity_column, reward_column, features, feature_prefix, text)
+    if source is None:
+        logged, parts = _remote_log(url, api_key, str(model))
+    else:
+        logged, parts = _log_of(source, chosen)
     specifications = _specifications(logged, policy or [], choices or [], learner or [])
     with _engine(engine, jobs, scheduler) as running:
         request = Request(specifications, replicates, seed, clip)
@@ -77,7 +104,12 @@ def _remote_log(url: str, key: str | None, name: str) -> tuple[LoggedModel, list
     return LoggedModel(answer, f"{url}/models/{name}"), list(parts)
 
 
-def _exported_log(source: Path) -> tuple[LoggedModel, list[Part]]:
+def _log_of(source: Path, chosen: Chosen) -> tuple[LoggedModel, list[Part]]:
+    if not source.is_dir() and not is_parquet(source):
+        model, part = described_rows(source, chosen)
+        return LoggedModel(model, part.name), [part]
+    if chosen != Chosen():
+        raise EvaluationError("options of columns are for CSV; Parquet has the columns of `wager export`")
     parts = parts_of(source)
     last = parts[-1]  # later parts may contain labels that were added during the export
     return LoggedModel(described_model(last), last.name), list(parts)

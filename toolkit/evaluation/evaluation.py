@@ -16,6 +16,7 @@ from toolkit.evaluation.columns import EvaluationError, LoggedModel
 from toolkit.evaluation.engines import Engine
 from toolkit.evaluation.passes import NO_ROUNDS, Log, Part, Plan, Survey, first_number, measure, replay_parts, survey
 from toolkit.evaluation.policies import Specification, read_choices
+from toolkit.evaluation.rows import RowsPart
 
 _MOST_LISTED = 10
 """Maximum holes that a warning lists."""
@@ -54,7 +55,7 @@ def evaluate(parts: Sequence[Part], model: LoggedModel, request: Request, engine
         clip=plan.settings.clip,
         seed=plan.settings.seed,
         policies=[policy_value(each.name, _label(each, plan, model), one, plan.settings) for each, one in sums],
-        notes=[*_notes(log), *_warnings(missing)],
+        notes=[*_of_file(parts, model), *_notes(log), *_warnings(missing)],
     )
 
 
@@ -106,6 +107,12 @@ def _label(specification: Specification, plan: Plan, model: LoggedModel) -> str 
     if specification.kind == "best_constant":
         return model.labels[plan.best_label]
     return specification.value if specification.kind == "constant" else None
+
+
+def _of_file(parts: Sequence[Part], model: LoggedModel) -> list[str]:
+    if model.has_actions or not isinstance(parts[0], RowsPart):
+        return []
+    return [f"The model of the file is unknown: its labels are the {len(model.labels)} that occur."]
 
 
 def _notes(log: Log) -> list[str]:

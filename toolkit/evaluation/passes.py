@@ -15,6 +15,7 @@ from toolkit.evaluation.columns import Columns, EvaluationError, LoggedModel
 from toolkit.evaluation.parquet import ParquetPart
 from toolkit.evaluation.policies import Choices, Specification, build
 from toolkit.evaluation.remote_log import RemotePart
+from toolkit.evaluation.rows import RowsPart
 
 _BATCH = 65_536
 _NUMBERS = 4_000_000  # maximum rewards predicted at once
@@ -22,7 +23,7 @@ _COMPILED_FROM = 200_000
 """Minimum rounds for which a learner's loop is compiled. For shorter logs, compilation takes longer than Python."""
 
 
-Part: TypeAlias = ParquetPart | RemotePart
+Part: TypeAlias = ParquetPart | RemotePart | RowsPart
 """A part of a log, which can be read repeatedly, also in another process."""
 
 

@@ -1,11 +1,12 @@
 """Plots the values of policies, with their intervals."""
 
 from pathlib import Path
+from typing import Any
 
 from service.schemas.reports import EvaluationAnswer
 from toolkit.evaluation.columns import EvaluationError
 
-_SHOWN = ("doubly_robust", "snips", "ips")
+_SHOWN = {"doubly_robust": "o", "snips": "s", "ips": "D"}  # estimators with their markers
 
 
 def plot(answer: EvaluationAnswer, path: Path) -> None:
@@ -13,26 +14,31 @@ def plot(answer: EvaluationAnswer, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 1.5 + 0.7 * len(answer.policies)), layout="constrained")
+    figure = Figure(figsize=(8.0, 2.0 + 0.8 * len(answer.policies)), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for place, policy in enumerate(answer.policies):
-        axes.plot([policy.low, policy.high], [place, place], color="0.8", linewidth=8, solid_capstyle="butt")
-        for i, name in enumerate(_SHOWN):
-            for found in policy.estimates:
-                if found.estimator == name:
-                    y, ends = place + 0.2 * (i - 1), [found.low or found.value, found.high or found.value]
-                    axes.plot(ends, [y, y], color=f"C{i}")
-                    axes.plot([found.value], [y], "o", color=f"C{i}", label=name if place == 0 else None)
-    axes.set_yticks(
-        range(len(answer.policies)),
-        [each.policy + (f" {each.label}" if each.label else "") for each in answer.policies],
-    )
-    axes.invert_yaxis()
-    axes.set_xlabel("mean reward; grey: the conservative interval")
-    axes.set_title(f"{answer.model}, {answer.rounds:,} rounds")
-    axes.legend(loc="best")
+    draw(answer, figure.add_subplot())
     try:
         figure.savefig(path)
     except (OSError, ValueError) as error:
         raise EvaluationError(f"--plot {path}: {error}") from error
+
+
+def draw(answer: EvaluationAnswer, axes: Any) -> None:
+    """Draw each policy's estimates with their bootstrap intervals on the band of its conservative interval."""
+    keys = dict[str, Any]()
+    for place, policy in enumerate(answer.policies):
+        look = {"facecolor": "0.93", "edgecolor": "0.7", "hatch": "//", "linewidth": 0.5}
+        width = policy.high - policy.low
+        keys["conservative interval"] = axes.barh([place], [width], height=0.7, left=[policy.low], **look)
+        found = {each.estimator: each for each in policy.estimates}
+        for i, (name, marker) in enumerate(_SHOWN.items()):
+            if (each := found.get(name)) is not None:
+                low, high = [each.value if end is None else end for end in (each.low, each.high)]
+                y, reach = place + 0.2 * (i - 1), [[each.value - low], [high - each.value]]
+                keys[name] = axes.errorbar([each.value], [y], xerr=reach, fmt=marker, color=f"C{i}", capsize=3)
+    names = [each.policy + (f" {each.label}" if each.label else "") for each in answer.policies]
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel("mean reward, with 95 % intervals")
+    axes.set_title(f"{answer.model}: values of policies on {answer.rounds:,} rounds")
+    axes.legend(list(keys.values()), list(keys), loc="best", fontsize="small")

@@ -1,5 +1,7 @@
 """`wager evaluate` on files: the values, the splits, and the errors that name part and row."""
 
+import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from service.__main__ import app
@@ -15,6 +18,7 @@ from tests.service.analytics.exports import LABELS, MODEL, log_columns, write_fo
 from toolkit.evaluation.columns import LoggedModel
 from toolkit.evaluation.parquet import described_model, parts_of
 from toolkit.evaluation.passes import Log, survey
+from toolkit.evaluation.plot import draw
 
 FEW = ("--replicates", "20")
 
@@ -57,6 +61,57 @@ def test_values_are_those_of_the_log(tmp_path: Path) -> None:
     assert [each.label for each in answer.policies] == [None, "green", "blue"]
     assert "best_constant blue" in (tmp_path / "p.svg").read_text() or (tmp_path / "p.svg").stat().st_size > 5000
     assert "doubly_robust" in run(part)
+
+
+def test_the_plot_names_what_it_draws(tmp_path: Path) -> None:
+    axes: Any = Figure().subplots()
+    draw(report(write_part(tmp_path / "log.parquet", log_columns(300))), axes)
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["conservative interval", "doubly_robust", "snips", "ips"]
+    assert axes.get_title() == "colours: values of policies on 300 rounds"
+    assert {bar.get_hatch() for bar in axes.patches} == {"//"}
+
+
+def as_csv(path: Path, columns: dict[str, list[Any]], **names: str) -> Path:
+    cells = [["" if each is None else each for each in column] for column in columns.values()]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([[names.get(name, name) for name in columns], *zip(*cells, strict=True)])
+    return path
+
+
+def test_csv_has_the_values_of_the_same_log_in_parquet(tmp_path: Path) -> None:
+    """As in `wager replay`, options name the columns, and features are in columns or as JSON in one."""
+    columns = log_columns(900)
+    options = ("--policy", "uniform", "--policy", "constant:green", "--learner", "squarecb")
+    expected = report(write_part(tmp_path / "log.parquet", columns), *options)
+    found = report(as_csv(tmp_path / "log.csv", columns), *options)
+    for policy in ("served", "uniform", "constant"):
+        for estimator in ("ips", "snips", "replay"):
+            assert value(found, policy, estimator) == pytest.approx(value(expected, policy, estimator), rel=1e-12)
+        assert value(found, policy, "doubly_robust") == pytest.approx(
+            value(expected, policy, "doubly_robust"), abs=0.01
+        )
+    assert (found.model, found.notes) == ("log", ["The model of the file is unknown: its labels are the 3 that occur."])
+    for i, name in enumerate("xy"):
+        columns[name] = [json.loads(each)[i] for each in columns["context"]]
+    del columns["context"], columns["round"]
+    named = as_csv(tmp_path / "log.csv", columns, label="served", propensity="p", reward="click")
+    words = ("--label-column", "served", "--propensity-column", "p", "--reward-column", "click", *options)
+    assert report(named, *words, "--feature-columns", "x,y").policies == found.policies
+
+
+def test_wrong_csv_is_refused_as_by_the_other_commands(tmp_path: Path) -> None:
+    columns = log_columns(30)
+    columns["propensity"][7] = 7.0
+    assert refused(as_csv(tmp_path / "a.csv", columns)).endswith(
+        "a.csv: line 9: propensity: got 7.0; must be in [1e-12, 1]"
+    )
+    del columns["propensity"], columns["reward"], columns["true_label"]
+    said = refused(as_csv(tmp_path / "b.csv", columns))
+    assert "line 2: has no propensity" in said
+    assert "--propensity-column" in said
+    part = write_part(tmp_path / "log.parquet", log_columns(3))
+    assert "options of columns are for CSV" in refused(part, "--label-column", "label")
 
 
 def test_every_split_and_engine_gives_the_same(tmp_path: Path) -> None:
