@@ -55,7 +55,7 @@ def simulated(rounds: int, seed: int) -> tuple[LoggedRounds, FloatArray]:
 def coverage(logs: int, rounds: int, replicates: int) -> dict[str, Covered]:
     """Return what the intervals of each estimator do, at the level 0.95."""
     found: dict[str, list[tuple[bool, float, float]]] = {}
-    problem = RewardProblem(3, 4, 1)
+    problem = RewardProblem(3, 1)
     for seed in range(logs):
         log, distributions = simulated(rounds, seed)
         settings = Settings(seed, replicates, 20.0)
@@ -64,7 +64,7 @@ def coverage(logs: int, rounds: int, replicates: int) -> dict[str, Covered]:
         evaluation = evaluation_of(sums, settings)
         low, high = evaluation.conservative
         found.setdefault(CONSERVATIVE, []).append((low <= VALUE <= high, (low + high) / 2.0, high - low))
-        for name, value, interval in evaluation.estimates:
+        for name, value, interval, _ in evaluation.estimates:
             if value is not None and interval is not None:
                 covers = interval.low <= VALUE <= interval.high
                 found.setdefault(name, []).append((covers, value, interval.high - interval.low))

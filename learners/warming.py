@@ -17,7 +17,6 @@ from learners.base import AnyLearner, Contexts, Problem, Rounds, every_label
 from learners.choosing import NOBODY, choose_unchecked
 from learners.evaluation.off_policy.logged import LoggedRounds
 from learners.evaluation.off_policy.policies import Served
-from learners.evaluation.off_policy.reward_model import RewardProblem, reward_sums
 from learners.evaluation.off_policy.sums import Settings
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from learners.evaluation.progressive import progress_unchecked
@@ -74,10 +73,9 @@ def _variants() -> Iterator[Callable[[], object]]:
 
 
 def _sometimes() -> Iterator[Callable[[], object]]:
-    """Yield calls that need the loops of shadows, which take 60 MB when loaded, and the kernel of `wager evaluate`."""
+    """Yield calls that need the loops of shadows, which take 60 MB when loaded."""
     for cls in LEARNERS.values():
         yield partial(_progress_once, cls(problem=_PROBLEM))
-    yield partial(reward_sums, _logged(), RewardProblem(n_labels=1, n_features=1, first=1))
 
 
 def _play_once(learner: AnyLearner, contexts: Contexts) -> None:

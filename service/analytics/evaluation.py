@@ -59,7 +59,7 @@ def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings)
 
 def _estimate(found: Estimate, value: float) -> EstimateAnswer:
     low, high = (None, None) if found.interval is None else found.interval
-    return EstimateAnswer(estimator=found.estimator, value=value, low=low, high=high)
+    return EstimateAnswer(estimator=found.estimator, value=value, low=low, high=high, doubt=found.doubt)
 
 
 class _Page(NamedTuple):

@@ -15,11 +15,14 @@ class EstimateAnswer(Answer):
     """The value of a policy by one estimator: its mean reward."""
 
     estimator: str
-    """`ips`, `clipped_ips`, `snips`, `replay`, `direct` or `doubly_robust`: see docs/evaluation.md."""
+    """`doubly_robust`, `snips`, `ips`, `clipped_ips`, `replay` or `direct`: see docs/evaluation.md."""
     value: float
     low: Annotated[float | None, Field(examples=[0.71])] = None
     """The lower end of the bootstrap interval; null if the log is too small for one, and for `direct`."""
     high: Annotated[float | None, Field(examples=[0.75])] = None
+    doubt: Annotated[str | None, Field(examples=["worth only 25 rounds"])] = None
+    """Why the value should not be trusted: read the conservative interval of the policy. Null if nothing speaks against
+    it."""
 
 
 class PolicyValue(Answer):

@@ -137,16 +137,24 @@ def _engine(name: EngineName, jobs: int, scheduler: str | None) -> Engine:
 
 def _show(answer: EvaluationAnswer) -> None:
     console, title = Console(), f"{answer.model}: rounds {answer.first_round} to {answer.last_round}"
-    table = Table("policy", "estimator", "value", "95 % interval", "conservative", title=title)
+    table = Table("policy", title=title)
+    for name in ("estimator", "value", "95 % interval"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("do not trust:")
     for policy in answer.policies:
         name = policy.policy + (f" {policy.label}" if policy.label else "")
-        conservative = f"{policy.low:.4f} - {policy.high:.4f}"
         for found in policy.estimates:
             ends = "" if found.low is None or found.high is None else f"{found.low:.4f} - {found.high:.4f}"
-            table.add_row(name, found.estimator, f"{found.value:.4f}", ends, conservative)
-            name = conservative = ""
+            style = None if found.doubt is None else "dim"
+            table.add_row(name, found.estimator, f"{found.value:.4f}", ends, found.doubt, style=style)
+            name = ""
+        table.add_row(name, "conservative", "", f"{policy.low:.4f} - {policy.high:.4f}", "")
         table.add_section()
     console.print(table)
-    warnings = [f"{each.policy} {each.label or ''}: {text}" for each in answer.policies for text in each.warnings]
+    warnings = [
+        f"{' '.join(filter(None, (each.policy, each.label)))}: {text}"
+        for each in answer.policies
+        for text in each.warnings
+    ]
     for note in [*warnings, *answer.notes]:
         console.print(note, highlight=False, markup=False)

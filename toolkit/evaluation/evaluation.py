@@ -55,7 +55,7 @@ def evaluate(parts: Sequence[Part], model: LoggedModel, request: Request, engine
         clip=plan.settings.clip,
         seed=plan.settings.seed,
         policies=[policy_value(each.name, _label(each, plan, model), one, plan.settings) for each, one in sums],
-        notes=[*_of_file(parts, model), *_notes(log), *_warnings(missing)],
+        notes=[*_of_file(parts, model), *_notes(plan.rewards), *_warnings(missing)],
     )
 
 
@@ -115,9 +115,10 @@ def _of_file(parts: Sequence[Part], model: LoggedModel) -> list[str]:
     return [f"The model of the file is unknown: its labels are the {len(model.labels)} that occur."]
 
 
-def _notes(log: Log) -> list[str]:
-    if log.model.has_actions:
+def _notes(rewards: RewardModel | None) -> list[str]:
+    if rewards is None:
         return ["A model with actions has no reward model: direct and doubly_robust are left out."]
-    if not log.problem.uses_contexts:
-        return ["The reward model has no contexts: the log has none, or too many features for a regression."]
-    return []
+    if rewards.uses_contexts:
+        return []
+    reason = "too many features occur for a regression" if rewards.leaves_contexts_out else "the log has none"
+    return [f"The reward model has no contexts: {reason}."]

@@ -8,7 +8,13 @@ from learners.evaluation.off_policy.best_label import LabelSums, chooses, label_
 from learners.evaluation.off_policy.learner_replay import replay
 from learners.evaluation.off_policy.logged import LoggedRounds
 from learners.evaluation.off_policy.policies import ConstantLabel, GivenDistributions, Served, UniformChoice
-from learners.evaluation.off_policy.reward_model import RewardModel, RewardProblem, RewardSums, reward_sums
+from learners.evaluation.off_policy.reward_model import (
+    NO_REWARD_SUMS,
+    RewardModel,
+    RewardProblem,
+    RewardSums,
+    reward_sums,
+)
 from learners.evaluation.off_policy.sums import Settings, Sums, no_sums
 from learners.evaluation.off_policy.terms import Evaluated, sums_of
 from toolkit.evaluation.columns import Columns, EvaluationError, LoggedModel
@@ -57,7 +63,7 @@ class Survey(NamedTuple):
         )
 
 
-NO_ROUNDS = Survey(0, -1, -1, 0, 0, None, RewardSums({}))
+NO_ROUNDS = Survey(0, -1, -1, 0, 0, None, NO_REWARD_SUMS)
 
 
 class Log(NamedTuple):
@@ -70,7 +76,7 @@ class Log(NamedTuple):
     @property
     def problem(self) -> RewardProblem:
         """The regressions of the reward model."""
-        return RewardProblem(len(self.model.labels), self.model.n_features, self.first)
+        return RewardProblem(len(self.model.labels), self.first)
 
     @property
     def batch(self) -> int:
@@ -81,7 +87,7 @@ class Log(NamedTuple):
 def survey(part: Part, log: Log) -> Survey:
     """Make the first pass over a part."""
     found = NO_ROUNDS
-    for columns, rounds in _read(part, log, log.problem.uses_contexts):
+    for columns, rounds in _read(part, log, with_contexts=log.model.n_features > 0):
         found = found.merge(_surveyed(columns, rounds, log), part.name)
     return found
 
@@ -95,7 +101,7 @@ def _surveyed(columns: Columns, rounds: LoggedRounds, log: Log) -> Survey:
         int(rounds.holdout.sum()),
         0 if has_labels else columns.counts.count(None),
         label_sums(rounds, len(log.model.labels), log.seed) if has_labels else None,
-        reward_sums(rounds, log.problem) if has_labels else RewardSums({}),
+        reward_sums(rounds, log.problem) if has_labels else NO_REWARD_SUMS,
     )
 
 
@@ -112,7 +118,7 @@ class Plan(NamedTuple):
 def measure(part: Part, log: Log, plan: Plan) -> list[Sums]:
     """Make the second pass over a part; return the sums of each policy."""
     sums = [no_sums(plan.settings) for _ in plan.specifications]
-    for _, rounds in _read(part, log, plan.rewards is not None and log.problem.uses_contexts):
+    for _, rounds in _read(part, log, plan.rewards is not None and plan.rewards.uses_contexts):
         evaluated = [_evaluated(each, rounds, log, plan) for each in plan.specifications]
         found = sums_of(rounds, evaluated, plan.settings, plan.rewards)
         sums = [one.merge(other) for one, other in zip(sums, found, strict=True)]

@@ -35,10 +35,11 @@ def draw(answer: EvaluationAnswer, axes: Any) -> None:
             if (each := found.get(name)) is not None:
                 low, high = [each.value if end is None else end for end in (each.low, each.high)]
                 y, reach = place + 0.2 * (i - 1), [[each.value - low], [high - each.value]]
-                keys[name] = axes.errorbar([each.value], [y], xerr=reach, fmt=marker, color=f"C{i}", capsize=3)
+                look = {"fmt": marker, "color": f"C{i}", "mfc": "white" if each.doubt else f"C{i}"}
+                keys[name] = axes.errorbar([each.value], [y], xerr=reach, capsize=3, **look)
     names = [each.policy + (f" {each.label}" if each.label else "") for each in answer.policies]
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set_xlabel("mean reward, with 95 % intervals")
+    axes.set_xlabel("mean reward, with 95 % intervals; white markers are not to be trusted")
     axes.set_title(f"{answer.model}: values of policies on {answer.rounds:,} rounds")
     axes.legend(list(keys.values()), list(keys), loc="best", fontsize="small")

@@ -16,7 +16,7 @@ q the reward model:
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ UNBIASED = ("replay", "ips", "doubly_robust")
 
 _FEW_ROUNDS = 100.0
 _DOMINANT = 0.05
-_CLIPPED = 0.01
+_TOLERATED = 0.01
 
 
 class Estimate(NamedTuple):
@@ -38,7 +38,8 @@ class Estimate(NamedTuple):
 
     estimator: str
     value: float | None  # None if the log has no round for it
-    interval: Interval | None  # from the bootstrap; None for the direct method
+    interval: Interval | None  # of the bootstrap; None for the direct method
+    doubt: str | None = None  # why the value should not be trusted, in a few words
 
 
 class Evaluation(NamedTuple):
@@ -55,13 +56,19 @@ class Evaluation(NamedTuple):
     warnings: list[str]
 
 
+class _Doubt(NamedTuple):
+    words: str | None  # None if the estimates stay about right
+    warning: str  # the whole sentence
+    estimators: tuple[str, ...] = ()  # that it concerns; () for all
+
+
 def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evaluation:
     """Return a policy's values from the sums over the log, with intervals and warnings about their reliability."""
     rounds, weight = round(sums.moments[0, 0]), float(sums.moments[1, 0])
     squares, clipped = float(sums.shape[0]), float(sums.shape[1])
     kept = sums.replayed[0, _replay_level(sums) :, 0].sum()
     evaluation = Evaluation(
-        estimates=[_estimate(name, top, bottom, level) for name, top, bottom in _ratios(sums)],
+        estimates=[],
         conservative=conservative_interval(sums, level),
         rounds=rounds,
         effective_rounds=weight * weight / squares if squares > 0.0 else 0.0,
@@ -71,7 +78,9 @@ def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evalua
         replayed_rounds=round(float(kept)),
         warnings=[],
     )
-    return evaluation._replace(warnings=list(_warnings(evaluation, sums, settings)))
+    doubts = list(_doubts(evaluation, sums, settings))
+    estimates = [_estimate(name, top, bottom, level, doubts) for name, top, bottom in _ratios(sums)]
+    return evaluation._replace(estimates=estimates, warnings=[each.warning for each in doubts])
 
 
 def conservative_interval(sums: Sums, level: float = 0.95) -> Interval:
@@ -99,26 +108,31 @@ def difference(one: Sums, other: Sums, estimator: str, level: float = 0.95) -> E
 
 
 def _ratios(sums: Sums) -> Iterator[tuple[str, FloatArray, FloatArray]]:
-    """Yield the name of each estimator, and the two rows (B + 1,) whose quotient it is."""
+    """Yield the name of each estimator, and the two rows (B + 1,) whose quotient it is: first those to read first."""
     row = dict(zip(MOMENTS, sums.moments, strict=True))
     kept, paid = sums.replayed[:, _replay_level(sums) :].sum(axis=1)
     none = np.zeros_like(row["rounds"])
-    yield "replay", paid, kept
+    yield "doubly_robust", row["doubly_robust"], row["rounds"] if row["modelled"][0] > 0.0 else none
+    yield "snips", row["weighted"], row["weight"]
     yield "ips", row["weighted"], row["rounds"]
     yield "clipped_ips", row["clipped"], row["rounds"]
-    yield "snips", row["weighted"], row["weight"]
+    yield "replay", paid, kept
     yield "direct", row["direct"], row["modelled"]
-    yield "doubly_robust", row["doubly_robust"], row["rounds"] if row["modelled"][0] > 0.0 else none
 
 
 def _replay_level(sums: Sums) -> int:
     return min(REPLAY_LEVELS - 1, max(0, math.ceil(math.log2(max(sums.largest, 1.0)))))
 
 
-def _estimate(name: str, top: FloatArray, bottom: FloatArray, level: float) -> Estimate:
+def _estimate(name: str, top: FloatArray, bottom: FloatArray, level: float, doubts: Sequence[_Doubt]) -> Estimate:
     found = _summary(name, _quotient(top, bottom), level)
-    # The replicates do not reflect the reward model's error: their interval would miss the value nearly always.
-    return found._replace(interval=None) if name == "direct" else found
+    if name == "direct":
+        # The replicates do not know how wrong the reward model is: their interval would miss the value nearly always.
+        return found._replace(interval=None, doubt="bias unknown")
+    doubt = next((each.words for each in doubts if each.words and name in (each.estimators or (name,))), None)
+    if doubt is None and name == "replay" and bottom[0] < _FEW_ROUNDS:
+        doubt = f"keeps only {_counted(round(float(bottom[0])))}"
+    return found._replace(doubt=doubt)
 
 
 def _quotient(top: FloatArray, bottom: FloatArray) -> FloatArray:
@@ -136,44 +150,47 @@ def _summary(name: str, values: FloatArray, level: float) -> Estimate:
     return Estimate(name, float(values[0]), Interval(float(low), float(high)))
 
 
-def _warnings(evaluation: Evaluation, sums: Sums, settings: Settings) -> Iterator[str]:
+def _doubts(evaluation: Evaluation, sums: Sums, settings: Settings) -> Iterator[_Doubt]:
     if evaluation.rounds == 0:
-        yield "The log has no round for this policy."
+        yield _Doubt("no round", "The log has no round for this policy.")
         return
     yield from _of_overlap(evaluation, sums)
-    if evaluation.rounds < _FEW_ROUNDS:
-        yield f"The log has only {_counted(evaluation.rounds)} for this policy. Read the conservative interval."
-    elif 0.0 < evaluation.effective_rounds < _FEW_ROUNDS:
-        yield (
-            f"The log is worth only {_counted(round(evaluation.effective_rounds))} of this policy: its answers are too "
-            "rare in the log. Read the conservative interval."
-        )
+    yield from _of_rounds(evaluation)
     total = sums.moments[1, 0]
     if evaluation.rounds > 1 and evaluation.largest_weight > max(_DOMINANT * total, 1.0):
-        share = evaluation.largest_weight / total
-        yield f"One round has {share:.0%} of all weight: the value depends on its reward."
-    if evaluation.clipped_share > _CLIPPED or sums.shape[2] > _CLIPPED * total:
-        lost = sums.shape[2] / total
-        yield (
-            f"The clip of {settings.clip:g} takes {lost:.1%} of the weight away: clipped IPS is too low by up to "
-            "this share."
+        share = f"{evaluation.largest_weight / total:.0%}"
+        warning = f"One round has {share} of all weight: the value depends on its reward."
+        yield _Doubt(f"one round has {share} of the weight", warning)
+    if evaluation.clipped_share > _TOLERATED or sums.shape[2] > _TOLERATED * total:
+        lost = f"{sums.shape[2] / total:.1%}"
+        taken = f"The clip of {settings.clip:g} takes {lost} of the weight away"
+        warning = f"{taken}: clipped IPS is too low by up to this share."
+        yield _Doubt(f"up to {lost} too low", warning, ("clipped_ips",))
+
+
+def _of_rounds(evaluation: Evaluation) -> Iterator[_Doubt]:
+    if evaluation.rounds < _FEW_ROUNDS:
+        few = f"only {_counted(evaluation.rounds)}"
+        yield _Doubt(few, f"The log has {few} for this policy. Read the conservative interval.")
+    elif 0.0 < evaluation.effective_rounds < _FEW_ROUNDS:
+        worth = f"worth only {_counted(round(evaluation.effective_rounds))}"
+        warning = (
+            f"The log is {worth} of this policy: its answers are too rare in the log. Read the conservative interval."
         )
+        yield _Doubt(worth, warning)
 
 
-def _of_overlap(evaluation: Evaluation, sums: Sums) -> Iterator[str]:
+def _of_overlap(evaluation: Evaluation, sums: Sums) -> Iterator[_Doubt]:
     certain, n, mean = float(sums.shape[3]), evaluation.rounds, evaluation.mean_weight
     if certain > 0.0 and evaluation.largest_weight != 1.0:
-        yield (
-            f"{certain / n:.0%} of the answers in the log were certain (propensity 1): the log does not show what "
-            "other answers would have brought there."
-        )
+        share = f"{certain / n:.0%} of the answers in the log were certain"
+        warning = f"{share} (propensity 1): the log does not show what other answers would have brought there."
+        yield _Doubt(share if certain / n > _TOLERATED else None, warning)
     variance = max(0.0, float(sums.shape[0]) / n - mean * mean)
     if abs(mean - 1.0) > 4.0 * math.sqrt(variance / n) + 1e-9:
-        yield (
-            f"The mean weight is {mean:.2f}, not 1: "
-            + ("the policy gives answers that the log never gives. " if mean < 1.0 else "the propensities are wrong. ")
-            + "Only the conservative interval counts."
-        )
+        reason = "the policy gives answers that the log never gives" if mean < 1.0 else "the propensities are wrong"
+        weight = f"mean weight is {mean:.2f}, not 1"
+        yield _Doubt(f"the {weight}", f"The {weight}: {reason}. Only the conservative interval counts.")
 
 
 def _counted(rounds: int) -> str:

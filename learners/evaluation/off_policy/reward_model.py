@@ -3,38 +3,31 @@
 The log is cut into blocks by the rounds' numbers: the first 256 numbers, then the next 256, 512, 1024 and so on. The
 model of a block learns from all blocks before it, so it does not depend on the rounds that it predicts, nor on later
 ones, whose propensities may depend on them: doubly robust stays unbiased for the log of a policy that learns. The first
-block has no model, and doubly robust is IPS there. If the regressions would be too large, they omit the context.
+block has no model, and doubly robust is IPS there.
+
+A regression has the features that occur in the log. Further ones would have the coefficient 0, so hashed features cost
+as many entries as there are different names and values, not 2^18. Where even these are too many, contexts are left out.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from learners.base import Contexts, FloatArray, IntArray
 from learners.evaluation.off_policy.logged import LoggedRounds
-from learners.kernels import compiled, row
 
 FIRST_BLOCK = 256  # rounds of the first block
-_MOST_ENTRIES = 250_000  # the maximum size of the matrices of all labels, K (d + 1)²
+_MOST_ENTRIES = 250_000  # of the matrices of all labels, K·D² with D coefficients of each
 _RIDGE = 1.0
+_NO_COLUMNS = np.empty(0, np.int64)
 
 
 class RewardProblem(NamedTuple):
     """The settings that all parts of a log must share."""
 
     n_labels: int  # K
-    n_features: int  # d, of the prepared contexts; 0 to omit them
     first: int  # the number of the first round of the log
-
-    @property
-    def uses_contexts(self) -> bool:
-        """Whether regressions on the contexts are small enough."""
-        return self.n_features > 0 and self.n_labels * (self.n_features + 1) ** 2 <= _MOST_ENTRIES
-
-    @property
-    def size(self) -> int:
-        """D, the number of coefficients of a label."""
-        return (self.n_features if self.uses_contexts else 0) + 1
 
     def blocks(self, numbers: IntArray) -> IntArray:
         """Return the block of each round, (n,), from 0."""
@@ -42,7 +35,7 @@ class RewardProblem(NamedTuple):
 
 
 class Gram(NamedTuple):
-    """The sums of the regressions of all labels."""
+    """The sums of the regressions of all labels; the last of the D coefficients is the constant's."""
 
     squares: FloatArray  # (K, D, D), the sums of xxᵀ
     products: FloatArray  # (K, D), the sums of rx
@@ -51,52 +44,96 @@ class Gram(NamedTuple):
 class RewardSums(NamedTuple):
     """The sums of each block."""
 
+    columns: IntArray | None  # (D - 1,), the features that occur, ascending; None if they are too many, with D = 1
     blocks: dict[int, Gram]
 
     def merge(self, other: "RewardSums") -> "RewardSums":
         """Return the sums over the rounds of both."""
-        merged = dict(self.blocks)
+        if not self.blocks or not other.blocks:
+            return self if self.blocks else other
+        n_labels = len(next(iter(self.blocks.values())).products)
+        columns = None
+        if self.columns is not None and other.columns is not None:
+            columns = _if_few(np.union1d(self.columns, other.columns), n_labels)
+        merged = {block: _placed(gram, self.columns, columns) for block, gram in self.blocks.items()}
         for block, gram in other.blocks.items():
-            own = merged.get(block)
-            merged[block] = gram if own is None else Gram(own[0] + gram[0], own[1] + gram[1])
-        return RewardSums(merged)
+            found, own = _placed(gram, other.columns, columns), merged.get(block)
+            merged[block] = found if own is None else Gram(own[0] + found[0], own[1] + found[1])
+        return RewardSums(columns, merged)
+
+
+NO_REWARD_SUMS = RewardSums(_NO_COLUMNS, {})
+
+
+def _if_few(columns: IntArray, n_labels: int) -> IntArray | None:
+    """Return the columns if the regressions of K labels have room for them and a constant, else None."""
+    return columns if len(columns) < math.isqrt(_MOST_ENTRIES // n_labels) else None
+
+
+def _placed(gram: Gram, own: IntArray | None, columns: IntArray | None) -> Gram:
+    """Return sums with other columns, which contain their own, or with the constant alone."""
+    if columns is None:
+        return Gram(gram.squares[:, -1:, -1:], gram.products[:, -1:])
+    assert own is not None
+    if len(own) == len(columns):
+        return gram
+    places = np.append(np.searchsorted(columns, own), len(columns))
+    wide = Gram(*_zeros(len(gram.products), columns))
+    wide.squares[:, places[:, None], places], wide.products[:, places] = gram
+    return wide
+
+
+def _zeros(n_labels: int, columns: IntArray | None) -> Gram:
+    size = _size(columns)
+    return Gram(np.zeros((n_labels, size, size)), np.zeros((n_labels, size)))
+
+
+def _size(columns: IntArray | None) -> int:
+    return 1 if columns is None else len(columns) + 1
 
 
 def reward_sums(rounds: LoggedRounds, problem: RewardProblem) -> RewardSums:
     """Return the sums of the regressions over some rounds."""
-    numbers, size, result = problem.blocks(rounds.numbers), problem.size, dict[int, Gram]()
+    columns = _if_few(
+        np.unique(rounds.contexts.indices) if len(rounds.contexts.values) else _NO_COLUMNS, problem.n_labels
+    )
+    numbers, vectors, result = problem.blocks(rounds.numbers), _vectors(rounds.contexts, columns), dict[int, Gram]()
     for block in np.unique(numbers).tolist():
-        gram = Gram(np.zeros((problem.n_labels, size, size)), np.zeros((problem.n_labels, size)))
-        among = numbers == block
-        vectors, rewards, labels = (
-            _vectors(rounds.contexts, problem)[among],
-            rounds.rewards[among],
-            rounds.labels[among],
-        )
-        for label in np.unique(labels).tolist():
-            own = vectors[labels == label]
-            gram.squares[label], gram.products[label] = own.T @ own, own.T @ rewards[labels == label]
+        gram, among = _zeros(problem.n_labels, columns), numbers == block
+        for label in np.unique(rounds.labels[among]).tolist():
+            rows = among & (rounds.labels == label)
+            own = vectors[rows]
+            gram.squares[label], gram.products[label] = own.T @ own, own.T @ rounds.rewards[rows]
         result[block] = gram
-    return RewardSums(result)
+    return RewardSums(columns, result)
 
 
 class RewardModel:
     """The predictions of each block, from the sums over the whole log, or over all earlier blocks."""
 
     def __init__(self, sums: RewardSums, problem: RewardProblem) -> None:
-        self._problem = problem
+        self._problem, self._columns = problem, sums.columns
         self._fitted: list[tuple[int, FloatArray]] = []  # (the last block learned from, (K, D)), in order
-        penalty = _RIDGE * np.eye(problem.size)
-        shape = (problem.n_labels, problem.size)
-        squares, products = np.zeros((*shape, problem.size)), np.zeros(shape)
+        penalty = _RIDGE * np.eye(_size(sums.columns))
+        squares, products = _zeros(problem.n_labels, sums.columns)
         for block in sorted(sums.blocks):
             squares, products = squares + sums.blocks[block].squares, products + sums.blocks[block].products
             fitted = np.linalg.solve(squares + penalty, products[:, :, None])[:, :, 0].astype(np.float64)
             self._fitted.append((block, fitted))
 
+    @property
+    def uses_contexts(self) -> bool:
+        """Whether the regressions have features."""
+        return _size(self._columns) > 1
+
+    @property
+    def leaves_contexts_out(self) -> bool:
+        """Whether more features occur than the regressions have room for."""
+        return self._columns is None
+
     def predict(self, rounds: LoggedRounds) -> tuple[FloatArray, FloatArray]:
         """Return predicted rewards (n, K) in [0, 1], and (n,) 1 for rounds with a model, else 0, with predictions 0."""
-        blocks, vectors = self._problem.blocks(rounds.numbers), _vectors(rounds.contexts, self._problem)
+        blocks, vectors = self._problem.blocks(rounds.numbers), _vectors(rounds.contexts, self._columns)
         predictions, modelled = np.zeros((rounds.n, self._problem.n_labels)), np.zeros(rounds.n)
         for block in np.unique(blocks).tolist():
             fitted = [coefficients for last, coefficients in self._fitted if last < block]
@@ -107,17 +144,15 @@ class RewardModel:
         return predictions, modelled
 
 
-def _vectors(contexts: Contexts, problem: RewardProblem) -> FloatArray:
-    vectors = np.ones((contexts.n, problem.size))
-    if problem.uses_contexts:
-        vectors[:, :-1] = 0.0
-        _densify(contexts, vectors)
+def _vectors(contexts: Contexts, columns: IntArray | None) -> FloatArray:
+    """Return some features of n contexts, and a constant, (n, D)."""
+    vectors = np.zeros((contexts.n, _size(columns)))
+    vectors[:, -1] = 1.0
+    if columns is None or not len(columns) or not len(contexts.values):
+        return vectors
+    indices = np.tile(contexts.indices, contexts.n) if contexts.shared else contexts.indices
+    rows = np.repeat(np.arange(contexts.n), np.diff(contexts.starts))
+    places = np.minimum(np.searchsorted(columns, indices), len(columns) - 1)
+    known = columns[places] == indices
+    np.add.at(vectors, (rows[known], places[known]), contexts.values[known])
     return vectors
-
-
-@compiled
-def _densify(contexts: Contexts, vectors: FloatArray) -> None:
-    for i in range(len(vectors)):
-        indices, values = row(contexts, i)
-        for j in range(len(values)):
-            vectors[i, indices[j]] = values[j]

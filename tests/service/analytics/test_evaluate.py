@@ -60,7 +60,36 @@ def test_values_are_those_of_the_log(tmp_path: Path) -> None:
     assert value(answer, "best_constant", "snips") == pytest.approx(0.8, abs=0.05)
     assert [each.label for each in answer.policies] == [None, "green", "blue"]
     assert "best_constant blue" in (tmp_path / "p.svg").read_text() or (tmp_path / "p.svg").stat().st_size > 5000
-    assert "doubly_robust" in run(part)
+    said = run(part)
+    assert "doubly_robust" in said
+    assert [line for line in said.splitlines() if "direct" in line and "bias unknown" not in line] == []
+
+
+def test_the_reward_model_knows_named_features(tmp_path: Path) -> None:
+    """The features that occur count, not the indices that they are hashed to; too many are left out."""
+    rng = np.random.default_rng(4)
+    who, labels = rng.choice(["cat", "dog"], 2000), rng.choice(["a", "b"], 2000)
+    rewards = ((who == "cat") == (labels == "a")).astype(float)
+    columns: dict[str, list[Any]] = {"who": who.tolist(), "number": list(range(2000)), "label": labels.tolist()}
+    columns |= {"propensity": [0.5] * 2000, "reward": rewards.tolist()}
+    found = report(as_csv(tmp_path / "log.csv", columns), "--policy", "constant:a", "--feature-columns", "who")
+    assert [note for note in found.notes if "reward model" in note] == []
+    widths = {each.estimator: each.high - each.low for each in found.policies[1].estimates if each.high and each.low}
+    assert widths["doubly_robust"] < 0.85 * widths["snips"]
+    many = report(tmp_path / "log.csv", "--feature-columns", "number", "--text-columns", "number")
+    assert "The reward model has no contexts: too many features occur for a regression." in many.notes
+
+
+def test_rows_that_should_not_be_trusted_say_so_themselves(tmp_path: Path) -> None:
+    columns = log_columns(400)
+    columns["propensity"] = [0.001 if i < 3 else 0.999 for i in range(400)]
+    said = run(write_part(tmp_path / "log.parquet", columns), "--policy", "uniform")
+    rows = [line.split("│") for line in said.splitlines() if "│ " in line]
+    found = {row[2].strip(): row[5].strip() for row in rows if row[2].strip()}
+    assert found.pop("direct") == "bias unknown"
+    assert found.pop("conservative") == ""
+    assert set(found.values()) == {"worth only 4 rounds"}
+    assert {each.doubt for each in report(tmp_path / "log.parquet").policies[0].estimates} == {None, "bias unknown"}
 
 
 def test_the_plot_names_what_it_draws(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Off-policy estimates against enumeration, in every split, and against the frequency with which intervals cover."""
 
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -12,14 +13,20 @@ from learners.evaluation.off_policy.estimates import UNBIASED, Evaluation, diffe
 from learners.evaluation.off_policy.learner_replay import replay
 from learners.evaluation.off_policy.logged import LoggedRounds, check_logged
 from learners.evaluation.off_policy.policies import ConstantLabel, GivenDistributions, Policy, Served, UniformChoice
-from learners.evaluation.off_policy.reward_model import RewardModel, RewardProblem, RewardSums, reward_sums
+from learners.evaluation.off_policy.reward_model import (
+    NO_REWARD_SUMS,
+    RewardModel,
+    RewardProblem,
+    RewardSums,
+    reward_sums,
+)
 from learners.evaluation.off_policy.sums import Settings, Sums, bootstrap_weights, merge_all, uniforms
 from learners.evaluation.off_policy.terms import Evaluated, sums_of, terms_of
 from learners.mathematics.preparation import one_by_one
 from learners.registry import LEARNERS
 
 SETTINGS = Settings(3, 50, 4.0)
-PROBLEM = RewardProblem(3, 4, 1)
+PROBLEM = RewardProblem(3, 1)
 
 
 def _value(evaluation: Evaluation, name: str) -> float | None:
@@ -78,7 +85,7 @@ def test_sums_are_equal_in_every_split(bounds: list[int]) -> None:
     log, target = simulated(900, 1)
     parts = [slice(*pair) for pair in pairwise(bounds)]
     whole = RewardModel(reward_sums(log, PROBLEM), PROBLEM)
-    merged = RewardSums({})
+    merged = NO_REWARD_SUMS
     for part in parts:
         merged = merged.merge(reward_sums(log.rows(part.start, part.stop), PROBLEM))
     model = RewardModel(merged, PROBLEM)
@@ -102,6 +109,40 @@ def test_the_reward_model_of_a_block_does_not_depend_on_later_rounds() -> None:
     assert np.array_equal(modelled, (log.numbers > 256).astype(np.float64))
 
 
+def test_only_features_that_occur_count() -> None:
+    """A hashed context is the same regression as a dense one, in every split; too many features leave it out."""
+    log, _ = simulated(900, 6)
+    dense = log.contexts.values.reshape(900, -1)
+    apart = np.array([7, 70_000, 130_000, 2**18 - 1])
+    hashed = log._replace(contexts=Contexts.sparse([4] * 900, np.tile(apart, 900), dense.ravel()))
+    sums = reward_sums(hashed, PROBLEM)
+    expected, _ = RewardModel(reward_sums(log, PROBLEM), PROBLEM).predict(log)
+    assert sums.columns is not None
+    assert sums.columns.tolist() == apart.tolist()
+    np.testing.assert_allclose(RewardModel(sums, PROBLEM).predict(hashed)[0], expected, rtol=1e-9, atol=1e-12)
+    some = hashed.contexts.values * (
+        np.arange(3600) % 4 != np.repeat(np.arange(900) // 300, 4)
+    )  # one is absent at first
+    thin = hashed._replace(contexts=_without_zeros(hashed.contexts._replace(values=some)))
+    merged = NO_REWARD_SUMS
+    for start in (600, 0, 300):
+        merged = merged.merge(reward_sums(thin.rows(start, start + 300), PROBLEM))
+    found, _ = RewardModel(merged, PROBLEM).predict(thin)
+    np.testing.assert_allclose(found, RewardModel(reward_sums(thin, PROBLEM), PROBLEM).predict(thin)[0], atol=1e-12)
+    many = log._replace(contexts=Contexts.sparse([1] * 900, np.arange(900), np.ones(900)))
+    whole, parts = reward_sums(many, PROBLEM), [reward_sums(many.rows(i, i + 100), PROBLEM) for i in range(0, 900, 100)]
+    for sums in (whole, reduce(RewardSums.merge, parts), reduce(RewardSums.merge, parts[::-1])):
+        model = RewardModel(sums, PROBLEM)
+        assert (model.uses_contexts, model.leaves_contexts_out) == (False, True)
+        np.testing.assert_allclose(sums.blocks[1].squares, whole.blocks[1].squares)
+
+
+def _without_zeros(contexts: Contexts) -> Contexts:
+    present = contexts.values != 0.0
+    lengths = np.add.reduceat(present.astype(np.int64), contexts.starts[:-1])
+    return Contexts.sparse(lengths, contexts.indices[present], contexts.values[present])
+
+
 def test_bootstrap_weights_are_poisson_and_depend_on_seed_and_round_only() -> None:
     weights = np.empty((2000, 201))
     bootstrap_weights(7, np.arange(2000), weights)
@@ -120,6 +161,7 @@ def test_a_policy_beyond_the_log_is_warned_of_and_stays_in_the_conservative_inte
     found = _evaluated(log, ConstantLabel(2))
     assert (_value(found, "ips"), found.conservative) == (0.0, (0.0, 1.0))
     assert any("never gives" in warning for warning in found.warnings)
+    assert {each.doubt for each in found.estimates if each.value is not None} == {"the mean weight is 0.00, not 1"}
 
 
 def test_few_heavy_and_certain_rounds_are_warned_of() -> None:
@@ -130,6 +172,11 @@ def test_few_heavy_and_certain_rounds_are_warned_of() -> None:
     assert "only" in text
     assert "One round has" in text
     assert "clip" in text
+    assert {each.estimator for each in _evaluated(log, GivenDistributions(target)).estimates if each.doubt} == {
+        "direct"
+    }
+    found = _evaluated(rare, GivenDistributions(target)).estimates
+    assert all(str(each.doubt).startswith("worth only ") for each in found if each.value is not None)
     certain = log._replace(propensities=np.ones(2000))
     assert "certain" in " ".join(_evaluated(certain, UniformChoice()).warnings)
 
@@ -138,7 +185,7 @@ def test_a_difference_is_more_exact_than_its_parts() -> None:
     log, target = simulated(1000, 8)
     near = 0.9 * target + 0.1 / 3.0
     one, other = sums_of(log, [Evaluated(GivenDistributions(each)) for each in (target, near)], SETTINGS)
-    found, alone = difference(one, other, "ips"), evaluation_of(one, SETTINGS).estimates[1]
+    found, alone = difference(one, other, "ips"), evaluation_of(one, SETTINGS).estimates[2]
     assert found.interval is not None
     assert alone.interval is not None
     assert found.interval.high - found.interval.low < (alone.interval.high - alone.interval.low) / 3.0

@@ -63,7 +63,7 @@ def test_each_log_values_the_policy_of_the_other() -> None:
     back = evaluation_of(sums_of(thompson, [Evaluated(UniformChoice())], settings)[0], settings)
     for found, other in ((forth, thompson), (back, uniform)):
         mean = float(other.rewards.mean())
-        own = _own(other).estimates[1].interval
+        own = _own(other).estimates[2].interval
         assert own is not None
         for each in found.estimates:
             if each.estimator in ("ips", "snips"):
