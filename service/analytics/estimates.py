@@ -8,7 +8,7 @@ from service.errors import StoreCorruptError
 from service.models.learner_choice import choose_learner
 from service.models.model import Model
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
-from service.replicas.sums import MOST_LABELS, LabelSums
+from service.replicas.sums import CLIPS, MOST_LABELS, LabelSums
 from service.schemas.models import LearnerChoice, ModelSummary
 from service.store.values import ModelStats
 
@@ -95,7 +95,7 @@ class Estimate(NamedTuple):
 UNKNOWN = Estimate(None, 0.0, 1.0, 0.0)
 
 
-def observed(rounds: int, total: float, squares: float) -> Estimate:
+def observed(rounds: int, total: float, squares: float, level: float = LEVEL) -> Estimate:
     """Return the mean of observed rewards: with Wilson's interval if each is 0 or 1, else with empirical Bernstein.
 
     `squares` is the sum of their squares, which equals `total` only if each is 0 or 1.
@@ -104,7 +104,7 @@ def observed(rounds: int, total: float, squares: float) -> Estimate:
         return UNKNOWN
     total = min(total, float(rounds))
     bits = squares == total
-    low, high = wilson(total, rounds, LEVEL) if bits else empirical_bernstein(total, squares, rounds, 0.0, 1.0, LEVEL)
+    low, high = wilson(total, rounds, level) if bits else empirical_bernstein(total, squares, rounds, 0.0, 1.0, level)
     return Estimate(total / rounds, low, high, rounds)
 
 
@@ -148,3 +148,34 @@ def label_value(sums: LabelSums, label: int, *, has_contexts: bool) -> Estimate:
 def uniform_value(sums: LabelSums) -> Estimate:
     """Return the estimated mean reward of drawing uniformly among the eligible labels."""
     return _weighted(sums, slice(None))
+
+
+class Chance(NamedTuple):
+    """The reward of uniform draws, as far as a log can tell it from the reward served."""
+
+    estimate: Estimate
+    covered: float  # the share of the uniform distribution that the weighted rounds represent; about 1 if all
+
+
+def chances(statistics: RoundStatistics) -> list[Chance]:
+    """Return estimates of the reward of uniform draws; empty without K labels or rounds.
+
+    The first is self-normalized. The others are stratified: with n rounds, of which about Σ1/p over the draws of
+    favourites (p > 1/2) have one, uniform draws answer it with the probability Σ1/(p·n·K), and something explored
+    otherwise. So the weights of explored draws, which vary much, decide only what exploring is worth, not its share.
+    Each bounds these weights differently.
+    """
+    sums, chance, labels = statistics.by_label, statistics.chance, statistics.labels or 0
+    n, all_weights = sum(sums.weighed), sum(sums.weights)
+    if not n or not labels:
+        return []
+    favourite, of_favourites = _weighted(chance, slice(0, 1)), sum(chance.weights[:1])
+    share = min(of_favourites / n, 1.0) / labels
+    found = [Chance(uniform_value(sums), all_weights / (n * labels))]
+    for i in range(1, len(CLIPS) + 1):
+        explored, weights = _weighted(chance, slice(i, i + 1)), sum(chance.weights[i : i + 1])
+        pairs = zip(favourite[:3], explored[:3], strict=True)
+        mean, low, high = [share * (one or 0.0) + (1.0 - share) * (other or 0.0) for one, other in pairs]
+        value = Estimate(None if explored.mean is None else mean, low, high, explored.rounds)
+        found.append(Chance(value, weights / (n * labels) / (1.0 - share)))
+    return found

@@ -6,16 +6,21 @@ from typing import Any, NamedTuple
 
 from learners.base import AnyLearner
 from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
-from service.analytics.estimates import Estimate, Subject, label_value, observed, uniform_value
+from service.analytics.estimates import UNKNOWN, Estimate, Subject, chances, label_value, observed
 from service.replicas.statistics import RoundStatistics
-from service.replicas.sums import MOST_LABELS, Epoch, joined
+from service.replicas.sums import MOST_LABELS, Epoch, RewardCurve, joined
 from service.schemas.statistics import VerdictWord
 
 LEAST_ROUNDS = 100  # latest rounds below which every model is exploring: an interval of a share is then wider than 0.2
+ENOUGH_ROUNDS = 1000  # latest rounds from which a reward that is not above chance is at chance
 SPREAD = 0.25  # concentration below which decisions are spread, on the scale from 0 (uniform) to 1 (certain)
 CONCENTRATED = 0.85  # minimum concentration of nearly certain decisions
 ONE_LABEL = 0.95  # minimum share of the latest rounds for one label to have nearly all traffic
 LEAST_EXPLORATION = 0.001  # mean probability of another answer below which no exploration is left
+COVERED = 0.5  # share of the uniform distribution that a log must represent to say that a model is at chance
+STRETCHES = 7  # of the rounds before the latest, with which these are compared
+LARGE, LARGE_PART = 0.05, 0.2  # a difference of rewards is large if it is so much, or such a part of the reward
+_DROP_LEVEL = 0.99  # of the intervals of stretches: the best of several is compared
 
 
 class Verdict(NamedTuple):
@@ -36,34 +41,78 @@ class _Case(NamedTuple):
         """Whether the model still explores, or needs no exploration."""
         return not self.subject.explores or 1.0 - self.certainty >= LEAST_EXPLORATION
 
+    @property
+    def concentration(self) -> float:
+        """How certain decisions are, from 0 (uniform) to 1; without K labels, their mean propensity."""
+        uniform = 1.0 / self.statistics.labels if self.statistics.labels else 0.0
+        return (self.certainty - uniform) / (1.0 - uniform) if uniform < 1.0 else 1.0
+
+    @property
+    def earned(self) -> Estimate:
+        """The latest reward."""
+        return observed(self.latest.rounds, self.latest.reward, self.latest.squares)
+
+    @property
+    def beaten(self) -> Estimate | None:
+        """The reward of uniform draws, if that of the latest rounds, or of all, is clearly above it."""
+        curve = self.statistics.curve
+        every = observed(sum(curve.rounds), sum(curve.rewards), sum(curve.squares))
+        lowest = min((each.estimate for each in chances(self.statistics)), key=lambda each: each.high, default=UNKNOWN)
+        if self.earned.low > lowest.high or (every.low > lowest.high and (self.earned.mean or 0.0) > lowest.high):
+            return lowest
+        return None
+
+    @property
+    def at_chance(self) -> Estimate | None:
+        """The reward of uniform draws, if there are enough rounds, and the latest reward is not above it by far."""
+        known = [each.estimate for each in chances(self.statistics) if each.covered >= COVERED]
+        narrowest = min(known, key=lambda each: each.high - each.low, default=None)
+        if narrowest is None or self.latest.rounds < ENOUGH_ROUNDS or self.beaten is not None:
+            return None
+        mean, earned = narrowest.mean or 0.0, self.earned.mean or 0.0
+        return narrowest if earned <= min(narrowest.high, mean + min(LARGE, LARGE_PART * mean)) else None
+
     def value_of(self, label: int) -> Estimate:
         """Return the estimated reward of always answering a label."""
         return label_value(self.statistics.by_label, label, has_contexts=self.subject.has_contexts)
 
 
 def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
-    """Judge whether a model's decisions have settled."""
+    """Judge how far a model has decided, whether that is better than chance, and whether it was better before."""
     latest = joined(statistics.latest)
     if latest.rounds < LEAST_ROUNDS or not latest.weighed:
         return Verdict("exploring", f"There are {latest.rounds} recent rounds; a verdict needs {LEAST_ROUNDS}.")
-    case = _Case(subject, statistics, latest, latest.propensity / latest.weighed)
-    uniform = 1.0 / statistics.labels if statistics.labels else 0.0
-    concentration = (case.certainty - uniform) / (1.0 - uniform) if uniform < 1.0 else 1.0
-    chosen = f"the answered label had probability {case.certainty:.3f} on average"
-    if concentration < SPREAD:
-        return Verdict("exploring", f"Decisions are spread: {chosen} over the last {latest.rounds:,} rounds.")
-    if concentration < CONCENTRATED:
-        return Verdict("leaning", f"Decisions have a preference: {chosen} over the last {latest.rounds:,} rounds.")
+    found = _judged(_Case(subject, statistics, latest, latest.propensity / latest.weighed))
+    fall = _fall(statistics)
+    if fall is None:
+        return found
+    return Verdict("dropped", fall) if found.verdict != "collapsed" else Verdict("collapsed", f"{found.reason} {fall}")
+
+
+def _judged(case: _Case) -> Verdict:
+    """Judge a model by its latest rounds, and the values of labels."""
+    latest = case.latest
+    chosen = (
+        f"the answered label had probability {case.certainty:.3f} on average over the last {latest.rounds:,} rounds"
+    )
+    if case.concentration < SPREAD:
+        return Verdict("exploring", f"Decisions are spread: {chosen}.")
     if not latest.labels:  # answers that are not one of K labels are judged by their certainty alone
-        certain = f"answers have probability {case.certainty:.3f} on average"
-        converged = Verdict("converged", f"Decisions are nearly certain: {certain}, and others are still tried.")
-        collapsed = f"No exploration is left: {certain}, so later rounds cannot show a better answer."
-        return converged if case.explores else Verdict("collapsed", collapsed)
+        return _of_certainty(case, chosen)
     top = max(range(len(latest.labels)), key=latest.labels.__getitem__)
     share = latest.labels[top] / latest.rounds
-    if top < MOST_LABELS and share >= ONE_LABEL:
+    if case.concentration >= CONCENTRATED and top < MOST_LABELS and share >= ONE_LABEL:
         return _of_one_label(case, top, share)
-    return _of_several_labels(case)
+    return _of_several_labels(case, chosen)
+
+
+def _of_certainty(case: _Case, chosen: str) -> Verdict:
+    if case.concentration < CONCENTRATED:
+        return Verdict("leaning", f"Decisions have a preference: {chosen}.")
+    certain = f"answers have probability {case.certainty:.3f} on average"
+    if case.explores:
+        return Verdict("converged", f"Decisions are nearly certain: {certain}, and others are still tried.")
+    return Verdict("collapsed", f"No exploration is left: {certain}, so later rounds cannot show a better answer.")
 
 
 def _of_one_label(case: _Case, top: int, share: float) -> Verdict:
@@ -82,27 +131,61 @@ def _of_one_label(case: _Case, top: int, share: float) -> Verdict:
         return Verdict("converged", f"{traffic}; it is worth {_shown(value)}, and every other label less.")
     k, other = rival
     unclear = f"{traffic}, worth {_shown(value)}, but {name(k)!r} may be as good ({_shown(other)})"
-    if case.explores:
-        return Verdict("leaning", f"{unclear}, and is still tried.")
-    return Verdict("collapsed", f"{unclear}, and no exploration is left to find out.")
+    if not case.explores:
+        return Verdict("collapsed", f"{unclear}, and no exploration is left to find out.")
+    if (chance := case.at_chance) is not None:
+        return Verdict("at_chance", f"{unclear}, and uniform draws are worth {_shown(chance)}.")
+    return Verdict("leaning", f"{unclear}, and is still tried.")
 
 
-def _of_several_labels(case: _Case) -> Verdict:
-    """Judge a model whose decisions are nearly certain and depend on the context, by its reward."""
-    sums, latest = case.statistics.by_label, case.latest
-    earned = observed(latest.rounds, latest.reward, latest.squares)
+def _of_several_labels(case: _Case, chosen: str) -> Verdict:
+    """Judge a model whose decisions depend on the context, by its reward."""
+    earned, is_certain = case.earned, case.concentration >= CONCENTRATED
     best = _best({k: case.value_of(k) for k in _active(case.statistics)})
-    served = f"Decisions are nearly certain and use several labels; the latest reward is {_shown(earned)}"
-    if best is not None and best[1].low > earned.high:
+    served = f"{'Decisions are nearly certain' if is_certain else f'Decisions have a preference ({chosen})'}; "
+    served += f"the latest reward is {_shown(earned)}"
+    if is_certain and best is not None and best[1].low > earned.high:
         constant = f"always {case.subject.name_of(best[0])!r} is worth {_shown(best[1])}"
         return Verdict("collapsed", f"{served}, but {constant}.")
-    uniform = uniform_value(sums)
-    if earned.low > uniform.high:
-        return Verdict("converged", f"{served}, which exceeds that of uniform draws, {_shown(uniform)}.")
-    unclear = f"{served}, which is not clearly above that of uniform draws, {_shown(uniform)}"
-    if case.explores:
-        return Verdict("leaning", f"{unclear}; other labels are still tried.")
-    return Verdict("collapsed", f"{unclear}, and no exploration is left to find out.")
+    if (beaten := case.beaten) is not None:
+        word: VerdictWord = "converged" if is_certain else "leaning"
+        return Verdict(word, f"{served}, which exceeds that of uniform draws, at most {beaten.high:.3f}.")
+    if is_certain and not case.explores:
+        unclear = "which is not clearly above that of uniform draws, and no exploration is left to find out"
+        return Verdict("collapsed", f"{served}, {unclear}.")
+    if (chance := case.at_chance) is not None:
+        return Verdict("at_chance", f"{served}, no better than that of uniform draws, {_shown(chance)}.")
+    if case.latest.rounds < ENOUGH_ROUNDS:
+        return Verdict("exploring", f"{served}; more rounds will show whether uniform draws would get as much.")
+    return Verdict("leaning", f"{served}, which is not clearly above that of uniform draws yet.")
+
+
+def _fall(statistics: RoundStatistics) -> str | None:
+    """Return what has fallen, if the latest reward is clearly and by far below that of an earlier stretch."""
+    curve, latest = statistics.curve, joined(statistics.latest)
+    most = min(max(LEAST_ROUNDS, sum(curve.rounds) // (STRETCHES + 1)), ENOUGH_ROUNDS)
+    start, n = len(curve.rounds), 0
+    while start and n < most:
+        start, n = start - 1, n + curve.rounds[start - 1]
+    now = observed(n, sum(curve.rewards[start:]), sum(curve.squares[start:]), _DROP_LEVEL)
+    if n > latest.rounds:  # the points of a long curve are wider
+        now = observed(latest.rounds, latest.reward, latest.squares, _DROP_LEVEL)
+    size = max(len(curve.rounds) - start, -(-start // STRETCHES))  # buckets of a stretch
+    before = {end: _stretch(curve, end - size, end) for end in range(start, size - 1, -size)}
+    end, best = max(before.items(), key=lambda item: item[1].mean or 0.0, default=(0, UNKNOWN))
+    if now.mean is None or best.mean is None or now.high >= best.low:
+        return None
+    if best.mean - now.mean < min(LARGE, LARGE_PART * best.mean):
+        return None
+    first = statistics.uncounted + (end - size) * curve.width + 1
+    stretch = f"rounds {first:,} to {first + size * curve.width - 1:,}"
+    lately = f"The reward of the last {now.rounds:,} rounds is {_shown(now)}"
+    return f"{lately}, but it was {_shown(best)} in {stretch} (intervals at {_DROP_LEVEL:.0%})."
+
+
+def _stretch(curve: RewardCurve, start: int, end: int) -> Estimate:
+    rewards, squares = sum(curve.rewards[start:end]), sum(curve.squares[start:end])
+    return observed(sum(curve.rounds[start:end]), rewards, squares, _DROP_LEVEL)
 
 
 def _active(statistics: RoundStatistics) -> Sequence[int]:

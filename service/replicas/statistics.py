@@ -32,6 +32,7 @@ from service.replicas.sums import (
     read_curve,
     read_label_sums,
     read_latest,
+    with_chance,
     with_rounds,
 )
 from service.store.records.layout import FEEDBACK, HOLDOUT
@@ -79,6 +80,7 @@ class RoundStatistics:
     recent: tuple[tuple[int, int], ...] = ()  # (time slot, rounds predicted in it)
     uncounted: int = 0  # earlier rounds, whose statistics were damaged
     by_label: LabelSums = NO_LABEL_SUMS  # empty unless the model answers one of K labels
+    chance: LabelSums = NO_LABEL_SUMS  # all labels together: favourites, then explored draws by each of `CLIPS`
     curve: RewardCurve = NO_CURVE
     latest: LatestRounds = NO_LATEST
     holdout_rounds: int = 0  # rounds of the holdout, which `by_label`, `curve` and `latest` exclude
@@ -103,7 +105,7 @@ def decode_statistics(statistics: bytes) -> RoundStatistics:
         version = fields.pop("version")
         if version > STATISTICS_VERSION:
             raise NewerVersionError(f"the statistics have version {version}, which is newer than this service")
-        readers = {"by_label": read_label_sums, "curve": read_curve, "latest": read_latest}
+        readers = {"by_label": read_label_sums, "chance": read_label_sums, "curve": read_curve, "latest": read_latest}
         counts = RoundStatistics(**fields | {name: read(fields[name]) for name, read in readers.items()})
         buckets = len(counts.delays), len(counts.propensities)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -226,12 +228,15 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
     ours, known, of_holdout = ~held, weighable(p), reward[held]
     weight = np.divide(1.0, p, out=np.zeros(len(p)), where=known)
     labels = table.get("output", _NO_LABELS)
-    by_label = counts.by_label
+    by_label, chance = counts.by_label, counts.chance
     if len(labels):
-        by_label = with_rounds(by_label, labels[ours], reward[ours], p[ours], known[ours])
+        of_ours = reward[ours], p[ours], known[ours]
+        by_label = with_rounds(by_label, labels[ours], *of_ours)
+        chance = with_chance(chance, *of_ours, counts.labels or 1)
     return dataclasses.replace(
         counts,
         by_label=by_label,
+        chance=chance,
         curve=extended_curve(counts.curve, CurveRows(ours, reward, weight)),
         latest=extended_latest(counts.latest, LatestRows(ours, known, reward, p, labels)),
         holdout_rounds=counts.holdout_rounds + len(of_holdout),

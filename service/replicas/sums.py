@@ -1,5 +1,6 @@
 """Sums over rounds for the statistics: by label, over the latest rounds, and along the log."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +57,23 @@ def with_rounds(sums: LabelSums, labels: IntArray, reward: FloatArray, p: FloatA
     columns = [_extended(column, size, *term) for column, term in zip(sums, terms, strict=True)]
     sums = LabelSums(*map(tuple, columns))  # type: ignore[arg-type]
     return sums._replace(rounds=_as_counts(columns[0]), weighed=_as_counts(columns[3]))
+
+
+CLIPS = (16.0, 64.0, math.inf)
+"""Bounds on the weights of explored draws, in multiples of K: without one, a single draw may outweigh all others."""
+
+FAVOURITE = 0.5
+"""A round has at most one label that is more probable: its favourite. Every other draw explored."""
+
+
+def with_chance(sums: LabelSums, reward: FloatArray, p: FloatArray, known: BoolArray, labels: int) -> LabelSums:
+    """Return the sums of favourites, then of explored draws for each of `CLIPS`, extended by n rounds of K labels."""
+    favourite, n = p > FAVOURITE, len(p)
+    rows = [np.flatnonzero(favourite), *[np.flatnonzero(~favourite)] * len(CLIPS)]
+    places = np.repeat(np.arange(len(rows)), [len(each) for each in rows])
+    least = np.array([0.0, *(1.0 / (clip * labels) for clip in CLIPS)])[places]
+    every = np.concatenate(rows) if n else np.empty(0, np.int64)
+    return with_rounds(sums, places, reward[every], np.maximum(p[every], least), known[every])
 
 
 def read_label_sums(fields: Any) -> LabelSums:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from service.schemas.models import Answer, UnreadableModel
 
-VerdictWord = Literal["exploring", "leaning", "converged", "collapsed"]
+VerdictWord = Literal["exploring", "leaning", "converged", "at_chance", "dropped", "collapsed"]
 
 
 class MeanAnswer(Answer):
@@ -21,7 +21,7 @@ class MeanAnswer(Answer):
 
 
 class VerdictAnswer(Answer):
-    """How far the model has decided, and whether its evidence supports that."""
+    """How far the model has decided, whether that is better than chance, and whether it was better before."""
 
     verdict: VerdictWord
     reason: str

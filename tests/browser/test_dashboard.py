@@ -66,8 +66,10 @@ def test_a_model_agrees_with_its_log(opened: Visit, site: Site) -> None:
         assert row.locator("td").first.inner_text() == f"{sum(line['label'] == label for line in log):,}"
     assert page.locator("table.rounds tbody tr").count() == 15
     statistics = site.ask(f"/{MODEL}/statistics")
-    assert text(page, ".verdict").lower().startswith(statistics["verdict"]["verdict"])
+    assert text(page, ".verdict").lower().startswith(statistics["verdict"]["verdict"].replace("_", " "))
     assert statistics["verdict"]["reason"] in text(page, ".verdict")
+    tagged = page.locator("table.labels tr", has=page.locator(".tag"))
+    assert tagged.locator("th").inner_text().split() == [statistics["best_label"], "best", "alone"]
     page.click("summary")
     page.wait_for_selector(".curve tbody tr")
     assert page.locator(".curve tbody tr").count() == len(statistics["curve"]["points"])

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from learners.base import Problem
+from learners.base import Contexts, Problem
+from learners.evaluation.simulation import simulate
 from learners.registry import ALL_LEARNERS
-from service.analytics.estimates import UNKNOWN, Subject, label_value, observed, uniform_value
+from service.analytics.estimates import UNKNOWN, Subject, chances, label_value, observed, uniform_value
 from service.analytics.verdicts import LEAST_ROUNDS, verdict_of
 from service.replicas.statistics import RoundStatistics, StatisticsAccumulator
 from service.store.records.codecs import label_codec
@@ -75,6 +76,99 @@ def test_each_story_has_its_verdict(case: str, has_contexts: bool) -> None:
     verdict = verdict_of(subject(has_contexts=has_contexts), statistics)
     assert verdict.verdict == expected, verdict.reason
     assert verdict.reason.endswith(".")
+
+
+def played(worth: np.ndarray, contexts: np.ndarray, seed: int = 1) -> Table:
+    """Return the rounds of the default learner, where each label of each round has a chance to be right."""
+    rng, n, labels = np.random.default_rng(seed), len(worth), worth.shape[1]
+    learner = ALL_LEARNERS["fastcb"](problem=Problem(labels, contexts.shape[1]))
+    rewards = (rng.random(worth.shape) < worth).astype(np.float64)
+    found = simulate(learner, Contexts.dense(contexts), np.zeros(n, np.int64), rng.random(n), rewards=rewards)
+    rows = np.zeros(n, row_dtype(label_codec(labels), 0))
+    rows["kind"], rows["output"], rows["propensity"] = FEEDBACK, found.labels, found.propensities
+    rows["reward"], rows["predicted_at"], rows["feedback_at"] = rewards[np.arange(n), found.labels], 1.8e9, 1.8e9
+    return rows
+
+
+def world(n: int, high: float = 0.9, low: float = 0.1, turn: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the chances of 3 labels (n, 3), of which the context names the best one, and the contexts."""
+    kind = np.random.default_rng(9).integers(0, 3, n)
+    return np.where(np.arange(3) == (kind[:, None] + turn) % 3, high, low), np.eye(3)[kind]
+
+
+def joined_worlds(*worlds: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    worth, contexts = zip(*worlds, strict=True)
+    return np.concatenate(worth), np.concatenate(contexts)
+
+
+CALM, CHANCE = world(6000), world(6000, 0.3, 0.3)
+HISTORIES = {
+    "healthy": ("converged", CALM),
+    "healthy with much noise": ("converged", world(6000, 0.55, 0.25)),
+    "healthy with few clicks": ("converged", world(6000, 0.27, 0.05)),
+    "at chance": ("at_chance", CHANCE),
+    "dropped": ("dropped", joined_worlds(world(6000, 0.27, 0.05), world(3000, 0.05, 0.05))),
+    "drifting and recovering": ("converged", joined_worlds(CALM, world(6000, turn=1))),
+    "too young to tell": ("exploring", world(80)),
+    "too young to tell from chance": ("exploring", world(300, 0.3, 0.3)),
+    "all on one label": ("converged", (np.tile([0.8, 0.1, 0.1], (6000, 1)), np.ones((6000, 1)))),
+}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_health_chance_and_a_drop_are_different_words(history: str) -> None:
+    expected, (worth, contexts) = HISTORIES[history]
+    found = verdict_of(subject(), counted(played(worth, contexts)))
+    assert found.verdict == expected, found.reason
+
+
+def test_a_drift_is_a_drop_until_the_model_has_recovered() -> None:
+    log = played(*joined_worlds(CALM, world(6000, turn=1)))
+    words = [verdict_of(subject(), counted(log[:n])).verdict for n in (6000, 6500, 7000, 12_000)]
+    assert words == ["converged", "dropped", "dropped", "converged"]
+
+
+def test_a_drop_is_seen_in_a_long_log_and_a_small_one_is_none() -> None:
+    def reward(n: int, worth: float) -> Table:
+        return rows(SURE, [worth, 0.0, 0.0], n)
+
+    before = rows(UNIFORM, PLAIN, 1000), reward(149_000, 0.27)
+    assert verdict_of(subject(), counted(*before)).verdict == "converged"
+    fallen = verdict_of(subject(), counted(*before, reward(2000, 0.05)))
+    assert (fallen.verdict, "the last 2,000 rounds is 0.0" in fallen.reason) == ("dropped", True)
+    assert verdict_of(subject(), counted(*before, reward(2000, 0.25))).verdict == "converged"
+
+
+def test_noise_is_rarely_called_a_drop() -> None:
+    words = [verdict_of(subject(), counted(rows(TRIES, TIED, 2000, seed))).verdict for seed in range(100)]
+    assert words.count("dropped") <= 1
+
+
+def test_one_draw_with_a_tiny_propensity_does_not_hide_health() -> None:
+    """99 % right after 2,500 rounds is above chance, although one weight exceeds all others together."""
+    log = played(*world(2500, 0.99, 0.01))
+    log["propensity"][2000], log["reward"][2000] = 1e-5, 1.0
+    found = verdict_of(subject(), counted(log))
+    assert found.verdict == "converged", found.reason
+
+
+def test_intervals_of_uniform_draws_cover_while_a_model_learns() -> None:
+    hits, widths, runs = np.zeros(4), np.zeros(4), 40
+    for seed in range(runs):
+        found = [each.estimate for each in chances(counted(played(*world(1500, 0.55, 0.25), seed)))]
+        hits += [each.low <= (0.55 + 2 * 0.25) / 3 <= each.high for each in found]
+        widths += [each.high - each.low for each in found]
+    assert (hits / runs >= 0.9).all(), hits
+    assert (widths[1:] < widths[0]).all(), widths
+    assert widths[1] < 0.8 * widths[0], widths
+
+
+def test_what_was_never_tried_is_not_called_chance() -> None:
+    """Without draws of other labels, the log does not tell what uniform draws would get."""
+    certain = contextual([0.9, 0.9, 0.9], 4000)
+    certain["propensity"] = 0.995
+    found = verdict_of(subject(), counted(certain))
+    assert found.verdict == "leaning", found.reason
 
 
 def contextual(best: list[float], n: int = 4000) -> Table:

@@ -77,7 +77,7 @@ function options(width, metric, has) {
       line("served", "--accent"),
       line("all rounds", "--ink", { width: 1.5 }),
       line("uniform", "--second", { dash: [6, 4], show: has[5] }),
-      line("best label", "--third", { dash: [2, 4], show: has[6] }),
+      line("best alone", "--third", { dash: [2, 4], show: has[6] }),
       line("bound", "--fourth", { dash: [10, 4, 2, 4], show: has[7] }),
     ],
   };

@@ -25,4 +25,5 @@ export function seconds(x) {
 
 export const clock = (date) => date.toLocaleTimeString("en-GB");
 export const moment = (text) => new Date(text).toISOString().replace("T", " ").slice(0, 19);
-export const capitalized = (word) => word[0].toUpperCase() + word.slice(1);
+export const words = (slug) => slug.replaceAll("_", " ");
+export const capitalized = (slug) => slug[0].toUpperCase() + words(slug).slice(1);

@@ -68,7 +68,7 @@ export class Glance {
     const words = {};
     for (const { verdict } of models) if (verdict) words[verdict] = (words[verdict] ?? 0) + 1;
     this.spoken = `${format.count(models.length)} ${models.length === 1 ? "model" : "models"}` +
-      Object.entries(words).map(([word, n]) => `, ${n} ${word}`).join("");
+      Object.entries(words).map(([word, n]) => `, ${n} ${format.words(word)}`).join("");
     write(this.summary, this.spoken);
     put(this.more);
     if (this.cursor) this.more.append(h("button", { type: "button", class: "quiet", onclick: () => this.turn("") }, "First page"));

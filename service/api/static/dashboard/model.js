@@ -33,7 +33,7 @@ export class ModelView {
     if (!this.shown) this.build();
     await this.showRounds(body.rounds);
     this.show(body);
-    return `${this.name}: ${body.verdict.verdict}, ${body.metric} ${format.mean(body.reward.mean, body.metric)}, ${format.count(body.rounds)} rounds`;
+    return `${this.name}: ${format.words(body.verdict.verdict)}, ${body.metric} ${format.mean(body.reward.mean, body.metric)}, ${format.count(body.rounds)} rounds`;
   }
 
   async readDefinition() {
@@ -150,7 +150,7 @@ function labelTable(t) {
   ];
   const body = rows.map((row) =>
     h("tr", {},
-      h("th", { scope: "row" }, named(row.label), row.label === t.best_label && [" ", h("span", { class: "tag" }, "best")], row.retired && [" ", h("span", { class: "tag" }, "retired")]),
+      h("th", { scope: "row" }, named(row.label), row.label === t.best_label && [" ", h("span", { class: "tag", title: "The largest estimated reward of always answering one label" }, "best alone")], row.retired && [" ", h("span", { class: "tag" }, "retired")]),
       right(format.count(row.rounds)), right(format.percent(row.share)), h("td", { class: "shares" }, bar(row.latest_share), h("span", { class: "number" }, format.percent(row.latest_share))),
       cells(row.reward), cells(row.value)));
   const others = t.other_labels;
