@@ -132,7 +132,12 @@ def _shown(experiment: Experiment) -> list[_Figure]:
     rounds = _Figure("Error against rounds", "rounds.png", f"{experiment.name}_rounds.png")
     mistakes = _Figure("Mistakes against rounds", "mistakes.png", f"{experiment.name}_mistakes.png")
     regions = _Figure("Regions of the classes", "regions.png", f"{experiment.name}-layout.png")
-    chosen = (True, experiment.shows_rounds, bool(experiment.mistakes_of), experiment.shows_regions)
+    chosen = (
+        any(entrant.explores for entrant in experiment.entrants),
+        experiment.shows_rounds,
+        bool(experiment.mistakes_of),
+        experiment.shows_regions,
+    )
     return list(itertools.compress((rates, rounds, mistakes, regions), chosen))
 
 

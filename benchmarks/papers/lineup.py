@@ -52,9 +52,14 @@ SOBA_DIAGONAL = Entrant("SOBAdiag", "soba-diagonal", {})
 GAPTRON = Entrant("Gaptron, 30η", "gaptron", {**_HINGE, "eta_scale": 30.0}, in_ball=True)
 GAPTRON_THEOREM = Entrant("Gaptron", "gaptron", _HINGE, in_ball=True)
 SQUARECB = Entrant("SquareCB, default", "squarecb", {}, explores=False)
+_KNOWN = {"use_known_label": True}
+
 PERCEPTRONS = Entrant("bandit perceptrons", "bandit-perceptrons", {}, explores=False)
-KERNEL = Entrant("kernel perceptrons", "bandit-perceptrons-features", {"degree": 40}, explores=False)
-"""With the kernel's feature map, which makes the same mistakes as a support without a limit, in less time."""
+PERCEPTRONS_KNOWN = Entrant("bandit perceptrons, known labels", "bandit-perceptrons", _KNOWN, explores=False)
+_FEATURES = "bandit-perceptrons-features"
+"""The kernel's feature map, which makes the same mistakes as a support without a limit, in less time."""
+KERNEL = Entrant("kernel perceptrons", _FEATURES, {"degree": 40}, explores=False)
+KERNEL_KNOWN = Entrant("kernel perceptrons, known labels", _FEATURES, {"degree": 40, **_KNOWN}, explores=False)
 PERCEPTRON = Entrant("Perceptron", "perceptron", {}, explores=False, full_information=True)
 GAPTRON_FULL = Entrant(
     "Gaptron, full", "gaptron", {**_HINGE, "information": "full"}, explores=False, full_information=True, in_ball=True
@@ -62,9 +67,11 @@ GAPTRON_FULL = Entrant(
 FENCHEL_YOUNG = Entrant("Fenchel–Young", "fenchel-young", {}, explores=False, full_information=True)
 
 _BANDITS = (BANDITRON, PNEWTRON, SOBA, SOBA_DIAGONAL, GAPTRON, GAPTRON_THEOREM)
-_ALL = (*_BANDITS, SQUARECB, PERCEPTRONS, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG)
+_ALL = (*_BANDITS, SQUARECB, PERCEPTRONS, PERCEPTRONS_KNOWN, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG)
 _DIAGONAL = tuple(entrant for entrant in _ALL if entrant is not SOBA)
 """All but SOBA, as in the paper's figure. With SynSep's full matrix, the runs take hours, so they have fewer rounds."""
+_PERCEPTRONS = PERCEPTRONS, PERCEPTRONS_KNOWN, KERNEL, KERNEL_KNOWN
+_GROUPS_PAPER = "after Fakcharoenphol and Prompak 2019, section 5"
 _SOBA_PAPER = "Beygelzimer, Orabona and Zhang 2017, section 5, Figure 2"
 
 EXPERIMENTS = {
@@ -95,11 +102,27 @@ EXPERIMENTS = {
             "groups",
             "groups",
             "Nine classes in three groups",
-            "after Fakcharoenphol and Prompak 2019, section 5",
+            _GROUPS_PAPER,
             1_000_000,
-            (BANDITRON, SQUARECB, PERCEPTRONS, KERNEL, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG),
+            (BANDITRON, SQUARECB, *_PERCEPTRONS, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG),
             mistakes_of=(BANDITRON, PERCEPTRONS, KERNEL),
             shows_regions=True,
+        ),
+        Experiment(
+            "groups-doubled",
+            "groups-doubled",
+            "Nine classes in three groups, with twice the margin",
+            _GROUPS_PAPER,
+            1_000_000,
+            (KERNEL, KERNEL_KNOWN),
+        ),
+        Experiment(
+            "groups-joint",
+            "groups-joint",
+            "Nine classes in three groups, with one joint sum of squared norms",
+            _GROUPS_PAPER,
+            1_000_000,
+            (KERNEL, KERNEL_KNOWN),
         ),
     )
 }

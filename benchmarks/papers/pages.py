@@ -10,4 +10,4 @@ def write_page(folder: Path, name: str, title: str, introduction: str, command: 
     """Write the page `name`.md; `command` is the one that measured it, without its interpreter."""
     folder.mkdir(parents=True, exist_ok=True)
     written_by = f"Written by `python -m benchmarks.papers {command}`."
-    (folder / f"{name}.md").write_text(f"# {title}\n\n{introduction} {written_by}\n\n{body}")
+    (folder / f"{name}.md").write_text(f"# {title}\n\n{introduction} {written_by}\n\n{body.rstrip()}\n")

@@ -30,7 +30,7 @@ _GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
     "soba-low-rank": ({"exploration": [0.02, 0.1]},),
     "pnewtron": ({"exploration": [0.02, 0.1], "radius": [1.0, 10.0]},),
     "banditron": ({"exploration": [0.005, 0.02, 0.1]},),
-    "bandit-perceptrons": ({"use_known_label": [False]},),
+    "bandit-perceptrons": ({"use_known_label": [True]},),
     "fenchel-young": ({"learning_rate": ["parameter-free", 1.0, 10.0]},),
     "folklore": ({"comparator_bound": [100.0]},),
 }

@@ -80,7 +80,25 @@ def test_missing_data_and_unknown_streams_are_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", [*BATTERY, "synsep", "synnonsep", "groups"])
+@pytest.mark.parametrize(
+    ("name", "of_groups", "of_classes"),
+    [("groups", 1 / 3, 1 / 3), ("groups-doubled", 1 / 12, 1 / 12), ("groups-joint", 1 / 12, 1 / 4)],
+)
+def test_points_of_groups_keep_the_margin(name: str, of_groups: float, of_classes: float) -> None:
+    """⟨u_g - u_h, x⟩ ≥ γ and |⟨u'_g, x⟩ - b| ≥ γ for vectors whose squared norms sum to at most 1; some x are close."""
+    chunk, angles, gamma = open_stream(name, None).chunk(0, 0, 20_000), 2 * np.pi * np.arange(3) / 3, 0.005
+    x, group, rows = chunk.contexts.values.reshape(-1, 2), chunk.labels // 3, np.arange(20_000)
+    along = x @ np.stack([np.cos(angles), np.sin(angles)]) * np.sqrt(of_groups)
+    across = (x @ np.stack([-np.sin(angles), np.cos(angles)]))[rows, group]
+    leads = along[rows, group][:, None] - along
+    leads[rows, group] = np.inf
+    cuts = np.abs(across[:, None] - [-0.2, 0.2]) * np.sqrt(of_classes)
+    assert gamma <= leads.min() < 1.05 * gamma
+    assert gamma <= cuts.min() < 1.05 * gamma
+    np.testing.assert_array_equal(chunk.labels % 3, np.searchsorted([-0.2, 0.2], across))
+
+
+@pytest.mark.parametrize("name", [*BATTERY, "synsep", "synnonsep", "groups", "groups-joint"])
 def test_a_stream_depends_on_its_seed_alone(name: str) -> None:
     """The rounds of a seed do not depend on their number, fit the problem, and differ from those of other seeds."""
     stream = open_stream(name, None)

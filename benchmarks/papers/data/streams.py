@@ -9,7 +9,17 @@ import numpy as np
 from benchmarks.datasets import READERS, Examples
 from benchmarks.papers.data.battery import BATTERY
 from benchmarks.papers.data.chunks import CHUNK, Chunk, Stream
-from benchmarks.papers.data.synthetic import LONGEST, N_CLASSES, N_WORDS, documents, grouped_points
+from benchmarks.papers.data.synthetic import (
+    DOUBLED,
+    JOINT,
+    LITERAL,
+    LONGEST,
+    N_CLASSES,
+    N_WORDS,
+    Margins,
+    documents,
+    grouped_points,
+)
 from learners.base import Contexts, IntArray, Problem
 
 NOISY = {"reuters4-noisy": ("reuters4", 0.05)}
@@ -62,14 +72,19 @@ def _synsep(noise: float) -> Stream:
     return Stream(Problem(N_CLASSES, N_WORDS, float(np.sqrt(LONGEST))), None, chunk)
 
 
-def _groups(seed: int, place: int, n: int) -> Chunk:
-    return Chunk(*grouped_points(n, seed, place))
+def _groups(margins: Margins) -> Stream:
+    def chunk(seed: int, place: int, n: int) -> Chunk:
+        return Chunk(*grouped_points(n, seed, place, margins))
+
+    return Stream(Problem(9, 2), None, chunk)
 
 
 SYNTHETIC = {
     "synsep": _synsep(0.0),
     "synnonsep": _synsep(0.05),
-    "groups": Stream(Problem(9, 2), None, _groups),
+    "groups": _groups(LITERAL),
+    "groups-doubled": _groups(DOUBLED),
+    "groups-joint": _groups(JOINT),
     **BATTERY,
 }
 

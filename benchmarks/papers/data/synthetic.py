@@ -8,18 +8,20 @@ SynNonSep replaces the label of 5 % of the documents with another label.
 Groups: after Fakcharoenphol and Prompak 2019. Nine classes in three groups in the unit disc, with margin γ = 0.005.
 The paper gives these numbers but not the regions. Here group g is the third of the disc around the axis
 a_g = (cos 2πg/3, sin 2πg/3). Two cuts parallel to the axis, at a distance of 0.2, divide it into three strips, the
-classes 3g, 3g + 1 and 3g + 2. With b_g orthogonal to a_g, the vectors of the definition are
+classes 3g, 3g + 1 and 3g + 2. The decision regions of a linear learner are cones, so it cannot separate the classes of
+a group.
 
-    u_g = a_g / (2√3) and u'_g = b_g / 2, so Σ_g (‖u_g‖² + ‖u'_g‖²) = 1.
-
-A point x of group g has ⟨u_g - u_h, x⟩ ≥ γ for every other group h, and |⟨u'_g, x⟩ ∓ 0.1| ≥ γ. All u_g - u_h and u'_g
-have norm 1/2, so x is at a distance of at least 2γ from every boundary. The decision regions of a linear learner are
-cones, so it cannot separate the classes of a group.
+In the paper's definition, Σ_g ‖u_g‖² ≤ 1 and Σ_g ‖u'_g‖² ≤ 1. With b_g orthogonal to a_g, take u_g = a_g / √3 and
+u'_g = b_g / √3. A point x of group g has ⟨u_g - u_h, x⟩ ≥ γ for every other group h, and ⟨u'_g, x⟩ is at a distance of
+at least γ from the two thresholds ∓0.2 / √3. Since ‖u_g - u_h‖ = 1 and ‖u'_g‖ = 1/√3, x is at a distance of at least γ
+from the boundaries of its group, and √3 γ from those within it.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray, IntArray
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
 from learners.kernels import compiled
 
 N_CLASSES, N_KEYWORDS, N_WORDS = 9, 120, 400
@@ -28,13 +30,27 @@ LONGEST = 40 - _DROPPED + _GENERIC
 """The squared norm of a document is its number of words, 35 to 55."""
 
 MARGIN = 0.005
-"""γ, for vectors whose squared norms sum to 1."""
+"""γ."""
+
+
+class Margins(NamedTuple):
+    """The least distances of a point from boundaries."""
+
+    between_groups: float
+    within_group: float
+
+
+LITERAL = Margins(MARGIN, np.sqrt(3.0) * MARGIN)
+"""The paper's definition, in which each of the two sums of squared norms is at most 1."""
+DOUBLED = Margins(2.0 * MARGIN, 2.0 * np.sqrt(3.0) * MARGIN)
+"""The same with 2γ in place of γ."""
+JOINT = Margins(2.0 * MARGIN, 2.0 * MARGIN)
+"""One joint sum: Σ_g (‖u_g‖² + ‖u'_g‖²) ≤ 1, with u_g = a_g / (2√3) and u'_g = b_g / 2."""
+
 _CUTS = np.array([-0.2, 0.2])
 _ANGLES = 2.0 * np.pi * np.arange(3) / 3.0
 _AXES = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 _ACROSS = np.stack([-np.sin(_ANGLES), np.cos(_ANGLES)])
-_NORM = 0.5
-"""The norm of u_g - u_h and of u'_g."""
 
 
 def keywords(seed: int) -> list[IntArray]:
@@ -87,13 +103,13 @@ def _select(items: IntArray, uniforms: FloatArray) -> None:
         items[j], items[other] = items[other], items[j]
 
 
-def grouped_points(n: int, seed: int, chunk: int) -> tuple[Contexts, IntArray]:
+def grouped_points(n: int, seed: int, chunk: int, margins: Margins) -> tuple[Contexts, IntArray]:
     """Draw n points, uniform on the disc without its margins, with their classes 0 … 8, three per group."""
     rng = np.random.default_rng([seed, 3, chunk])
     kept: list[FloatArray] = []
     while sum(len(points) for points in kept) < n:
         points = _disc(rng, 4096)
-        kept.append(points[_distances(points) >= MARGIN / _NORM])
+        kept.append(points[_clear(points, margins)])
     points = np.concatenate(kept)[:n]
     groups = (points @ _AXES).argmax(axis=1)
     classes = 3 * groups + np.searchsorted(_CUTS, _across(points))
@@ -111,9 +127,9 @@ def _across(points: FloatArray) -> FloatArray:
     return np.asarray((points @ _ACROSS)[np.arange(len(points)), groups])
 
 
-def _distances(points: FloatArray) -> FloatArray:
-    """Return the distance of each point to the nearest boundary between two classes."""
+def _clear(points: FloatArray, margins: Margins) -> BoolArray:
+    """Check if each point keeps its distances from the boundaries."""
     along = np.sort(points @ _AXES, axis=1)
     between_groups = (along[:, 2] - along[:, 1]) / np.sqrt(3.0)  # two axes differ by a vector of length √3
-    between_classes = np.abs(_across(points)[:, None] - _CUTS).min(axis=1)
-    return np.asarray(np.minimum(between_groups, between_classes))
+    within_group = np.abs(_across(points)[:, None] - _CUTS).min(axis=1)
+    return np.asarray((between_groups >= margins.between_groups) & (within_group >= margins.within_group))

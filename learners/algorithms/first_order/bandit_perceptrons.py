@@ -44,8 +44,10 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
     evidence_size = 1  # whether no label claimed the context
     linear = True
 
-    use_known_label: bool = True
-    """Whether a right answer, which reveals the true label, corrects all perceptrons; the guarantee covers both."""
+    use_known_label: bool = False
+    """Whether a right answer, which reveals the true label, corrects all perceptrons. Algorithm 1 does not do so, the
+    authors' code does, and the guarantee covers both.
+    """
 
     @property
     def guarantee(self) -> str:

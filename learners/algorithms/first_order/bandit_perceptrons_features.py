@@ -52,8 +52,10 @@ class BanditPerceptronsFeatures(CompiledLearner[BanditPerceptronsFeaturesState])
 
     degree: Annotated[int, pydantic.Field(ge=1, le=_EXACT)] | None = None
     """D, the largest degree of a monomial. By default 40, or as large as 20,000 monomials permit."""
-    use_known_label: bool = True
-    """Whether a right answer, which reveals the true label, corrects all perceptrons; the guarantee covers both."""
+    use_known_label: bool = False
+    """Whether a right answer, which reveals the true label, corrects all perceptrons. Algorithm 1 does not do so, the
+    authors' code does, and the guarantee covers both.
+    """
 
     def __post_init__(self) -> None:
         if self.problem.norm_bound != 1.0:

@@ -51,8 +51,10 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     """`rational`, or `linear`: the same as bandit-perceptrons but slower, for comparisons."""
     max_support: Annotated[int, pydantic.Field(ge=1, le=1_000_000)] = 1000
     """The maximum number of stored contexts; time and memory grow with it."""
-    use_known_label: bool = True
-    """Whether a right answer, which reveals the true label, corrects all perceptrons; the guarantee covers both."""
+    use_known_label: bool = False
+    """Whether a right answer, which reveals the true label, corrects all perceptrons. Algorithm 1 does not do so, the
+    authors' code does, and the guarantee covers both.
+    """
 
     def __post_init__(self) -> None:
         if self.problem.norm_bound != 1.0:

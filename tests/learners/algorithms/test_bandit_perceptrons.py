@@ -17,12 +17,13 @@ from tests.learners.traces import LONG, MICRO, TOLERANCE, long_world
 from tests.learners.worlds import World, make_world, one_round, play
 
 PROBLEM = Problem(4, 5)
-RULES = {"paper": False, "full": True}
+RULES: dict[str, dict[str, Any]] = {"paper": {}, "full": {"use_known_label": True}}
+"""The default is Algorithm 1; the authors' code learns from every right answer."""
 
 
 def with_kernel(name: str, problem: Problem, **others: Any) -> BanditPerceptronsKernel:
     _, _, kernel, rule = name.split("_")
-    choice: Any = {"kernel": kernel, "use_known_label": RULES[rule], **others}
+    choice: Any = {"kernel": kernel, **RULES[rule], **others}
     return BanditPerceptronsKernel(problem=problem, **choice)
 
 
@@ -68,7 +69,8 @@ def test_long_trace(name: str) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_linear_kernel_matches_the_linear_learner(known: bool) -> None:
     kernel = BanditPerceptronsKernel(problem=PROBLEM, kernel="linear", use_known_label=known)
-    linear: BanditPerceptrons = BanditPerceptrons(problem=PROBLEM, use_known_label=known)
+    choice: dict[str, Any] = RULES["full" if known else "paper"]
+    linear: BanditPerceptrons = BanditPerceptrons(problem=PROBLEM, **choice)
     world = make_world(1, 400, PROBLEM)
     for one, two in zip(play(kernel, world), play(linear, world), strict=True):
         assert_close(one.distribution, two.distribution, 1e-12)
@@ -89,7 +91,7 @@ def test_rational_kernel() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_repeated_context_reuses_its_support_vector(order: int) -> None:
-    learner = BanditPerceptronsKernel(problem=Problem(3, 2), max_support=3)
+    learner = BanditPerceptronsKernel(problem=Problem(3, 2), max_support=3, use_known_label=True)
     state = learner.init()
     met = [([1.0, 0.0], 0), ([0.0, 1.0], 1), ([1.0, 0.0], 2), ([1.0, 0.5], 0)]
     for x, truth in [*met[::order], met[0]]:
@@ -223,7 +225,8 @@ def test_longer_contexts_are_scaled_to_the_ball() -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_the_mistakes_are_those_of_the_kernel(known: bool) -> None:
     world, problem = strips(3, 3000), Problem(6, 2)
-    features = BanditPerceptronsFeatures(problem=problem, use_known_label=known)
+    choice: dict[str, Any] = RULES["full" if known else "paper"]
+    features = BanditPerceptronsFeatures(problem=problem, **choice)
     kernel = BanditPerceptronsKernel(problem=problem, max_support=3000, use_known_label=known)
     mistakes = 0
     for one, two in zip(play(features, world), play(kernel, world), strict=True):

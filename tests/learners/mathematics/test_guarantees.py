@@ -126,7 +126,7 @@ TABLE = [
     Row(L["adaboost-olm"], {"weak_learner": "cost-regression"}, "Appendix C"),
     Row(L["adahedge"], {}, "Theorem 7"),
     Row(L["bandit-perceptrons"], {}, "Algorithm 1"),
-    Row(L["bandit-perceptrons"], {"use_known_label": False}, "Algorithm 1"),
+    Row(L["bandit-perceptrons"], {"use_known_label": True}, "Algorithm 1"),
     Row(L["fastcb"], {}, None),
     Row(L["fastcb"], {"restart_risk": 1e-9}, None),
     Row(L["squarecb"], {}, "Lemma 3"),
