@@ -12,7 +12,8 @@ LeastExploration: TypeAlias = Annotated[float, pydantic.Field(ge=0, le=1)]
 """A share of uniform exploration that may be zero."""
 Exploration: TypeAlias = Literal["anytime"] | ExplorationRate  # γ, or a schedule that depends on the number of rounds
 TheoremExploration: TypeAlias = Literal["anytime", "theorem"] | ExplorationRate
-"""γ, or a schedule: `anytime`, or the learner's `theorem`."""
+"""γ, or a schedule: `anytime`, or that of the learner's theorem."""
+Horizon: TypeAlias = Annotated[int, pydantic.Field(ge=1, le=2**53)] | None  # T, the number of rounds, if known
 Magnitude: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
 """The radius of a ball of weights, or a regularization; avoids overflow and underflow."""
 Positive: TypeAlias = Annotated[float, pydantic.Field(gt=0, le=1e6)]  # a step, a factor or a radius, greater than 0
@@ -23,6 +24,12 @@ def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
     """Turn a class into a frozen, keyword-only dataclass that raises `pydantic.ValidationError` for invalid values."""
     config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     return cast(type[ClassT], pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls))
+
+
+def check_horizon(horizon: int | None, exploration: str | float) -> None:
+    """Refuse a horizon without exploration `theorem`, and that exploration without a horizon, by a `ValueError`."""
+    if (horizon is None) == (exploration == "theorem"):
+        raise ValueError("exploration theorem requires a horizon, and a horizon requires exploration theorem")
 
 
 def rounded_up(bound: float) -> str:

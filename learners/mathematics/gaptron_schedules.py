@@ -19,6 +19,16 @@ def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> f
     return full[loss] if gamma is None else full[loss] * gamma / K
 
 
+def least_gap(problem: Problem, radius: float) -> float:
+    """Return the least gap a_min of the logistic loss over all W in the ball: min(1/2, q/(1 + q)) for Theorem 4.
+
+    Scores differ by at most √2 D X, so the K - 1 other labels have at least q = (K - 1) exp(-√2 D X) times the
+    probability of the leader. The printed ((1 - γ) e^(-2DX) + γ)/K is no lower bound on propensities; a_min/K is.
+    """
+    q = (problem.n_labels - 1) * math.exp(-math.sqrt(2.0) * radius * problem.norm_bound)
+    return min(0.5, q / (1.0 + q))
+
+
 def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: int) -> float:
     """Return the γ in (0, 1] that Theorems 4-6 tune for a known number of rounds T = horizon."""
     K, X, D = problem.n_labels, problem.norm_bound, radius
@@ -28,6 +38,18 @@ def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: 
         "smooth_hinge": 2 * K**2 * X**2 * D**2,
     }[loss]
     return float(min(1.0, math.sqrt(squared / horizon)))
+
+
+def tuned_bound(loss: LossName, problem: Problem, radius: float, horizon: int) -> float:
+    """Return the bound of Theorems 4-6 on expected mistakes minus loss, after T = horizon rounds at the tuned γ."""
+    K, X, D = problem.n_labels, problem.norm_bound, radius
+    scale = 2 * K * X * D
+    constant, growing = {
+        "logistic": (scale**2 / (2 * _LN2), scale * math.sqrt(horizon / _LN2)),
+        "hinge": (K**3 * X**2 * D**2 / (K - 1), scale * math.sqrt(horizon / 2)),
+        "smooth_hinge": (scale**2, scale * math.sqrt(2 * horizon)),
+    }[loss]
+    return max(constant, growing)
 
 
 def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:

@@ -1,5 +1,7 @@
 """Sentences that the guarantees of several learners share."""
 
+import math
+
 AT_ONCE = "Assumes ‖x‖ ≤ X, and that each round is folded before the next prediction."
 
 LATE = (
@@ -8,8 +10,18 @@ LATE = (
 )
 """For gradient descent with gradients as of prediction: Σ ⟨g_t, W_t - U⟩ ≤ ‖U‖²/(2η) + (η/2) Σ ‖g_t‖² (1 + 2τ)."""
 
+ANY_SEQUENCE = "any sequence of rounds"
+
+NO_LOGARITHM_OF_T = "times a logarithm of X‖U‖, independent of T (constants not given)"
+"""For parameter-free steps: Σ S_t - Σ S_t(U) ≤ c‖U‖ √(A ln(1 + ‖U‖²A)) with A = b Σ S_t, and a Σ S_t pays for it."""
+
 ROUNDING = 1.0 + 1e-12
 """Tolerance for rounding: a step that exceeds the largest proved step by at most this factor counts as equal to it."""
+
+
+def counted(bound: float) -> str:
+    """Return a bound as a number, rounded up: with separators, or with four digits if it is large."""
+    return f"{math.ceil(bound):,}" if bound < 1e12 else f"{bound:.4g}"
 
 
 def uncovered(reason: str, covered: str) -> str:

@@ -16,7 +16,15 @@ from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.learner import CompiledLearner, Delayed, DelayedUpdate, FullInformation
 from learners.mathematics.descent import DescentState, Steps, check_radius, count, descend, multiplier, steps, untaught
 from learners.mathematics.exploration import leader, settle, softmax
-from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, uncovered, within
+from learners.mathematics.guarantees import (
+    ANY_SEQUENCE,
+    AT_ONCE,
+    LATE,
+    NO_LOGARITHM_OF_T,
+    ROUNDING,
+    uncovered,
+    within,
+)
 from learners.mathematics.linear_algebra import score_row
 from learners.mathematics.losses import LOGISTIC, surrogate
 
@@ -41,8 +49,10 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
     labels_grow: ClassVar[bool] = True
     state_type = DescentState
 
-    learning_rate: Literal["theorem", "adaptive", "parameter-free"] | Positive = "theorem"
-    """`theorem` for η = (1 - ln 2) ln 2 / X², `adaptive` (needs a radius), `parameter-free`, or a fixed η."""
+    learning_rate: Literal["theorem", "high-probability", "adaptive", "parameter-free"] | Positive = "theorem"
+    """`theorem` for η = (1 - ln 2) ln 2 / X² (Theorem 5.1), `high-probability` for half of it (Theorem 4.3), `adaptive`
+    (needs a radius), `parameter-free`, or a fixed η.
+    """
     radius: Magnitude | None = None
     """D: the radius of the Frobenius ball that W is projected onto. `null`: no projection; the theorem needs none."""
     delayed_update: DelayedUpdate = "as_of_prediction"
@@ -54,19 +64,30 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
     def guarantee(self) -> str:
         bounds = {
             "theorem": ("X²‖U‖² / (2(1 - ln 2) ln 2)", "Theorem 5.1"),
+            "high-probability": ("(4X²‖U‖²/(1 + ln 2) + ln(1/δ)) / (1 - ln 2)", "Theorem 4.3"),
             "adaptive": ("16X²D² / (1 - ln 2)", "Appendix E.1"),
-            "parameter-free": ("the order of X²‖U‖² times a logarithm of T (constants not given)", "Appendix E.2"),
+            "parameter-free": (f"the order of X²‖U‖² {NO_LOGARITHM_OF_T}", "Appendix E.2"),
         }
         if not isinstance(self.learning_rate, str):
-            if self.learning_rate > theorem_step(self.problem) * ROUNDING:
+            if self.proved_step is None:
                 return uncovered("the step is larger than (1 - ln 2) ln 2 / X²", "learning_rate theorem")
             bounds[""] = "‖U‖²/(2η), where η is the learning_rate", "the proof of Theorem 5.1"
         bound, source = bounds[self.learning_rate if isinstance(self.learning_rate, str) else ""]
+        likely = self.learning_rate == "high-probability"
         late = LATE if self.evidence_size > 0 and source.endswith("Theorem 5.1") else ""
         return (
-            f"Expected mistakes exceed the base-2 logistic loss of {within(self.radius)} by at most {bound}, for any "
-            f"sequence of rounds (Sakaue, Bao, Tsuchiya and Oki 2024, {source}). {AT_ONCE} {late}".rstrip()
+            f"{'With probability 1 - δ, mistakes' if likely else 'Expected mistakes'} exceed the base-2 logistic loss "
+            f"of {within(self.radius)} by at most {bound}, for {'rounds fixed in advance' if likely else ANY_SEQUENCE} "
+            f"(Sakaue, Bao, Tsuchiya and Oki 2024, {source}). {AT_ONCE} {late}".rstrip()
         )
+
+    @property
+    def proved_step(self) -> float | None:
+        """η, if it is fixed and at most that of Theorem 5.1: expected mistakes then exceed the loss by ‖U‖²/(2η)."""
+        if self.learning_rate in ("adaptive", "parameter-free"):
+            return None
+        step = _steps(self).step
+        return step if step <= theorem_step(self.problem) * ROUNDING else None
 
     @property
     def n_scores(self) -> int:
@@ -101,9 +122,9 @@ def theorem_step(problem: Problem) -> float:
 
 def _steps(learner: FenchelYoung) -> Steps:
     X = learner.problem.norm_bound
-    return steps(
-        learner.learning_rate, {"theorem": theorem_step(learner.problem)}, learner.radius, X, math.sqrt(2.0) * X / _LN2
-    )
+    largest = theorem_step(learner.problem)
+    named = {"theorem": largest, "high-probability": largest / 2.0}
+    return steps(learner.learning_rate, named, learner.radius, X, math.sqrt(2.0) * X / _LN2)
 
 
 @compiled

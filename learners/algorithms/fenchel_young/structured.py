@@ -30,7 +30,7 @@ from learners.hyperparameters import Magnitude, Positive, hyperparameters, refus
 from learners.learner import CheckedLearner, DelayedUpdate, FullInformation
 from learners.mathematics.descent import DescentState, Steps, check_radius, descend_all, multiplier, steps, untaught
 from learners.mathematics.exploration import as_propensity
-from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, uncovered, within
+from learners.mathematics.guarantees import AT_ONCE, LATE, NO_LOGARITHM_OF_T, ROUNDING, uncovered, within
 from learners.mathematics.linear_algebra import scores
 from learners.mathematics.preparation import one_by_one
 from learners.output_spaces.base import OutputSpace
@@ -55,7 +55,7 @@ _BOUNDS = {
     "fixed": ("‖U‖²/(2η), where η is the learning_rate, for any sequence of rounds", "the proof of Theorem 4.2"),
     "high-probability": ("((1 - a) b‖U‖²/(1 - a/2) + c ln(1/δ))/a, for rounds fixed in advance", "Theorem 4.3"),
     "adaptive": ("8 (1 - a) b D²/a, for any sequence of rounds", "Appendix E.1"),
-    "parameter-free": ("the order of b‖U‖² times a logarithm of T (constants not given)", "Appendix E.2"),
+    "parameter-free": (f"the order of b‖U‖² {NO_LOGARITHM_OF_T}", "Appendix E.2"),
 }
 """The bound of each learning rate, and its source."""
 
@@ -104,8 +104,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def guarantee(self) -> str:
-        fixed = not isinstance(self.learning_rate, str)
-        if fixed and self.step_sizes.step > 2.0 * self.surrogate_gap / self.smoothness * ROUNDING:
+        if not isinstance(self.learning_rate, str) and self.proved_step is None:
             return uncovered("the step is larger than 2a/b", "learning_rate theorem, high-probability or adaptive")
         bound, source = _BOUNDS["fixed" if isinstance(self.learning_rate, float) else self.learning_rate]
         chance = "With probability 1 - δ, the" if self.learning_rate == "high-probability" else "The expected"
@@ -150,6 +149,14 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
         """b of the theorems: ‖G‖² is at most b times the surrogate loss."""
         constants = self.space.constants
         return 2.0 * (self.problem.norm_bound * constants.kappa) ** 2 / constants.strong_convexity
+
+    @property
+    def proved_step(self) -> float | None:
+        """η, if it is fixed and at most 2a/b: the expected target loss then exceeds the surrogate by ‖U‖²/(2η)."""
+        if self.learning_rate in ("adaptive", "parameter-free"):
+            return None
+        step = self.step_sizes.step
+        return step if step <= 2.0 * self.surrogate_gap / self.smoothness * ROUNDING else None
 
     def regret_bound(self, comparator_norm: float, failure: float = 0.0) -> float:
         """Return the bound on target loss minus surrogate loss, against any U with ‖U‖ = comparator_norm.

@@ -14,19 +14,25 @@ import math
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-import pydantic
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from learners.hyperparameters import LeastExploration, Positive, TheoremExploration, hyperparameters
+from learners.hyperparameters import Horizon, LeastExploration, Positive, hyperparameters, refusal
 from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, PositiveScalar, zero_state
 from learners.learner import CompiledLearner, Delayed, DelayedUpdate
 from learners.mathematics.exploration import Schedule, leader, mix_with_uniform, scheduled, scheduled_rate
-from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
-from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, uncovered, within
+from learners.mathematics.gaptron_schedules import (
+    anytime_constant,
+    least_gap,
+    safe_step,
+    tuned_bound,
+    tuned_exploration,
+)
+from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, counted, uncovered, within
 from learners.mathematics.linear_algebra import add_outer, scale_into_ball, score, squared_norm
 from learners.mathematics.losses import LOSS_CODES, LossName, gap_share, surrogate
 
+_LEAST_RATE = 1e-6  # of exploration, by a fixed rate or by the gap alone
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
 
 
@@ -71,9 +77,11 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
     """The surrogate loss."""
     information: Literal["bandit", "full"] = "bandit"
     """`bandit` learns from the right-or-wrong bit, `full` from the true label, which all feedback must then carry."""
-    exploration: TheoremExploration = "anytime"
-    """γ under bandit feedback: `anytime` for γ_t = min(1, √(K/t)), `theorem` for min(1, c/√t), or a fixed rate."""
-    horizon: Annotated[int, pydantic.Field(ge=1, le=2**53)] | None = None
+    exploration: Literal["anytime", "theorem"] | LeastExploration = "anytime"
+    """γ under bandit feedback: `anytime` for γ_t = min(1, √(K/t)), `theorem` for min(1, c/√t), or a fixed rate. 0 is
+    Theorem 4's choice for a small D·X, with the logistic loss and a radius: the gap alone explores.
+    """
+    horizon: Horizon = None
     """The number of rounds T, if known in advance; with exploration `theorem`, γ is fixed at the value tuned for T."""
     least_exploration: LeastExploration = 0.0
     """A lower bound on a falling γ_t, for non-stationary data."""
@@ -97,8 +105,19 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
             return
         if self.radius is None and "theorem" in {self.exploration, self.learning_rate}:
             raise ValueError("the theorems under bandit feedback require a radius")
+        if self.exploration == 0.0:
+            self._check_gap()
+        elif not isinstance(self.exploration, str) and self.exploration < _LEAST_RATE:
+            raise refusal("exploration", f"a rate above 0 must be at least {_LEAST_RATE:g}")
         if self.falls and not isinstance(self.learning_rate, str):
             raise ValueError("a fixed learning_rate requires a fixed exploration; use adaptive, with eta_scale")
+
+    def _check_gap(self) -> None:
+        if self.loss != "logistic" or self.radius is None:
+            raise refusal("exploration", "0 requires the logistic loss and a radius")
+        if least_gap(self.problem, self.radius) < _LEAST_RATE:
+            reach = self.radius * self.problem.norm_bound
+            raise refusal("exploration", f"0 requires a smaller radius: with D X = {reach:g}, the gap is nearly 0")
 
     @property
     def guarantee(self) -> str:
@@ -106,6 +125,13 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
         if mode == _ADAPTIVE:
             return _adaptive_guarantee(self)
         return (_full_guarantee if self.needs_true_label else _bandit_guarantee)(self, step)
+
+    @property
+    def proved_step(self) -> float | None:
+        """η, if it is fixed and within Theorems 1-3: expected mistakes then exceed the loss by at most ‖U‖²/(2η)."""
+        mode, step = _step_of(self, _schedule(self))
+        proved = self.needs_true_label and mode == _FIXED and not _too_large(step, safe_step(self.loss, self.problem))
+        return step if proved else None
 
     @property
     def falls(self) -> bool:
@@ -171,8 +197,13 @@ def _step_of(learner: Gaptron, schedule: Schedule) -> tuple[int, float]:
         return _FIXED, float(learner.learning_rate)
     if learner.falls:
         return _AVERAGED, safe_step(learner.loss, learner.problem, 1.0) * learner.eta_scale
-    gamma = None if learner.needs_true_label else schedule.least
+    gamma = None if learner.needs_true_label else schedule.least or _gap_of(learner)
     return _FIXED, safe_step(learner.loss, learner.problem, gamma) * learner.eta_scale
+
+
+def _gap_of(learner: Gaptron) -> float:
+    """Return the gap that the learner has in every round, 0 if it may vanish."""
+    return least_gap(learner.problem, learner.radius) if learner.loss == "logistic" and learner.radius else 0.0
 
 
 @compiled
@@ -271,8 +302,8 @@ def _step(
 
 
 _SOURCE = "van der Hoeven 2020"
-_THEOREMS: dict[LossName, int] = {"logistic": 1, "hinge": 2, "smooth_hinge": 3}
-_LOSSES: dict[LossName, str] = {"logistic": "base-2 logistic", "hinge": "hinge", "smooth_hinge": "smooth hinge"}
+THEOREMS: dict[LossName, int] = {"logistic": 1, "hinge": 2, "smooth_hinge": 3}
+LOSSES: dict[LossName, str] = {"logistic": "base-2 logistic", "hinge": "hinge", "smooth_hinge": "smooth hinge"}
 _FULL = {"logistic": "K X²‖U‖²/ln 2", "hinge": "K²X²‖U‖²/(2(K - 1))", "smooth_hinge": "2K X²‖U‖²"}
 _TUNED = {
     "logistic": "max{2K²X²D²/ln 2, 2KXD √(T/ln 2)}",
@@ -306,28 +337,32 @@ def _full_guarantee(learner: Gaptron, step: float) -> str:
     if learner.learning_rate == "theorem":
         bound = _FULL[learner.loss] + (" divided by eta_scale" if learner.eta_scale < 1.0 else "")
     return (
-        f"Expected mistakes exceed the {_LOSSES[learner.loss]} loss of {within(learner.radius)} by at most {bound}, "
-        f"for any sequence of rounds ({_SOURCE}, Theorem {_THEOREMS[learner.loss]}). {AT_ONCE}"
+        f"Expected mistakes exceed the {LOSSES[learner.loss]} loss of {within(learner.radius)} by at most {bound}, "
+        f"for any sequence of rounds ({_SOURCE}, Theorem {THEOREMS[learner.loss]}). {AT_ONCE}"
         + (f" {LATE}" if learner.as_of_prediction else "")
     )
 
 
 def _bandit_guarantee(learner: Gaptron, step: float) -> str:
-    loss, theorem, named = learner.loss, _THEOREMS[learner.loss] + 3, learner.learning_rate == "theorem"
+    loss, theorem, named = learner.loss, THEOREMS[learner.loss] + 3, learner.learning_rate == "theorem"
     if learner.radius is None:
         return uncovered("the theorems under bandit feedback need W in a ball, and no radius is set", _COVERED)
     gamma = 1.0 if learner.falls else _schedule(learner).least
-    if _too_large(step, safe_step(loss, learner.problem, gamma)):
+    if _too_large(step, safe_step(loss, learner.problem, max(gamma, _gap_of(learner)))):
         return uncovered("the step exceeds what the surrogate gap pays for", _COVERED)
     if learner.falls:
         bound, source = "D²/(2κγ_T) + ((K - 1)/K) Σ γ_t after T rounds, with κ = step/γ_t", "the proof of "
     elif learner.horizon is not None and named and math.isclose(learner.eta_scale, 1.0):
-        bound, source = f"{_TUNED[loss]} after T = {learner.horizon:,} rounds", ""
+        most = counted(tuned_bound(loss, learner.problem, learner.radius, learner.horizon))
+        bound, source = f"{_TUNED[loss]} = {most} after T = {learner.horizon:,} rounds", ""
+    elif gamma == 0.0:
+        most = counted(learner.radius**2 / (2.0 * step))
+        bound, source = f"D²/(2η) = {most} after any number of rounds, with γ = 0 and step η = {step:.4g}", ""
     else:
         bound, source = f"D²/(2η) + γT (K - 1)/K after T rounds, with γ = {gamma:.4g} and step η", "the proof of "
     with_averaging = ", with dual averaging" if learner.falls else ""
     return (
-        f"Expected mistakes exceed the expected {_LOSSES[loss]} loss of {within(learner.radius)} by at most {bound} "
+        f"Expected mistakes exceed the expected {LOSSES[loss]} loss of {within(learner.radius)} by at most {bound} "
         f"({_SOURCE}, {source}Theorem {theorem}{with_averaging}). {AT_ONCE}"
     )
 

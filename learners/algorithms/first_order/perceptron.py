@@ -41,8 +41,10 @@ class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
     @property
     def guarantee(self) -> str:
         return (
-            "Mistakes are at most L + 2X²‖U‖² + X‖U‖ √(2L), where L is the hinge loss of any U, for any sequence of "
-            f"rounds (Beygelzimer, Orabona and Zhang 2017, Theorem 1). {AT_ONCE}"
+            "For any U, any q ≥ 1 and any sequence of rounds, the number of mistakes M is at most "
+            "L_q^(1/q) M^(1 - 1/q) + X‖U‖ √(2M), where L_q is the sum of the q-th powers of U's hinge losses. So M is "
+            "at most L_1 + 2X²‖U‖² + X‖U‖ √(2 L_1), and at most L_2 + 2X²‖U‖² + 2X‖U‖ √(2 L_2) (Beygelzimer, Orabona "
+            f"and Zhang 2017, Theorem 1). {AT_ONCE}"
         )
 
     def fold_cost(self, nonzeros: int) -> int:

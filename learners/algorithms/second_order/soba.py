@@ -1,8 +1,10 @@
 """SOBA: a second-order perceptron for bandit multiclass classification.
 
 Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret",
-ICML 2017, Algorithm 1, Theorems 2 and 5. Signs and constants as corrected in the proofs: only accepted rounds count in
-the sums of Theorems 2, 4 and 5.
+ICML 2017, Algorithm 1, Theorems 2, 4 and 5. Signs and constants as corrected in the proofs: only accepted rounds count
+in the sums of Theorems 2, 4 and 5. Theorem 4 leaves its constants open; they follow from Theorem 2. A hinge loss h is
+at most 1 + 2Xu for u = max‖U_k‖, and the η-loss is (2(1 - η)h + ηh²)/(2 - η) ≤ h + 2ηXu h/(2 - η). So with G = d K²
+ln(1 + 2TX²/(a d K)), the excess over the hinge loss L is at most η(2XuL + a‖U‖²) + G/(γη) + γT.
 
 Let y be the served label, which was right, ȳ the highest-scoring other label, δ = s_ȳ - s_y the difference of their
 scores and p the propensity. With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round performs
@@ -18,12 +20,12 @@ import numpy as np
 import pydantic
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds, State, StateT
-from learners.hyperparameters import ExplorationRate, Magnitude, hyperparameters
+from learners.hyperparameters import ExplorationRate, Horizon, Magnitude, check_horizon, hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, LabelVectors, NonNegativeScalar, Triangle, zero_state
 from learners.learner import CompiledLearner, WithoutEvidence
 from learners.mathematics.exploration import adaptive_rate, decide_greedily, leading_rival
-from learners.mathematics.guarantees import AT_ONCE, uncovered
+from learners.mathematics.guarantees import AT_ONCE, counted, uncovered
 from learners.mathematics.inverse import (
     CHECK_EVERY,
     add_blocks,
@@ -49,6 +51,21 @@ Exploration: TypeAlias = Annotated[
     pydantic.Field(
         description="γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), "
         "which falls far more slowly."
+    ),
+]
+
+TheoremExploration: TypeAlias = Annotated[
+    Literal["anytime", "adaptive", "theorem"] | ExplorationRate,
+    pydantic.Field(
+        description="γ, `anytime` for γ_t = min(1, sqrt(K/t)), `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), "
+        "which falls far more slowly, or `theorem` for the fixed γ that Theorem 2 tunes for the horizon."
+    ),
+]
+
+ComparatorBound: TypeAlias = Annotated[
+    Magnitude,
+    pydantic.Field(
+        description="B: exploration `theorem` takes the largest η that Theorem 2 allows for any U with norm at most B."
     ),
 ]
 
@@ -114,24 +131,43 @@ class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
     linear = True
 
     regularization: Regularization = 1.0
-    exploration: Exploration = "anytime"
+    exploration: TheoremExploration = "anytime"
+    horizon: Annotated[Horizon, pydantic.Field(description="The number of rounds T, for exploration `theorem`.")] = None
+    comparator_bound: ComparatorBound = 1.0
 
     def __post_init__(self) -> None:
+        check_horizon(self.horizon, self.exploration)
         check_regularization(self.regularization, self.problem)
 
     @property
     def parameters(self) -> Parameters:
-        """The hyperparameters, encoded for the kernels."""
-        return Parameters(exploration_code(self.exploration), self.regularization)
+        """The hyperparameters in the form that the kernels take."""
+        return Parameters(exploration_code(self.rate), self.regularization)
+
+    @property
+    def rate(self) -> Literal["anytime", "adaptive"] | float:
+        """γ, which exploration `theorem` takes from Theorem 2, or the name of its schedule."""
+        if self.exploration != "theorem":
+            return self.exploration
+        assert self.horizon is not None
+        eta = self.eta
+        return min(1.0, math.sqrt(self.growth(self.horizon) / (eta * (2.0 - eta) * self.horizon)))
+
+    @property
+    def eta(self) -> float:
+        """The largest η of Theorem 2 for comparators of norm at most B."""
+        return min(1.0, 2.0 / (2.0 * self.comparator_bound * self.problem.norm_bound + 1.0))
+
+    def growth(self, rounds: int) -> float:
+        """Return G = d K² ln(1 + 2TX²/(a d K)) of Theorem 2 after T rounds."""
+        K, d, X = self.problem.n_labels, self.problem.n_features, self.problem.norm_bound
+        return d * K**2 * math.log1p(2.0 * rounds * X**2 / (self.regularization * d * K))
 
     @property
     def guarantee(self) -> str:
         a, X = self.regularization, self.problem.norm_bound
-        if not isinstance(self.exploration, str):
-            return (
-                f"{_LOSS} a η‖U‖²/(2 - η) + d K² ln(1 + 2TX²/(a d K))/(γ η (2 - η)) + γT after T rounds, where γ = "
-                f"{self.exploration:g} and a = {a:g} ({_SOURCE}, Theorem 2). {AT_ONCE}"
-            )
+        if not isinstance(self.rate, str):
+            return self._with_fixed_rate(self.rate)
         if self.exploration == "anytime":
             covered = "a fixed exploration, or adaptive with a regularization of X²"
             return uncovered("exploration √(K/t) has no analysis", covered)
@@ -140,9 +176,27 @@ class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
             return uncovered(reason, "a regularization of X², or a fixed exploration")
         return f"{_LOSS} Õ(K √(d T)/η) after T rounds, for any T ({_SOURCE}, Theorem 5). {AT_ONCE}"
 
+    def _with_fixed_rate(self, gamma: float) -> str:
+        rounds, number = "T rounds", ""
+        if self.horizon is not None:
+            rounds = f"T = {self.horizon:,} rounds"
+            bound = self.regret_bound(self.horizon, gamma, self.eta)
+            number = f" For ‖U‖ ≤ {self.comparator_bound:g} and η = {self.eta:.4g}, this is at most {counted(bound)}."
+        return (
+            f"{_LOSS} a η‖U‖²/(2 - η) + G/(γ η (2 - η)) + γT after {rounds}, where G = d K² ln(1 + 2TX²/(a d K)), γ = "
+            f"{gamma:.4g} and a = {self.regularization:g} ({_SOURCE}, Theorem 2).{number} They exceed the hinge loss L "
+            "of any U, for every such η, by at most η (2XL max‖U_k‖ + a‖U‖²) + G/(γη) + γT (the proof of Theorem 4). "
+            f"{AT_ONCE}"
+        )
+
+    def regret_bound(self, rounds: int, gamma: float, eta: float) -> float:
+        """Return Theorem 2's bound on expected mistakes minus η-loss, against any U with ‖U‖ ≤ B, at a fixed γ."""
+        paid = self.regularization * eta * self.comparator_bound**2 / (2.0 - eta)
+        return paid + self.growth(rounds) / (gamma * eta * (2.0 - eta)) + gamma * rounds
+
     def check_new(self) -> None:
         anytime = min(1.0, math.sqrt(self.problem.n_labels / 1e6))  # reached after a million rounds
-        gamma = anytime if isinstance(self.exploration, str) else self.exploration
+        gamma = anytime if isinstance(self.rate, str) else self.rate
         check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
 
 

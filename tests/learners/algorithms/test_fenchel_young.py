@@ -132,11 +132,26 @@ def test_adaptive_bound_holds() -> None:
     assert expected_mistakes(learner, world) <= losses_of("logistic", world.contexts @ U.T, world.truth).sum() + excess
 
 
+def test_theorem_4_3_bound_holds() -> None:
+    """With probability 1 - δ, mistakes exceed the loss of U by at most (4X²‖U‖²/(1 + ln 2) + ln(1/δ))/(1 - ln 2)."""
+    problem, X = Problem(5, 6, 2.0), 2.0
+    world, learner = make_world(13, 600, problem), FenchelYoung(problem=problem, learning_rate="high-probability")
+    steps = list(play(learner, world))
+    errors = np.array([1.0 - s.distribution[y] for s, y in zip(steps, world.truth, strict=True)])
+    mistakes = (np.random.default_rng(0).random((2000, 600)) < errors).sum(axis=1)  # the weights depend on no answer
+    for U in (np.zeros((5, 6)), *(c * learner.weights(steps[-1].after) for c in (0.3, 1.0, 2.0))):
+        loss = losses_of("logistic", world.contexts @ U.T, world.truth).sum()
+        for delta in (0.5, 0.05):
+            bound = (4 * X**2 * np.sum(U**2) / (1 + LN2) + np.log(1 / delta)) / (1 - LN2)
+            assert np.mean(mistakes > loss + bound) <= delta
+
+
 def test_steps_match_the_formulas() -> None:
     """Fixed and adaptive steps use gradients at the scores of the prediction, however stale, and are projected."""
     problem = Problem(4, 5, 2.0)
     for settings, step in (
         ({}, (1.0 - LN2) * LN2 / 4.0),
+        ({"learning_rate": "high-probability"}, (1.0 - LN2) * LN2 / 8.0),
         ({"learning_rate": 0.7, "radius": 0.9}, 0.7),
         ({"learning_rate": "adaptive", "radius": 1.3}, None),
     ):

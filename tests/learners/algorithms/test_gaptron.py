@@ -7,7 +7,13 @@ import pytest
 
 from learners.algorithms.first_order.gaptron import Gaptron, GaptronState
 from learners.base import Contexts, FloatArray, IntArray, Problem
-from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
+from learners.mathematics.gaptron_schedules import (
+    anytime_constant,
+    least_gap,
+    safe_step,
+    tuned_bound,
+    tuned_exploration,
+)
 from learners.mathematics.losses import LOSS_CODES, LossName, gap_share, surrogate
 from tests.learners.arrays import assert_close, matrix
 from tests.learners.formulas import LN2, LOSSES, gap_of, gradient, losses_of, margins, projected, theorem
@@ -172,7 +178,10 @@ def test_explorations_match_the_theorems(problem: Problem, D: float) -> None:
     }
     for loss in LOSSES:
         for T in (1, 10**4, 10**9):
-            assert_close(tuned_exploration(loss, problem, D, T), min(1.0, np.sqrt(squares[loss] / T)), 1e-13)
+            gamma = tuned_exploration(loss, problem, D, T)
+            assert_close(gamma, min(1.0, np.sqrt(squares[loss] / T)), 1e-13)
+            paid = D**2 / (2 * safe_step(loss, problem, gamma)) + gamma * T * (K - 1) / K
+            assert paid <= tuned_bound(loss, problem, D, T) * (1 + 1e-12) <= 2.1 * paid
         assert_close(anytime_constant(loss, problem, D), constants[loss], 1e-13)
 
 
@@ -265,6 +274,21 @@ def test_surrogate_gap_is_never_positive(loss: LossName, K: int, gamma: float | 
         hyperparameters: dict[str, Any] = {"information": "full"} if gamma is None else {"exploration": gamma}
         learner = theorem(problem, loss=loss, **hyperparameters)
         assert largest_gap(learner, s, safe_step(loss, problem, gamma)) <= 1e-12
+
+
+@EACH_K
+@pytest.mark.parametrize("reach", [0.3, 1.0, 3.0])
+def test_the_gap_alone_explores_enough_for_theorem_4(K: int, reach: float) -> None:
+    """With γ = 0 the gap is at least a_min for any W in the ball, and the theorem's step keeps the surrogate gap."""
+    s, X = np.random.default_rng(K).normal(size=(60, K)), 2.0
+    s[0, :2], s[0, 2:] = (1.0, -1.0), 0.0
+    s *= reach / np.linalg.norm(s, axis=1, keepdims=True)
+    problem = Problem(K, len(s), X)
+    learner, least = theorem(problem, exploration=0.0, radius=reach / X), least_gap(problem, reach / X)
+    assert gap_of("logistic", s).min() >= least - 1e-12
+    assert largest_gap(learner, s, safe_step("logistic", problem, least)) <= 1e-12
+    if K == 2:
+        assert_close(gap_of("logistic", s[:1])[0], least, 1e-12)  # the bound is exact
 
 
 @EACH_K

@@ -16,12 +16,16 @@ PROBLEM = Problem(4, 5)
 
 @pytest.mark.parametrize("scale", [0.0, 0.3, 1.0, 3.0])
 def test_theorem_1_bound_holds(scale: float) -> None:
-    """Mistakes are at most L + 2X²‖U‖² + X‖U‖√(2L), where L is the hinge loss of U."""
+    """M ≤ L_q^(1/q) M^(1 - 1/q) + X‖U‖√(2M) for any q ≥ 1; so M ≤ L_q + 2X²‖U‖² + qX‖U‖√(2L_q) for q = 1 and 2."""
     world, U = long_world(), scale * long_teacher()
-    X, norm = np.linalg.norm(world.contexts, axis=1).max(), np.linalg.norm(U)
-    hinge = losses_of("hinge", world.contexts @ U.T, world.truth).sum()
-    bound = hinge + 2 * (X * norm) ** 2 + X * norm * np.sqrt(2 * hinge)
-    assert expected_mistakes(Perceptron(problem=PROBLEM), world) <= bound
+    reach = np.linalg.norm(world.contexts, axis=1).max() * np.linalg.norm(U)
+    hinge = losses_of("hinge", world.contexts @ U.T, world.truth)
+    mistakes = expected_mistakes(Perceptron(problem=PROBLEM), world)
+    for q in (1.0, 1.5, 2.0, 3.0):
+        power = (hinge**q).sum()
+        assert mistakes <= power ** (1 / q) * mistakes ** (1 - 1 / q) + reach * np.sqrt(2 * mistakes)
+        if q in (1.0, 2.0):
+            assert mistakes <= power + 2 * reach**2 + q * reach * np.sqrt(2 * power)
 
 
 @pytest.mark.parametrize("K", [2, 3, 9])

@@ -12,7 +12,7 @@ from learners.algorithms.second_order.soba_newton import SobaNewton
 from learners.base import Contexts, FloatArray, IntArray, Problem
 from learners.mathematics.exploration import adaptive_rate
 from tests.learners.arrays import assert_close, copied, matrix, unpacked
-from tests.learners.formulas import margins
+from tests.learners.formulas import losses_of, margins
 from tests.learners.traces import MICRO, TOLERANCE
 from tests.learners.worlds import World, expected_mistakes, largest_mean, make_world, one_round, play, two_clusters
 
@@ -60,6 +60,40 @@ def test_theorem_2_bound_holds() -> None:
         if eta <= 2 / (2 * norm + 1)
     ]
     assert largest_mean(expected_mistakes, learner, world, draws) <= min(bounds) <= 0.5 * rounds
+
+
+def test_theorem_4_bound_holds() -> None:
+    """Mean mistakes are at most the hinge loss L of any U plus η(2XL max‖U_k‖ + a‖U‖²) + G/(γη) + γT."""
+    rounds, runs = 2000, 10
+    learner: Soba = Soba(problem=Problem(2, 2), exploration="theorem", horizon=rounds, comparator_bound=1.0)
+    world, gamma = two_clusters(8, rounds, noise=0.01), learner.rate
+    assert isinstance(gamma, float)
+    bounds = []
+    for norm in (0.1, 0.3, 0.5, 1.0):
+        U = norm * np.array([[1.0, 0.0], [-1.0, 0.0]])
+        hinge = float(losses_of("hinge", world.contexts @ U.T, world.truth).sum())
+        for eta in np.geomspace(0.01, min(1.0, 2 / (2 * norm + 1)), 8):
+            assert eta_loss(margins(world.contexts @ U.T, world.truth), eta) <= hinge * (1 + 2 * eta * norm / (2 - eta))
+            paid = eta * (2 * hinge * norm + np.sum(U**2)) + learner.growth(rounds) / (gamma * eta)
+            bounds.append(hinge + paid + gamma * rounds)
+    draws = np.random.default_rng(9).random((runs, rounds))
+    assert largest_mean(expected_mistakes, learner, world, draws) <= min(bounds)
+
+
+@pytest.mark.parametrize("a", [1.0, 0.3])
+@pytest.mark.parametrize("B", [0.2, 3.0])
+def test_tuned_rate_minimizes_the_bound_of_theorem_2(a: float, B: float) -> None:
+    """γ = min(1, √(G/(η(2 - η)T))) with η = min(1, 2/(2BX + 1)); the guarantee prints the bound for norm B."""
+    settings: Any = {"exploration": "theorem", "regularization": a, "comparator_bound": B}
+    learner: Soba = Soba(problem=Problem(3, 4, 2.0), horizon=10**7, **settings)
+    eta, gamma, G = min(1.0, 2 / (4 * B + 1)), learner.rate, 4 * 9 * np.log(1 + 2 * 10**7 * 4 / (a * 4 * 3))
+    assert isinstance(gamma, float)
+    assert_close(gamma, np.sqrt(G / (eta * (2 - eta) * 1e7)), 1e-12)
+    bound = a * eta * B**2 / (2 - eta) + 2 * gamma * 1e7
+    assert_close(learner.regret_bound(10**7, gamma, eta), bound, 1e-9 * bound)
+    assert all(learner.regret_bound(10**7, other, eta) > bound for other in (0.9 * gamma, 1.1 * gamma))
+    assert f"this is at most {np.ceil(bound):,.0f}. " in learner.guarantee
+    assert Soba(problem=Problem(3, 4, 2.0), horizon=10, **settings).rate == 1.0
 
 
 def test_theorem_3_bound_holds() -> None:

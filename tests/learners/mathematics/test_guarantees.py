@@ -61,6 +61,12 @@ for number, loss in enumerate(LOSSES, start=1):
         Row(L["gaptron"], {"loss": loss, "exploration": 0.3, "learning_rate": 0.11 * SAFE[loss], **BALL}, None),
         Row(L["gaptron"], {"loss": loss, "exploration": 0.3, "learning_rate": 0.09 * SAFE[loss]}, None),
     ]
+GAPTRON += [
+    Row(L["gaptron"], {"loss": "logistic", "exploration": 0.0, **BALL, **STEP}, "Theorem 4"),
+    Row(L["gaptron"], {"loss": "logistic", "exploration": 0.0, **BALL, **STEP, "eta_scale": 1.01}, None),
+    Row(L["gaptron"], {"loss": "logistic", "exploration": 0.0, **BALL}, None),
+    Row(L["gaptron"], {"loss": "logistic", "information": "full", "exploration": 0.0, **STEP}, "Theorem 1"),
+]
 STRUCTURED = [
     row
     for cls, more in (
@@ -87,8 +93,9 @@ TABLE = [
         for cls in (L["soba"], L["soba-low-rank"])
         for row in (
             Row(cls, {}, None),
-            Row(cls, {"exploration": 0.05}, "Theorem 2"),
-            Row(cls, {"exploration": 0.05, "regularization": 7.0}, "Theorem 2"),
+            Row(cls, {"exploration": 0.05}, "Theorem 2 and Theorem 4"),
+            Row(cls, {"exploration": 0.05, "regularization": 7.0}, "Theorem 2 and Theorem 4"),
+            Row(cls, {"exploration": "theorem", "horizon": 10**6}, "Theorem 2 and Theorem 4"),
             Row(cls, {"exploration": "adaptive"}, None),  # a = 1, X² = 4
             Row(cls, {"exploration": "adaptive", "regularization": 4.0}, "Theorem 5"),
         )
@@ -109,6 +116,7 @@ TABLE = [
     Row(L["fenchel-young"], {"delayed_update": "recompute"}, "Theorem 5.1"),
     Row(L["fenchel-young"], {"learning_rate": 0.05}, "Theorem 5.1"),  # at most (1 - ln 2) ln 2 / 4 = 0.0532
     Row(L["fenchel-young"], {"learning_rate": 0.06}, None),
+    Row(L["fenchel-young"], {"learning_rate": "high-probability"}, "Theorem 4.3"),
     Row(L["fenchel-young"], {"learning_rate": "adaptive", "radius": 1.0}, "Appendix E.1"),
     Row(L["fenchel-young"], {"learning_rate": "parameter-free"}, "Appendix E.2"),
     Row(L["folklore"], {}, "Theorem 3.3"),
@@ -236,6 +244,23 @@ def test_bandit_bounds_hold(loss: Any, choice: dict[str, Any]) -> None:
         assert worst <= losses_of(loss, world.contexts @ U.T, world.truth).sum() + bound
 
 
+def test_theorem_4_bound_holds_without_exploration() -> None:
+    """With γ = 0, regret is at most D²/(2η) for any number of rounds, which the guarantee prints as a number."""
+    learner: Gaptron = Gaptron(
+        problem=Problem(2, 2), loss="logistic", learning_rate="theorem", radius=1.0, exploration=0.0
+    )
+    q = np.exp(-np.sqrt(2.0))
+    bound = 4.0 * (1.0 + q) / (q * np.log(2.0))
+    assert f" = {np.ceil(bound):.0f} after any number of rounds" in learner.guarantee
+    world = two_clusters(1, T, noise=0.05)
+    worst = mean_mistakes(learner, world)
+    for U in comparators(world, learner.problem, 1.0):
+        assert worst <= losses_of("logistic", world.contexts @ U.T, world.truth).sum() + bound
+
+
+    assert worst <= min(bounds)
+
+
 @pytest.mark.parametrize(
     "choice", [{"exploration": 0.1}, {}, {"exploration": "theorem", "theorem_constant": 8.0}], ids=str
 )
@@ -252,4 +277,3 @@ def test_banditron_bound_holds(choice: dict[str, Any], X: float) -> None:
         L, C = losses_of("hinge", world.contexts @ U.T, world.truth).sum(), 2 * (X * np.linalg.norm(U)) ** 2
         paid = 3 * max(2 * C / gammas[-1], np.sqrt(C * gammas.sum()))
         bounds.append(L + gammas.sum() + paid + np.sqrt(2 * C * L / gammas[-1]))
-    assert worst <= min(bounds)
