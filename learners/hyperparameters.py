@@ -19,6 +19,19 @@ Magnitude: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
 Positive: TypeAlias = Annotated[float, pydantic.Field(gt=0, le=1e6)]  # a step, a factor or a radius, greater than 0
 
 
+class _Settings(dict[str, Any]):
+    """Hyperparameters by name. Nothing changes them, so that a learner that has them can be hashed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
+Settings: TypeAlias = Annotated[
+    dict[str, str | bool | int | float | None], pydantic.Field(min_length=1), pydantic.AfterValidator(_Settings)
+]
+"""Hyperparameters of another learner, by name; at least one."""
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
     """Turn a class into a frozen, keyword-only dataclass that raises `pydantic.ValidationError` for invalid values."""

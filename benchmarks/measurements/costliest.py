@@ -34,7 +34,7 @@ _BATCH_BYTES = 3_000_000
 
 _COSTLY: dict[str, list[dict[str, Any]]] = {
     "adaboost-olm": [{"weak_learners": 5}, {"weak_learners": 1000}, {"weak_learner": "folklore"}],
-    "bandit-reduction": [{"base": name} for name in ("fenchel-young", "folklore")],
+    "bandit-reduction": [{"base": name} for name in ("fenchel-young", "folklore", "adaboost-olm")],
     "bandit-perceptrons-kernel": [{"max_support": n} for n in (1000, 100_000, 1_000_000)],
     "bandit-perceptrons-features": [{"degree": n} for n in (1, 4, 40)],
     "soba-low-rank": [{"max_updates": n, "max_nonzeros": 100_000} for n in (1000, 5000)],

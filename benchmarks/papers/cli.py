@@ -204,7 +204,7 @@ def reduction(
     jobs: Jobs = -1,
     pages: Pages = None,
 ) -> None:
-    """Play bandit-reduction over each base, then write the page."""
+    """Play bandit-reduction over several bases, then write the page."""
     found = _found("", reduction_page.STREAMS, data)
     tables = [
         reduction_page.table(name, str(file), rounds or reduction_page.STREAMS[name], seeds)

@@ -1,4 +1,4 @@
-"""The bandit reduction over each base, on two streams, with two learners that use every round for comparison."""
+"""The bandit reduction over several bases, on two streams, with two learners that use every round for comparison."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,12 +24,17 @@ class Entry(NamedTuple):
 ENTRIES = (
     *(
         Entry(f"{base}, default step", "bandit-reduction", {"base": base})
-        for base in ("folklore", "fenchel-young", "gaptron")
+        for base in ("folklore", "fenchel-young", "gaptron", "perceptron")
     ),
     Entry("folklore, B = 100", "bandit-reduction", {"base": "folklore", "comparator_bound": 100.0}),
     *(
-        Entry(f"{base}, η = 3", "bandit-reduction", {"base": base, "learning_rate": 3.0})
+        Entry(f"{base}, η = 3", "bandit-reduction", {"base": base, "base_settings": {"learning_rate": 3.0}})
         for base in ("fenchel-young", "gaptron")
+    ),
+    Entry(
+        "adaboost-olm, 8 cost regressions",
+        "bandit-reduction",
+        {"base": "adaboost-olm", "base_settings": {"weak_learner": "cost-regression", "weak_learners": 8}},
     ),
     Entry("no reduction: gaptron", "gaptron", {}),
     Entry("no reduction: squarecb", "squarecb", {}),
@@ -69,7 +74,7 @@ def report(tables: Sequence[Table], seeds: int, folder: Path, pages: Path) -> No
     write_page(
         pages,
         "bandit-reduction",
-        "The bandit reduction over each base",
+        "The bandit reduction over several bases",
         introduction,
         f"reduction --seeds {seeds}",
         markdown(header, rows),

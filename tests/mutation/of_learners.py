@@ -84,6 +84,33 @@ LEARNERS: Errors = {
             "2 * K**2 * X**2",
         ),
     ],
+    "test_the_gap_alone_explores_enough_for_theorem_4": [
+        (
+            "gaptron schedule: the least gap as printed",
+            "least_gap",
+            "min(0.5, q / (1.0 + q))",
+            "math.exp(-2.0 * radius * problem.norm_bound)",
+        ),
+    ],
+    "test_the_theorems_rate_minimizes_the_bound": [
+        (
+            "bandit reduction: a rate that falls despite the horizon",
+            "exploration_rate",
+            "self.horizon or rounds + 1",
+            "rounds + 1",
+        ),
+    ],
+    "test_tuned_rate_minimizes_the_bound_of_theorem_2": [
+        ("soba: the rate for η in place of η(2 - η)", "ExactSoba.rate", "eta * (2.0 - eta)", "eta"),
+    ],
+    "test_fenchel_young::test_steps_match_the_formulas": [
+        (
+            "fenchel-young: Theorem 5.1's step in place of Theorem 4.3's",
+            "fenchel_young._steps",
+            "largest / 2.0",
+            "largest",
+        ),
+    ],
     "test_traces::test_micro_trace[bandit_logistic_theorem]": [
         ("gaptron: missing 1/p", "gaptron._fold", "1.0 / rounds.propensities[t]", "1.0"),
     ],

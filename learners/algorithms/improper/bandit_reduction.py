@@ -17,27 +17,62 @@ bound on its expected mistakes has the same guarantee, with its theorem's loss.
 import functools
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import pydantic
 
-from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung, theorem_step
-from learners.algorithms.first_order.gaptron import Gaptron
+from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
+from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
+from learners.algorithms.first_order.gaptron import LOSSES, THEOREMS, Gaptron
+from learners.algorithms.first_order.perceptron import Perceptron
+from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
+from learners.algorithms.improper.adahedge import AdaHedge
 from learners.algorithms.improper.folklore import Folklore
-from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Problem, Rounds, State, every_label
-from learners.hyperparameters import Exploration, Magnitude, Positive, hyperparameters
+from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds, State, every_label
+from learners.hyperparameters import (
+    Horizon,
+    Magnitude,
+    Settings,
+    TheoremExploration,
+    check_horizon,
+    hyperparameters,
+    refusal,
+)
 from learners.layouts import Count, Layout, state_layout, zero_state
-from learners.learner import CheckedLearner, DelayedUpdate
+from learners.learner import CheckedLearner
 from learners.mathematics.exploration import settle_each
-from learners.mathematics.gaptron_schedules import safe_step
-from learners.mathematics.guarantees import AT_ONCE, ROUNDING, uncovered
+from learners.mathematics.guarantees import AT_ONCE, counted, uncovered
+
+
+class Proof(NamedTuple):
+    """What is proved about a base: its expected costs exceed the loss of a comparator by at most R(T)."""
+
+    costs: str  # "mistakes", or another loss of at most 1 per round
+    loss: str  # the loss of the comparators
+    regret: str  # R(T)
+    source: str
+    value: float | None  # R(T) against comparators of norm B; None if it depends on their loss
 
 
 class ExploredRounds(CheckedLearner[Any]):
     """Algorithm 2 over a base learner with full information, whose evidence does not depend on the drawn label."""
 
-    exploration: Exploration
+    exploration: TheoremExploration
+    horizon: Horizon
+    comparator_bound: float
+
+    def __post_init__(self) -> None:
+        if self.exploration != "anytime":
+            check_horizon(self.horizon, self.exploration)
+        elif self.horizon is not None:
+            raise ValueError("a horizon requires exploration: theorem")
+        _ = self.base_learner
+        if isinstance(self.exploration, str) and self.base_regret(1) is None:
+            reason = f"{self.exploration} needs the base's bound R(T) as a number, and these settings have none"
+            raise refusal("exploration", reason)
 
     @property
     @abstractmethod
@@ -45,12 +80,42 @@ class ExploredRounds(CheckedLearner[Any]):
         """The learner that learns from the correct explored rounds."""
 
     @abstractmethod
-    def base_regret(self, rounds: int) -> float:
-        """Return R(T), the base's bound after T rounds."""
+    def proof(self, rounds: int) -> Proof | str:
+        """Return what is proved about the base after T rounds, or why nothing is."""
 
     @abstractmethod
     def base_state(self, state: State) -> State:
         """Return the state of the base, as views of this state; `updates` is its count of rounds."""
+
+    def base_regret(self, rounds: int) -> float | None:
+        """Return R(T), the base's bound after T rounds against comparators of norm B, or None if it has no number."""
+        proof = self.proof(rounds)
+        return None if isinstance(proof, str) else proof.value
+
+    @property
+    def guarantee(self) -> str:
+        proof = self.proof(1)
+        if self.exploration == "anytime":
+            return uncovered("the theorem's γ is fixed, but this γ falls", "a fixed exploration, or theorem")
+        if isinstance(proof, str):
+            return uncovered(proof, "the default base and base_settings")
+        gamma, rounds, number = self.exploration_rate(0), "T rounds", ""
+        if self.horizon is not None:
+            rounds, bound = f"T = {self.horizon:,} rounds", self.regret_bound(self.horizon)
+            number = f" At the comparator_bound, this is at most {counted(bound)}."
+        best = "" if proof.value is None else "; with the best γ, by at most 2 √(K T R(T))"
+        return (
+            f"Expected {proof.costs} exceed {proof.loss} by at most K R(T)/γ + γT after {rounds} fixed in advance, "
+            f"where γ = {gamma:.4g} and R(T) = {proof.regret}{best} (Agarwal, Kale and Zimmert 2022, {proof.source})."
+            f"{number} {AT_ONCE}"
+        )
+
+    def regret_bound(self, rounds: int) -> float:
+        """Return K R(T)/γ + γT. Raises `ValueError` if R(T) is not a number."""
+        regret, gamma = self.base_regret(rounds), self.exploration_rate(0)
+        if regret is None:
+            raise ValueError("no theorem bounds the regret of the base by a number")
+        return self.problem.n_labels * regret / gamma + gamma * rounds
 
     @property
     def evidence_size(self) -> int:
@@ -88,11 +153,13 @@ class ExploredRounds(CheckedLearner[Any]):
         return state
 
     def exploration_rate(self, rounds: int) -> float:
-        """Return γ after `rounds` rounds: the fixed one, or min(1, √(K R(t)/t)) for t = rounds + 1."""
+        """Return γ after `rounds` rounds: the fixed one, or min(1, √(K R(t)/t)) for t = T, or rounds + 1 if anytime."""
         if not isinstance(self.exploration, str):
             return float(self.exploration)
-        t = rounds + 1
-        return min(1.0, math.sqrt(self.problem.n_labels * self.base_regret(t) / t))
+        t = self.horizon or rounds + 1
+        regret = self.base_regret(t)
+        assert regret is not None
+        return min(1.0, math.sqrt(self.problem.n_labels * regret / t))
 
     def _as_full_information(self, rounds: Rounds, which: BoolArray) -> Rounds:
         chosen = select(rounds, which)
@@ -124,96 +191,121 @@ def select(rounds: Rounds, which: BoolArray) -> Rounds:
     return Rounds(contexts, *columns)
 
 
-class Proof(NamedTuple):
-    """A theorem about the expected mistakes of a base."""
-
-    loss: str  # the loss of the comparators
-    regret: str  # R(T)
-    source: str
-
-
-class Base(Protocol):
+class Base(NamedTuple):
     """A learner with full information whose distribution is a probability for each label.
 
     Its evidence does not depend on the drawn label. It folds in place. Its state has `rounds` as its last field, and
     before it arrays of float64.
     """
 
-    def build(self, settings: "BanditReduction", /) -> AnyLearner:
-        """Return the learner. Raises `ValueError` if it refuses the settings."""
-
-    def regret_bound(self, settings: "BanditReduction", rounds: int, /) -> float:
-        """Return R(T) against comparators of norm B, as if the theorem covered the step."""
-
-    def proof(self, settings: "BanditReduction", /) -> Proof | None:
-        """Return the theorem for these settings; None if it does not cover the step."""
-
-
-class FolkloreBase(Base):
-    """FOLKLORE, whose theorem bounds the logistic loss. It has no step."""
-
-    def build(self, settings: "BanditReduction") -> Folklore:
-        if settings.learning_rate != "theorem":
-            raise ValueError("the base folklore takes no learning_rate")
-        return Folklore(
-            problem=settings.problem, comparator_bound=settings.comparator_bound, delayed_update=settings.delayed_update
-        )
-
-    def regret_bound(self, settings: "BanditReduction", rounds: int) -> float:
-        return self.build(settings).regret_bound(rounds)
-
-    def proof(self, _: "BanditReduction") -> Proof:
-        return Proof(
-            "the logistic loss, in nats, of any W with rows of norm at most B",
-            "2KBX + (2BX + ln K + 2)/4 · K d ln(1 + T)",
-            "Theorem 4.1",
-        )
-
-
-class GradientBase(Base):
-    """A base that takes gradient steps. For steps up to its theorem's, it bounds the expected mistakes by B²/(2η)."""
-
-    def __init__(
-        self, learner: Callable[..., AnyLearner], fixed: dict[str, Any], step: Callable[[Problem], float], source: str
-    ) -> None:
-        self._learner, self._fixed, self._theorem_step, self._source = learner, fixed, step, source
+    learner: type[Any]
+    prove: Callable[[Any, float, int], Proof | str]  # from the learner, B and T
+    fixed: Mapping[str, Any] = MappingProxyType({})  # settings that cannot be chosen
+    defaults: Mapping[str, Any] = MappingProxyType({})  # settings that differ from the learner's defaults
 
     def build(self, settings: "BanditReduction") -> AnyLearner:
-        chosen = {"learning_rate": settings.learning_rate, "delayed_update": settings.delayed_update}
-        return self._learner(problem=settings.problem, **chosen, **self._fixed)
-
-    def regret_bound(self, settings: "BanditReduction", _: int) -> float:
-        return settings.comparator_bound**2 / (2.0 * self._step(settings))
-
-    def proof(self, settings: "BanditReduction") -> Proof | None:
-        step = self._step(settings)
-        if step > self._theorem_step(settings.problem) * ROUNDING:
-            return None
-        return Proof(
-            "the base-2 logistic loss of any U",
-            f"‖U‖²/(2η) for the base's step η = {step:.4g}",
-            f"the proof of Theorem 4.1, with the bound on the base's expected mistakes in {self._source}; no bound on "
-            "the base's own logistic loss is needed",
-        )
-
-    def _step(self, settings: "BanditReduction") -> float:
-        given = settings.learning_rate
-        return self._theorem_step(settings.problem) if isinstance(given, str) else given
+        """Return the learner. Raises `pydantic.ValidationError` if it refuses the settings."""
+        given = settings.base_settings or {}
+        where = "base_settings" if given else "base"
+        if taken := sorted(set(given) & {*self.fixed, "problem", "comparator_bound"}):
+            raise refusal(where, f"the reduction sets {taken[0]} of its base itself")
+        bound = {"comparator_bound": settings.comparator_bound} if self.learner is Folklore else {}
+        try:
+            chosen = {**self.defaults, **given, **self.fixed, **bound}
+            learner: AnyLearner = self.learner(problem=settings.problem, **chosen)
+        except pydantic.ValidationError as error:
+            reasons = [": ".join([*map(str, one["loc"][:1]), one["msg"]]) for one in error.errors()]
+            raise refusal(where, f"{settings.base}: {'; '.join(reasons)}") from error
+        return learner
 
 
-BaseName: TypeAlias = Literal["folklore", "fenchel-young", "gaptron"]
+def folklore_proof(base: Folklore, _: float, rounds: int) -> Proof:
+    """Return what Theorem 3.3 proves about FOLKLORE."""
+    return Proof(
+        "mistakes",
+        "the logistic loss, in nats, of any W with rows of norm at most B",
+        "2KBX + (2BX + ln K + 2)/4 · K d ln(1 + T)",
+        "Theorem 4.1",
+        base.regret_bound(rounds),
+    )
+
+
+def _stepping(base: Any, norm: float, costs: str, loss: str, source: str) -> Proof | str:
+    """Return the proof of a base whose expected costs exceed a loss by at most ‖U‖²/(2η) for its step η."""
+    step = base.proved_step
+    if step is None:
+        return "the step is not a fixed one that the base's theorem covers"
+    return Proof(
+        costs,
+        loss,
+        f"‖U‖²/(2η) for the base's step η = {step:.4g}",
+        f"the proof of Theorem 4.1, with the bound on the base's expected {costs} in {source}; no bound on the base's "
+        "own loss is needed",
+        norm**2 / (2.0 * step),
+    )
+
+
+def _fenchel_young_proof(base: FenchelYoung, norm: float, _: int) -> Proof | str:
+    source = "Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 5.1"
+    return _stepping(base, norm, "mistakes", "the base-2 logistic loss of any U", source)
+
+
+def _gaptron_proof(base: Gaptron, norm: float, _: int) -> Proof | str:
+    source = f"van der Hoeven 2020, Theorem {THEOREMS[base.loss]}"
+    return _stepping(base, norm, "mistakes", f"the {LOSSES[base.loss]} loss of any U", source)
+
+
+def _ordinal_proof(base: FenchelYoungOrdinal, norm: float, _: int) -> Proof | str:
+    source = "Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 4.2"
+    costs = "differences of levels, divided by K - 1,"
+    return _stepping(base, norm, costs, "the Fenchel-Young loss of any U", source)
+
+
+def _perceptron_proof(*_: object) -> Proof:
+    return Proof(
+        "mistakes",
+        "the hinge loss L of any U",
+        "2X²‖U‖² + X‖U‖ √(2γL/K)",
+        "the proof of Theorem 4.1, with the bound on the base's mistakes in Beygelzimer, Orabona and Zhang 2017, "
+        "Theorem 1, and the concavity of the root",
+        None,
+    )
+
+
+def _boosting_proof(*_: object) -> str:
+    return "the base's theorem bounds its mistakes by those of its weak learners, not by the loss of a comparator"
+
+
+def _hedge_proof(*_: object) -> str:
+    return "the base's theorem bounds the cost of abstaining, not the mistakes"
+
+
+BaseName: TypeAlias = Literal[
+    "folklore",
+    "fenchel-young",
+    "gaptron",
+    "perceptron",
+    "fenchel-young-ordinal",
+    "adaboost-olm",
+    "adahedge",
+]
 
 BASES: dict[BaseName, Base] = {
-    "folklore": FolkloreBase(),
-    "fenchel-young": GradientBase(FenchelYoung, {}, theorem_step, "Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 5.1"),
-    "gaptron": GradientBase(
+    "folklore": Base(Folklore, folklore_proof),
+    "fenchel-young": Base(FenchelYoung, _fenchel_young_proof),
+    "gaptron": Base(
         Gaptron,
-        {"information": "full", "loss": "logistic"},
-        lambda problem: safe_step("logistic", problem),
-        "van der Hoeven 2020, Theorem 1",
+        _gaptron_proof,
+        {"information": "full"},
+        {"loss": "logistic", "learning_rate": "theorem"},
     ),
+    "perceptron": Base(Perceptron, _perceptron_proof),
+    "fenchel-young-ordinal": Base(FenchelYoungOrdinal, _ordinal_proof),
+    "adaboost-olm": Base(AdaBoostOlm, _boosting_proof),
+    "adahedge": Base(AdaHedge, _hedge_proof),
 }
-"""The bases by name. A new one needs an entry here and in `BaseName`."""
+"""The bases by name: every registered learner of labels that learns from true labels. A new one is an entry here and in
+`BaseName`."""
 
 
 class BanditReductionState(NamedTuple):
@@ -237,32 +329,24 @@ class BanditReduction(ExploredRounds):
     state_type = BanditReductionState
 
     base: BaseName = "fenchel-young"
-    """The learner of explored rounds: `folklore`, `fenchel-young`, or `gaptron` with the logistic loss."""
-    exploration: Exploration = 0.1
-    """γ; √(K R(T)/T) in the theorem, or `anytime` for γ_t = min(1, √(K R(t)/t)), with R at the comparator_bound."""
+    """The learner of explored rounds, with full information: any that learns from true labels and answers one label."""
+    base_settings: Settings | None = None
+    """Hyperparameters of the base, by name, such as `{"weak_learners": 32}` for `adaboost-olm`. `null`: its defaults,
+    but the logistic loss and the theorem's step for `gaptron`.
+    """
+    exploration: TheoremExploration = 0.1
+    """γ; `theorem` for min(1, √(K R(T)/T)) at the horizon, or `anytime` for γ_t = min(1, √(K R(t)/t)), with R at the
+    comparator_bound.
+    """
+    horizon: Horizon = None
+    """The number of rounds T, for exploration `theorem`."""
     comparator_bound: Magnitude = 10.0
     """B: with the base `folklore`, the comparator's weights of each label have norm at most B. The other bases use it
-    only for `anytime`, as the Frobenius norm of the comparator.
+    only for R, as the Frobenius norm of the comparator.
     """
-    learning_rate: Literal["theorem"] | Positive = "theorem"
-    """The base's step: that of its theorem, or a fixed η. The base `folklore` has no step."""
-    delayed_update: DelayedUpdate = "as_of_prediction"
 
-    def __post_init__(self) -> None:
-        _ = self.base_learner
-
-    @property
-    def guarantee(self) -> str:
-        if isinstance(self.exploration, str):
-            return uncovered("the theorem's γ is fixed, but this γ falls", "a fixed exploration")
-        proof = BASES[self.base].proof(self)
-        if proof is None:
-            return uncovered("the step is larger than that of the base's theorem", "learning_rate theorem")
-        return (
-            f"Expected mistakes exceed {proof.loss} by at most K R(T)/γ + γT after T rounds fixed in advance, where "
-            f"γ = {self.exploration:g} and R(T) = {proof.regret}; with the best γ, by at most 2 √(K T R(T)) (Agarwal, "
-            f"Kale and Zimmert 2022, {proof.source}). {AT_ONCE}"
-        )
+    def proof(self, rounds: int) -> Proof | str:
+        return BASES[self.base].prove(self.base_learner, self.comparator_bound, rounds)
 
     @property
     def base_learner(self) -> AnyLearner:
@@ -272,9 +356,6 @@ class BanditReduction(ExploredRounds):
     def base_numbers(self) -> int:
         """The number of entries of the base's arrays, without its count of rounds."""
         return sum(math.prod(shape) for shape in _base(self).shapes)
-
-    def base_regret(self, rounds: int) -> float:
-        return BASES[self.base].regret_bound(self, rounds)
 
     def base_state(self, state: BanditReductionState) -> State:
         learner, shapes = _base(self)

@@ -1,5 +1,6 @@
 """The bandit reduction over each base: the trace, the coin, its updates, and the bounds."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,22 @@ from learners.algorithms.improper.bandit_reduction import BASES, BanditReduction
 from learners.algorithms.improper.folklore import regret_bound
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
 from learners.base import Contexts, Problem
+from learners.registry import LEARNERS
 from tests.learners.arrays import assert_close, bits
 from tests.learners.formulas import losses_of
 from tests.learners.traces import MICRO
 from tests.learners.worlds import expected_mistakes, join, largest_mean, make_world, one_round, pick, play, two_clusters
 from tests.learners.worlds import expected_mistakes as mistakes_of
 
-PROBLEM = Problem(3, 2)
+PROBLEM, SMALL, ONE = Problem(3, 2), Problem(2, 2), Contexts.dense([1.0, 0.0])
 NAMES: list[BaseName] = list(BASES)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("mode", ["as_of_prediction", "recompute"])
 def test_base_learns_from_correct_exploring_rounds_only(name: BaseName, mode: Any) -> None:
-    learner = BanditReduction(problem=PROBLEM, base=name, exploration=0.4, delayed_update=mode)
+    late: Any = {} if name in ("perceptron", "adahedge") else {"base_settings": {"delayed_update": mode}}
+    learner = BanditReduction(problem=PROBLEM, base=name, exploration=0.4, **late)
     base = learner.base_learner
     steps = list(play(learner, make_world(4, 300, PROBLEM)))
     rounds, final = join(steps), steps[-1].after
@@ -45,7 +48,12 @@ def test_reduction_over_folklore_equals_folklore_bandit() -> None:
     assert bits([step.distribution for step in one]) == bits([step.distribution for step in two])
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_every_learner_of_labels_from_true_labels_is_a_base() -> None:
+    full = {name for name, cls in LEARNERS.items() if cls.needs_true_label is True or name == "gaptron"}
+    assert full == set(BASES)
+
+
+@pytest.mark.parametrize("name", ["folklore", "fenchel-young", "gaptron"])
 def test_anytime_rate_uses_the_bound_of_the_base(name: BaseName) -> None:
     """γ_t = min(1, √(K R(t)/t)) falls from 1; a larger comparator explores more."""
     small, large = (
@@ -53,21 +61,48 @@ def test_anytime_rate_uses_the_bound_of_the_base(name: BaseName) -> None:
     )
     t = 10**7
     assert small.exploration_rate(0) == large.exploration_rate(0) == 1.0
-    assert_close(small.exploration_rate(t - 1), np.sqrt(3 * small.base_regret(t) / t), 1e-15)
+    regret = small.base_regret(t)
+    assert regret is not None
+    assert_close(small.exploration_rate(t - 1), np.sqrt(3 * regret / t), 1e-15)
     assert small.exploration_rate(t - 1) < large.exploration_rate(t - 1) < 1.0
 
 
 def test_regret_bound_of_bases_with_a_step_is_half_the_squared_norm_over_the_step() -> None:
     """R = B²/(2η): X²B²/(2(1 - ln 2) ln 2) for Fenchel-Young, K X²B²/ln 2 for Gaptron, and with a fixed step."""
     problem, B, ln2 = Problem(5, 2, 3.0), 7.0, np.log(2.0)
-    expected: list[tuple[Any, Any, float]] = [
-        ("fenchel-young", "theorem", 9 * B**2 / (2 * (1 - ln2) * ln2)),
-        ("gaptron", "theorem", 5 * 9 * B**2 / ln2),
-        ("gaptron", 0.25, 2 * B**2),
+    expected: list[tuple[Any, Any, float | None]] = [
+        ("fenchel-young", {}, 9 * B**2 / (2 * (1 - ln2) * ln2)),
+        ("fenchel-young", {"learning_rate": "high-probability"}, 9 * B**2 / ((1 - ln2) * ln2)),
+        ("gaptron", {}, 5 * 9 * B**2 / ln2),
+        ("gaptron", {"loss": "hinge"}, 25 * 9 * B**2 / 8),
+        ("gaptron", {"learning_rate": 1e-3}, 500 * B**2),
+        ("gaptron", {"learning_rate": 0.25}, None),
+        ("perceptron", {}, None),
+        ("fenchel-young-ordinal", {"learning_rate": 1e-3}, 500 * B**2),
     ]
-    for name, step, bound in expected:
-        learner = BanditReduction(problem=problem, base=name, comparator_bound=B, learning_rate=step)
-        assert_close(learner.base_regret(10), bound, 1e-12 * bound)
+    for name, settings, bound in expected:
+        given: Any = {"base_settings": settings} if settings else {}
+        learner = BanditReduction(problem=problem, base=name, comparator_bound=B, **given)
+        regret = learner.base_regret(10)
+        assert (regret is None) == (bound is None)
+        if regret is not None and bound is not None:
+            assert_close(regret, bound, 1e-12 * bound)
+
+
+@pytest.mark.parametrize("B", [0.05, 2.0])
+@pytest.mark.parametrize("name", ["folklore-bandit", "folklore", "fenchel-young", "gaptron"])
+def test_the_theorems_rate_minimizes_the_bound(name: Any, B: float) -> None:
+    """With T known, γ = min(1, √(K R(T)/T)), and the guarantee prints K R(T)/γ + γT, or 2 √(K T R(T)) if γ < 1."""
+    given: Any = {"exploration": "theorem", "comparator_bound": B, "problem": PROBLEM}
+    for T in (10, 10**8):
+        over = FolkloreBandit if name == "folklore-bandit" else functools.partial(BanditReduction, base=name)
+        learner: Any = over(horizon=T, **given)
+        gamma, regret = learner.exploration_rate(0), learner.base_regret(T)
+        assert_close(gamma, min(1.0, np.sqrt(3 * regret / T)), 1e-14)
+        assert learner.exploration_rate(10**6) == gamma == learner.decide(learner.init(), ONE).evidence[0, -1]
+        bound = 2 * np.sqrt(3 * T * regret) if gamma < 1 else 3 * regret + T
+        assert_close(learner.regret_bound(T), bound, 1e-9 * bound)
+        assert f"At the comparator_bound, this is at most {np.ceil(bound):,.0f}. " in learner.guarantee
 
 
 T, RUNS = 1000, 8
@@ -84,9 +119,33 @@ def test_bound_of_bases_with_a_mistake_bound_holds(name: BaseName, gamma: float)
     for norm in (0.0, 1.0, 2.0, 3.0):
         U = norm / np.sqrt(2) * np.array([[1.0, 0.0], [-1.0, 0.0]])
         regret = BanditReduction(problem=problem, base=name, comparator_bound=max(norm, 1e-6)).base_regret(T)
+        assert regret is not None
         loss = float(losses_of("logistic", world.contexts @ U.T, world.truth).sum())
         bounds.append(loss + 2 * regret / gamma + gamma * T)
     assert worst <= min(bounds)
+
+
+@pytest.mark.parametrize("gamma", [0.3, 0.8])
+def test_bound_over_the_perceptron_holds(gamma: float) -> None:
+    """Mistakes are at most the hinge loss L of any U plus K 2X²‖U‖²/γ + X‖U‖ √(2KL/γ) + γT."""
+    learner, world = (
+        BanditReduction(problem=SMALL, base="perceptron", exploration=gamma),
+        two_clusters(1, T, noise=0.02),
+    )
+    worst, bounds = largest_mean(mistakes_of, learner, world, np.random.default_rng(2).random((RUNS, T))), []
+    for norm in (0.0, 0.5, 1.0, 2.0):
+        U = norm / np.sqrt(2) * np.array([[1.0, 0.0], [-1.0, 0.0]])
+        loss = float(losses_of("hinge", world.contexts @ U.T, world.truth).sum())
+        bounds.append(loss + 4 * norm**2 / gamma + norm * np.sqrt(4 * loss / gamma) + gamma * T)
+    assert worst <= min(bounds)
+
+
+def test_boosting_learns_under_bandit_feedback() -> None:
+    """Over AdaBoost.OLM++, the last 300 of 1,500 rounds have less than half of the mistakes of chance."""
+    learner = BanditReduction(problem=SMALL, base="adaboost-olm", base_settings={"weak_learners": 2}, exploration=0.3)
+    world = two_clusters(1, 1500, noise=0.0)
+    wrong = [not step.round.correct[0] for step in play(learner, world)]
+    assert np.mean(wrong[-300:]) < 0.25
 
 
 TRACE: dict[str, Any] = MICRO["bandit_reduction"]
@@ -128,13 +187,12 @@ def test_anytime_rate_matches_the_formula() -> None:
 
 
 HORIZON, REPEATS = 4000, 4
-SMALL = Problem(2, 2)
 
 
 def test_theorem_4_1_bound_holds() -> None:
     """Theorem 4.1: E[M] is at most the loss of any W plus 2 √(K T R(T)) at the tuned γ; chance exceeds it."""
     regret, world = regret_bound(1.0, SMALL, HORIZON), two_clusters(1, HORIZON, noise=0.02)
-    learner = FolkloreBandit(problem=SMALL, exploration=float(np.sqrt(2 * regret / HORIZON)), comparator_bound=1.0)
+    learner = FolkloreBandit(problem=SMALL, exploration="theorem", horizon=HORIZON, comparator_bound=1.0)
     uniforms = np.random.default_rng(2).random((REPEATS, HORIZON))
     mistakes = np.array([expected_mistakes(learner, world._replace(uniforms=u)) for u in uniforms])
     z = np.outer(world.contexts[:, 0], [1.0, -1.0])

@@ -25,7 +25,40 @@ REFUSED: list[tuple[str, Problem, dict[str, Any], str]] = [
     ("folklore", Problem(2, 2, 1e6), {"comparator_bound": 1e6}, "1e9"),
     ("folklore", Problem(2, 2, 2e4), {"comparator_bound": 1e5}, "1e9"),
     ("folklore-bandit", Problem(2, 2, 1e6), {"comparator_bound": 1e6}, "1e9"),
-    ("bandit-reduction", SMALL, {"base": "folklore", "learning_rate": 1.0}, "folklore takes no learning_rate"),
+    *(
+        ("bandit-reduction", problem, {"base": base, **({"base_settings": given} if given else {})}, match)
+        for problem, base, given, match in (
+            (SMALL, "folklore", {"learning_rate": 1.0}, "base_settings\n.*folklore: learning_rate"),
+            (SMALL, "folklore", {"comparator_bound": 1.0}, "comparator_bound"),
+            (SMALL, "gaptron", {"information": "full"}, "information"),
+            (SMALL, "gaptron", {"learning_rate": -1.0}, "gaptron: learning_rate"),
+            (SMALL, "fenchel-young", {"learning_rate": "adaptive"}, "radius"),
+            (SMALL, "adaboost-olm", {"weak_learners": 0}, "adaboost-olm: weak_learners"),
+            (Problem(4, 5), "adahedge", {}, "base\n.*exactly 3 labels"),
+        )
+    ),
+    *(
+        (name, SMALL, settings, "horizon")
+        for name in ("soba", "soba-low-rank", "bandit-reduction", "folklore-bandit")
+        for settings in ({"exploration": "theorem"}, {"horizon": 10}, {"horizon": 10, "exploration": 0.1})
+    ),
+    *(
+        (
+            "bandit-reduction",
+            SMALL,
+            {"base": base, "base_settings": settings, "exploration": "anytime"},
+            "exploration\n",
+        )
+        for base, settings in (
+            ("adaboost-olm", {"weak_learners": 2}),
+            ("perceptron", None),
+            ("fenchel-young", {"learning_rate": 3.0}),
+        )
+    ),
+    ("gaptron", SMALL, {"loss": "hinge", "exploration": 0.0, "radius": 1.0}, "exploration\n.*logistic"),
+    ("gaptron", SMALL, {"loss": "logistic", "exploration": 0.0}, "exploration\n.*radius"),
+    ("gaptron", SMALL, {"loss": "logistic", "exploration": 0.0, "radius": 20.0}, "smaller radius"),
+    ("gaptron", SMALL, {"exploration": 1e-9}, "at least 1e-06"),
     *(("adahedge", Problem(K, 5), {}, "exactly 3 labels") for K in (2, 4)),
     *(
         (f"fenchel-young{kind}", SMALL, settings, "radius")

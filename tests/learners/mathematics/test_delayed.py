@@ -16,11 +16,11 @@ N = 120
 
 OPTIONAL = {
     "gaptron", "fenchel-young", "fenchel-young-ordinal", "fenchel-young-multilabel", "fenchel-young-ranking",
-    "banditron", "newtron", "pnewtron", "folklore", "folklore-bandit", "bandit-reduction", "adaboost-olm",
+    "banditron", "newtron", "pnewtron", "folklore", "folklore-bandit", "adaboost-olm",
 }  # fmt: skip
 """Learners with a `delayed_update` hyperparameter."""
 
-REDUCTIONS = {"folklore-bandit", "bandit-reduction"}
+REDUCTIONS = {"folklore-bandit"}
 """Learners that toss a coin with the γ of the prediction, and do not weight by the propensity."""
 
 CASES = [
@@ -34,7 +34,6 @@ CASES = [
     Case(ALL_LEARNERS["fenchel-young-multilabel"], {"learning_rate": "adaptive", "radius": 1.0}),
     Case(ALL_LEARNERS["fenchel-young-ranking"], {"polytope": "birkhoff"}),
     Case(ALL_LEARNERS["folklore-bandit"], {"exploration": 0.9, "comparator_bound": 2.0}),
-    Case(ALL_LEARNERS["bandit-reduction"], {"exploration": 0.9, "base": "gaptron", "learning_rate": 1.0}),
 ]
 
 

@@ -122,14 +122,30 @@ TABLE = [
     Row(L["folklore"], {}, "Theorem 3.3"),
     Row(L["folklore"], {"comparator_bound": 0.5}, "Theorem 3.3"),
     Row(L["folklore-bandit"], {}, "Theorem 4.1"),
+    Row(L["folklore-bandit"], {"exploration": "theorem", "horizon": 10**6}, "Theorem 4.1"),
     Row(L["folklore-bandit"], {"exploration": "anytime"}, None),
     Row(L["bandit-reduction"], {}, "Theorem 4.1 and Theorem 5.1"),
-    Row(L["bandit-reduction"], {"learning_rate": 0.05}, "Theorem 4.1 and Theorem 5.1"),  # at most 0.0532, as above
-    Row(L["bandit-reduction"], {"learning_rate": 0.06}, None),
+    *(
+        Row(L["bandit-reduction"], {"base": base, **({"base_settings": settings} if settings else {})}, theorem)
+        for base, settings, theorem in (
+            ("fenchel-young", {"learning_rate": 0.05}, "Theorem 4.1 and Theorem 5.1"),  # at most 0.0532, as above
+            ("fenchel-young", {"learning_rate": "high-probability"}, "Theorem 4.1 and Theorem 5.1"),
+            ("fenchel-young", {"learning_rate": 0.06}, None),
+            ("fenchel-young", {"learning_rate": "parameter-free"}, None),
+            ("folklore", {}, "Theorem 4.1"),
+            ("gaptron", {}, "Theorem 4.1 and Theorem 1"),
+            ("gaptron", {"loss": "hinge"}, "Theorem 4.1 and Theorem 2"),
+            ("gaptron", {"learning_rate": 1.01 * SAFE["logistic"]}, None),
+            ("gaptron", {"learning_rate": "adaptive"}, None),
+            ("perceptron", {}, "Theorem 4.1 and Theorem 1"),
+            ("fenchel-young-ordinal", {}, "Theorem 4.1 and Theorem 4.2"),
+            ("fenchel-young-ordinal", {"learning_rate": 100.0}, None),
+            ("adaboost-olm", {"weak_learner": "cost-regression", "weak_learners": 2}, None),
+            ("adahedge", {}, None),
+        )
+    ),
     Row(L["bandit-reduction"], {"exploration": "anytime"}, None),
-    Row(L["bandit-reduction"], {"base": "folklore"}, "Theorem 4.1"),
-    Row(L["bandit-reduction"], {"base": "gaptron"}, "Theorem 4.1 and Theorem 1"),
-    Row(L["bandit-reduction"], {"base": "gaptron", "learning_rate": 1.01 * SAFE["logistic"]}, None),
+    Row(L["bandit-reduction"], {"exploration": "theorem", "horizon": 10**6}, "Theorem 4.1 and Theorem 5.1"),
     Row(L["adaboost-olm"], {}, "Appendix C"),
     Row(L["adaboost-olm"], {"weak_learner": "cost-regression"}, "Appendix C"),
     Row(L["adahedge"], {}, "Theorem 7"),
@@ -258,9 +274,6 @@ def test_theorem_4_bound_holds_without_exploration() -> None:
         assert worst <= losses_of("logistic", world.contexts @ U.T, world.truth).sum() + bound
 
 
-    assert worst <= min(bounds)
-
-
 @pytest.mark.parametrize(
     "choice", [{"exploration": 0.1}, {}, {"exploration": "theorem", "theorem_constant": 8.0}], ids=str
 )
@@ -277,3 +290,4 @@ def test_banditron_bound_holds(choice: dict[str, Any], X: float) -> None:
         L, C = losses_of("hinge", world.contexts @ U.T, world.truth).sum(), 2 * (X * np.linalg.norm(U)) ** 2
         paid = 3 * max(2 * C / gammas[-1], np.sqrt(C * gammas.sum()))
         bounds.append(L + gammas.sum() + paid + np.sqrt(2 * C * L / gammas[-1]))
+    assert worst <= min(bounds)
