@@ -96,7 +96,12 @@ IMPLEMENTATIONS = [
     Case(L["bandit-reduction"], {}, 0.1),
     Case(L["bandit-reduction"], {"base_settings": {"learning_rate": 3.0, "delayed_update": "recompute"}}, 0.1),
     Case(L["bandit-reduction"], {"base": "perceptron", "exploration": 0.2}, 0.2),
-    Case(L["bandit-reduction"], {"base": "fenchel-young-ordinal", "exploration": 0.2}, 0.2),
+    Case(
+        L["bandit-reduction"],
+        {"base": "fenchel-young-ordinal", "base_settings": {"delayed_update": "recompute"}, "exploration": 0.2},
+        0.2,
+        n_labels=4,
+    ),
     Case(L["bandit-reduction"], {"base": "adaboost-olm", "base_settings": {"weak_learners": 2}}, 0.1),
     Case(L["bandit-reduction"], {"base": "adahedge"}, 0.1, n_labels=3),
     Case(L["bandit-reduction"], {"base": "gaptron", "exploration": "anytime", "comparator_bound": 1e-3}),
