@@ -116,7 +116,8 @@ class Rounds(NamedTuple):
     residual_uniforms: (
         FloatArray  # (n,) float64, in [0, 1), from `exploration.draw`: uniform given the label; randomizes updates
     )
-    rewards: FloatArray  # (n,) float64, in [0, 1]; 1 where correct; learners without `accepts_rewards` only see 0 and 1
+    rewards: FloatArray  # (n,) float64, in [0, 1]; 1 where correct; others than 0 and 1 are abstentions, whose truth is
+    # known, or for learners with `accepts_rewards`
     eligible: BoolArray  # (n, K) bool, the labels eligible in each round; (n, 0) if all are
 
     @classmethod
@@ -184,6 +185,10 @@ class LearnerTraits(Protocol[StateT]):
     @property
     def needs_true_label(self) -> bool:
         """Whether every round must carry its true label (full information)."""
+
+    @property
+    def abstention_reward(self) -> float | None:
+        """The reward of the last label, between 1/2 and 1, if it means to abstain; None if every label is an answer."""
 
     def decide_cost(self, nonzeros: int, /) -> int:
         """Return an approximate upper bound on the multiply-adds of a decision and its draw, given its non-zeros."""

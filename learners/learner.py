@@ -52,6 +52,11 @@ class LearnerDefaults(ABC, Generic[StateT]):
         return False
 
     @property
+    def abstention_reward(self) -> float | None:
+        """The reward of the last label, if it means to abstain; None, by default, if every label is an answer."""
+        return None
+
+    @property
     def fold_overhead(self) -> int:
         """Multiply-adds that each call of `fold` costs on top of its updates."""
         return 0

@@ -42,7 +42,7 @@ class Simulation(NamedTuple):
 
     labels: IntArray  # (n,) int64, the answers
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of each answer when it was drawn
-    mistakes: BoolArray  # (n,) bool, whether the answer was wrong
+    mistakes: BoolArray  # (n,) bool, whether the answer was wrong, which no abstention is
     state: State  # the state after the last round
 
 
@@ -82,6 +82,8 @@ def simulate(
     state, contexts = learner.prepare(state, contexts)
     world, result = world._replace(contexts=contexts), result._replace(state=state)
     _play_compiled(learner.verbs.parameters, world, _room(learner, world), result)
+    if learner.abstention_reward is not None:
+        result.mistakes[result.labels == learner.problem.n_labels - 1] = False
     return result
 
 

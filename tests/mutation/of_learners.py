@@ -128,6 +128,15 @@ LEARNERS: Errors = {
         ("adahedge: ln 2d in place of ln d", "_temperature", "math.log(d)", "math.log(2 * d)"),
         ("adahedge: sign of the mix loss", "_charge", "least - temperature *", "least + temperature *"),
     ],
+    "test_theorem_7_bound_holds": [
+        ("adahedge: 1 - c in place of 1 - 2c", "AdaHedge.bound", "2.0 * self.abstention_cost", "self.abstention_cost"),
+        (
+            "adahedge: variances of at most 1/16",
+            "AdaHedge.bound",
+            "math.sqrt(nats * rounds)",
+            "math.sqrt(nats * rounds) / 2",
+        ),
+    ],
     "test_adaboost_trace": [
         ("boosting regression: the costs' indices", "costs_of", "result[y, k] =", "result[k, y] ="),
     ],

@@ -9,6 +9,7 @@ import math
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
+import pydantic
 
 from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.hyperparameters import hyperparameters
@@ -34,7 +35,8 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
     clipped to [-1, 1]; a feature missing from a sparse context is 0, an undecided expert. Every true label of 0 or 1
     updates the weights, whatever the answer was; a true label of 2 only counts as a round. Late feedback uses the
     weights at its arrival. Among eligible labels, the distribution is conditioned: p_k over their sum, or uniform if
-    the sum is 0.
+    the sum is 0. An abstention is neither right nor wrong; whatever the true label, it costs c. As in the paper, the
+    distribution and the update do not depend on c, only the reward of abstaining, 1 - c, and the bound do.
     """
 
     algorithm = "adahedge"
@@ -46,6 +48,9 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
     smaller = "fewer features"
     state_type = AdaHedgeState
 
+    abstention_cost: Annotated[float, pydantic.Field(ge=1e-6, lt=0.5)] = 0.3
+    """c, the cost of abstaining, where a wrong answer costs 1 and a right one nothing; below 1/2, for the theorem."""
+
     def __post_init__(self) -> None:
         if self.problem.n_labels != 3:
             raise ValueError("adahedge requires exactly 3 labels; the third means to abstain")
@@ -53,11 +58,26 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
     @property
     def guarantee(self) -> str:
         return (
-            "If the costs c of abstaining are below 1/2, the expected cost exceeds the loss of the best of d experts "
-            "by at most ln d / (1 - 2 max c) + (4/3) ln d + 2 (van der Hoeven 2020, Theorem 7). Assumes experts that "
-            "answer in [-1, 1], and that the true label of each round, abstained or not, is folded before the next "
-            "prediction."
+            f"If a mistake costs 1 and an abstention c = {self.abstention_cost:g}, the expected cost exceeds the loss "
+            "of the best of d experts by at most ln d / (1 - 2c) + (4/3) ln d + 2, which is "
+            f"{self.bound():.4g} for d = {self.problem.n_features} (van der Hoeven 2020, Theorem 7). Assumes experts "
+            "that answer in [-1, 1], and that the true label of each round, abstained or not, is folded before the "
+            "next prediction."
         )
+
+    def bound(self, rounds: float = math.inf) -> float:
+        """Return by how much the expected cost of some rounds may exceed the loss of the best expert, in mistakes.
+
+        Theorem 7: min(ln d / (1 - 2c), 2 √(ln d Σ v_t)) + (4/3) ln d + 2, where v_t, a variance of losses in [0, 1], is
+        at most 1/4.
+        """
+        nats = math.log(self.problem.n_features)
+        slack = min(nats / (1.0 - 2.0 * self.abstention_cost), math.sqrt(nats * rounds)) if nats else 0.0
+        return slack + 4.0 / 3.0 * nats + 2.0
+
+    @property
+    def abstention_reward(self) -> float:
+        return 1.0 - self.abstention_cost
 
     def decide_cost(self, _: int) -> int:
         return 30 * self.problem.n_features

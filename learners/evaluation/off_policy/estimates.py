@@ -42,6 +42,14 @@ class Estimate(NamedTuple):
     doubt: str | None = None  # why the value should not be trusted, in a few words
 
 
+class Abstention(NamedTuple):
+    """How often a policy abstains, and what it answers otherwise; all self-normalized, as SNIPS is."""
+
+    rate: float  # the share of abstentions, Σwa / Σw, for a = 1 where the log abstained
+    cost: float  # of abstentions for each round, Σwa(1 - r) / Σw
+    accuracy: Estimate  # the mean reward of the rounds that it answers, Σw(1 - a)r / Σw(1 - a)
+
+
 class Evaluation(NamedTuple):
     """The evaluation of a policy on a log."""
 
@@ -54,6 +62,7 @@ class Evaluation(NamedTuple):
     clipped_share: float  # the share of the rounds whose weight exceeds the clip
     replayed_rounds: int  # the rounds that replay keeps
     warnings: list[str]
+    abstention: Abstention | None = None  # None if the policy never abstains
 
 
 class _Doubt(NamedTuple):
@@ -77,10 +86,21 @@ def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evalua
         clipped_share=clipped / max(rounds, 1),
         replayed_rounds=round(float(kept)),
         warnings=[],
+        abstention=_abstention(sums, level),
     )
     doubts = list(_doubts(evaluation, sums, settings))
     estimates = [_estimate(name, top, bottom, level, doubts) for name, top, bottom in _ratios(sums)]
     return evaluation._replace(estimates=estimates, warnings=[each.warning for each in doubts])
+
+
+def _abstention(sums: Sums, level: float) -> Abstention | None:
+    row = dict(zip(MOMENTS, sums.moments, strict=True))
+    weight, abstained = float(row["weight"][0]), float(row["abstained"][0])
+    if abstained <= 0.0:
+        return None
+    cost = abstained - float(row["weighted"][0] - row["answered_weighted"][0])
+    accuracy = _summary("accuracy", _quotient(row["answered_weighted"], row["answered"]), level)
+    return Abstention(abstained / weight, cost / weight, accuracy)
 
 
 def conservative_interval(sums: Sums, level: float = 0.95) -> Interval:

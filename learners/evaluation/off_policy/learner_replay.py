@@ -62,7 +62,7 @@ def _check(learner: AnyLearner, rounds: LoggedRounds) -> None:
     if learner.needs_true_label and (rounds.true_labels[learned] == NO_LABEL).any():
         row = int(np.flatnonzero(learned & (rounds.true_labels == NO_LABEL))[0])
         raise InvalidArrayError(f"row {row}: {learner.algorithm} needs the true label of every round")
-    partial = learned & (rounds.rewards != 0.0) & (rounds.rewards != 1.0)
+    partial = learned & (rounds.rewards != 0.0) & (rounds.rewards != 1.0) & ~rounds.abstained
     if not learner.accepts_rewards and partial.any():
         row = int(np.flatnonzero(partial)[0])
         raise InvalidArrayError(

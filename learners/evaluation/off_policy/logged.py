@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, InvalidArrayError, every_label
+from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, InvalidArrayError, every_label
 
 
 class LoggedRounds(NamedTuple):
@@ -25,6 +25,11 @@ class LoggedRounds(NamedTuple):
     def n(self) -> int:
         """The number of rounds."""
         return len(self.numbers)
+
+    @property
+    def abstained(self) -> BoolArray:
+        """Whether the answer abstained, (n,): its reward is between 0 and 1 although the true label is known."""
+        return np.asarray((self.true_labels != NO_LABEL) & (self.rewards > 0.0) & (self.rewards < 1.0))
 
     def rows(self, start: int, stop: int) -> "LoggedRounds":
         """Return rounds start … stop - 1, as views."""

@@ -106,7 +106,8 @@ class Terms(NamedTuple):
     predicted: FloatArray  # (n,), the reward model's prediction for the logged answer; 0 without a model
     expected: FloatArray  # (n,), the prediction for the policy's own answers; 0 without a model
     modelled: FloatArray  # (n,), 1 if the round has a model, else 0
-    certain: FloatArray  # (n,), 1 if the logged answer had probability 1 although others were eligible, else 0
+    certain: FloatArray  # (n,), 1 if the log gave its answer with certainty although it had a choice, else 0
+    abstained: FloatArray  # (n,), 1 if the log abstained, else 0
     used: FloatArray  # (n,), 1 if the policy is evaluated on the round, else 0
 
     def rows(self, start: int, stop: int) -> "Terms":
@@ -118,7 +119,7 @@ class Terms(NamedTuple):
 class Sums(NamedTuple):
     """Sums over rounds for one policy. Column 0 of B + 1 is for the rounds themselves, the others are replicates."""
 
-    moments: FloatArray  # (7, B + 1), in the order of `MOMENTS`
+    moments: FloatArray  # (10, B + 1), in the order of `MOMENTS`
     replayed: FloatArray  # (2, REPLAY_LEVELS, B + 1), rounds and rewards by the last level that keeps them
     clipped: FloatArray  # (len(CLIPS), 4): min(w, c)r and min(w, c)(1 - r), and the squares of both
     shape: FloatArray  # (4,): squared weights, weights above the clip, their excess, certain answers
@@ -135,9 +136,12 @@ class Sums(NamedTuple):
         )
 
 
-MOMENTS = ("rounds", "weight", "weighted", "clipped", "modelled", "direct", "doubly_robust")
-"""The summands of the rows of `Sums.moments`: 1, w, wr, min(w, clip) r, whether there is a model, and the terms of the
-direct method and of doubly robust."""
+MOMENTS = (
+    "rounds", "weight", "weighted", "clipped", "modelled", "direct", "doubly_robust", "abstained", "answered",
+    "answered_weighted",
+)  # fmt: skip
+"""What the rows of `Sums.moments` add up: 1, w, wr, min(w, clip) r, whether there is a model, the terms of the direct
+method and of doubly robust, w where the log abstained, and w and wr where it did not."""
 
 
 def no_sums(settings: Settings) -> Sums:
@@ -171,6 +175,8 @@ def _sum_block(terms: Terms, drawn: FloatArray, accepted: FloatArray, settings: 
     robust = terms.expected + terms.weights * (rewards - terms.predicted)
     columns = [used, weights, weights * rewards, np.minimum(weights, settings.clip) * rewards]
     columns += [used * terms.modelled, used * terms.modelled * terms.expected, used * robust]
+    abstained = weights * terms.abstained
+    columns += [abstained, weights - abstained, (weights - abstained) * rewards]
     replayed = np.zeros((2, REPLAY_LEVELS, drawn.shape[1]))
     _replay(weights, rewards, accepted, drawn, replayed)
     excess = np.maximum(weights - settings.clip, 0.0)

@@ -24,13 +24,16 @@ def terms_of(rounds: LoggedRounds, evaluated: Sequence[Evaluated], model: Reward
     nothing = np.zeros(rounds.n)
     predictions, modelled = (None, nothing) if model is None else model.predict(rounds)
     own = nothing if predictions is None else predictions[np.arange(rounds.n), rounds.labels]
+    abstained = rounds.abstained.astype(np.float64)
     certain = ((rounds.propensities >= 1.0) & (rounds.counts > 1)).astype(np.float64)
     result = []
     for policy, used in evaluated:
         expected = nothing if predictions is None else policy.expected(rounds, predictions)
         weights = policy.chances(rounds) / rounds.propensities
         among = np.ones(rounds.n) if used is None else used.astype(np.float64)
-        result.append(Terms(rounds.numbers, weights, rounds.rewards, own, expected, modelled, certain, among))
+        result.append(
+            Terms(rounds.numbers, weights, rounds.rewards, own, expected, modelled, certain, abstained, among)
+        )
     return result
 
 

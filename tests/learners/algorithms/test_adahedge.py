@@ -7,6 +7,7 @@ import pytest
 
 from learners.algorithms.improper.adahedge import AdaHedge, AdaHedgeState
 from learners.base import NO_LABEL, Contexts, FloatArray, Problem
+from learners.evaluation.simulation import simulate
 from tests.learners.arrays import assert_close, bits, copied
 from tests.learners.traces import MICRO, TOLERANCE
 from tests.learners.worlds import one_round
@@ -60,8 +61,9 @@ def test_theorem_7_bound_holds(
     make: Callable[[np.random.Generator, int, int], tuple[FloatArray, FloatArray]], d: int
 ) -> None:
     rng = np.random.default_rng(d)
-    learner, (experts, y) = AdaHedge(problem=Problem(3, d)), make(rng, 600, d)
-    state, costs = learner.init(), rng.uniform(0.1, 0.4, 600)
+    (experts, y), costs = make(rng, 600, d), rng.uniform(0.1, 0.4, 600)
+    learner = AdaHedge(problem=Problem(3, d), abstention_cost=float(costs.max()))
+    state = learner.init()
     cost, variance = 0.0, 0.0
     for advice, outcome, c in zip(experts, y, costs, strict=True):
         w, loss = learner.weights(state), (1 - outcome * advice) / 2
@@ -71,7 +73,23 @@ def test_theorem_7_bound_holds(
         state = fold_one(learner, state, advice, int(outcome > 0))
     slack = min(np.log(d) / (1 - 2 * costs.max()), 2 * np.sqrt(np.log(d) * max(variance, 0.0)))
     assert_close(state.losses, ((1 - y[:, None] * experts) / 2).sum(axis=0), 1e-9)
-    assert cost <= state.losses.min() + slack + 4 / 3 * np.log(d) + 2
+    bound = slack + 4 / 3 * np.log(d) + 2
+    assert cost <= state.losses.min() + bound
+    assert learner.bound(1) == pytest.approx(np.sqrt(np.log(d)) + 4 / 3 * np.log(d) + 2)  # a variance is at most 1/4
+    assert bound <= learner.bound(600) <= learner.bound(10**6) <= learner.bound()
+    assert f"{learner.bound():.4g} for d = {d} " in learner.guarantee
+
+
+def test_nothing_but_the_reward_depends_on_the_cost() -> None:
+    """The distributions and the updates are the same for every c; a simulation counts no abstention as a mistake."""
+    experts, y = random_world(np.random.default_rng(1), 300, 3)
+    world = Contexts.dense(experts), (y > 0).astype(np.int64), np.random.default_rng(2).random(300)
+    one, other = [simulate(AdaHedge(problem=Problem(3, 3), abstention_cost=c), *world) for c in (1e-6, 0.499)]
+    assert bits(one) == bits(other)
+    assert {AdaHedge(problem=Problem(3, 3), abstention_cost=c).abstention_reward for c in (0.2, 0.3)} == {0.8, 0.7}
+    abstained = one.labels == 2
+    assert 0 < abstained.sum() < 300
+    assert one.mistakes.tolist() == (~abstained & (one.labels != world[1])).tolist()
 
 
 def test_uniform_weights_break_theorem_7() -> None:

@@ -78,7 +78,8 @@ def plain_loop(setting: Setting, right: BoolArray) -> Simulation:
         correct = right[t, labels]
         rounds = Rounds.of_bits(context, labels, propensities, correct, seen, evidence, residual_uniforms)
         state = learner.fold(state, rounds)
-        rows.append((labels[0], propensities[0], not correct[0]))
+        abstained = learner.abstention_reward is not None and labels[0] == learner.problem.n_labels - 1
+        rows.append((labels[0], propensities[0], not correct[0] and not abstained))
     labels, propensities, mistakes = (np.array(column) for column in zip(*rows, strict=True))
     return Simulation(labels, propensities, mistakes, state)
 
