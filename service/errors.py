@@ -314,7 +314,10 @@ FIT_ERRORS = (ClosingPolicyError, RewardNotAcceptedError, ModelTooLargeError, Mo
 LEARNER_ERRORS = (UnknownAlgorithmError, HyperparameterError, FeaturesError, InterceptError, *FIT_ERRORS)
 """Errors of the choice of a learner."""
 
-OUTCOME_ERRORS = (InconsistentFeedbackError, LabelNeededError, RewardNotAloneError, RewardNotAcceptedError)
+OUTCOME_ERRORS = (
+    *(InconsistentFeedbackError, LabelNeededError, WrongTruthError),
+    *(RewardNotAloneError, RewardNotAcceptedError),
+)
 """Errors of the outcome of a round."""
 
 READING_ERRORS = (ModelNotFoundError, NewerVersionError, StoreCorruptError)

@@ -56,6 +56,8 @@ class Feedback:
     """Recorded feedback.
 
     Attributes:
+        correct: None if the reward is neither 0 nor 1, as that of an answer that abstained.
+        abstained: whether the answer abstained, which is neither right nor wrong.
         status: `recorded`; `duplicate` if it was recorded before; `ignored` for a default answer, which is never sent.
         round: the number of the round; None while it waits for the window to close, and if it was ignored.
     """
@@ -64,6 +66,7 @@ class Feedback:
     status: str
     correct: bool | None = None
     reward: float | None = None
+    abstained: bool = False
     round: int | None = None
     raw: Json = field(default_factory=dict, repr=False, compare=False)
 
@@ -93,6 +96,7 @@ class Model:
     predictions: int
     correct: int
     reward: float
+    abstained: int = 0  # the rounds whose answer abstained, neither correct nor wrong
     retired_labels: tuple[str, ...] = ()
     features: Json | None = None
     actions: Json | None = None
@@ -112,6 +116,7 @@ class ModelSummary:
     predictions: int | None = None
     correct: int | None = None
     reward: float | None = None
+    abstained: int | None = None
     problem: ProblemError | None = field(default=None, metadata=_LOCAL)
     raw: Json = field(default_factory=dict, repr=False, compare=False)
 
@@ -131,6 +136,7 @@ class Round:
     propensity: float | None = None
     correct: bool | None = None
     reward: float | None = None
+    abstained: bool = False  # whether the answer abstained, which is neither right nor wrong
     true_label: str | None = None
     true_labels: tuple[str, ...] | None = None
     eligible: tuple[str, ...] | None = None

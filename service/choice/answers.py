@@ -50,6 +50,20 @@ class Answers(ABC):
         self.numbers: Mapping[str, int] = {label: k for k, label in enumerate(labels)}
 
     @property
+    def may_abstain(self) -> bool:
+        """Whether the last label means to abstain."""
+        return self.codec.abstention > 0.0
+
+    def abstains(self, number: int | None) -> bool:
+        """Return whether the label of this number means to abstain."""
+        return self.may_abstain and number == len(self._labels) - 1
+
+    def check_truth(self, number: int, field: str) -> None:
+        """Raise `WrongTruthError` if the label of this number cannot be the true one."""
+        if self.abstains(number):
+            raise WrongTruthError(f"got {shown(self._labels[number])}, which means to abstain; send the answer", field)
+
+    @property
     def table_bytes(self) -> int:
         """The memory of the tables in bytes, without the labels."""
         return sys.getsizeof(self.numbers) + len(self.numbers) * sys.getsizeof(len(self.numbers))
@@ -78,10 +92,12 @@ class SingleLabels(Answers):
         if feedback.true_label is None:
             return None
         try:
-            return label_bytes(self.numbers[feedback.true_label])
+            number = self.numbers[feedback.true_label]
         except KeyError:
             detail = f"got {shown(feedback.true_label)}; {_known_labels(self._labels)}"
             raise UnknownLabelError(detail, "true_label") from None
+        self.check_truth(number, "true_label")
+        return label_bytes(number)
 
 
 class LabelSets(Answers):
@@ -165,4 +181,5 @@ def answers_of(learner: AnyLearner, labels: Sequence[str]) -> Answers:
         case "ranking":
             return Rankings(labels, ranking_codec(len(labels)))
         case _:
-            return SingleLabels(labels, label_codec(len(labels)), choices=len(labels))
+            codec = label_codec(len(labels), learner.abstention_reward or 0.0)
+            return SingleLabels(labels, codec, choices=len(labels))

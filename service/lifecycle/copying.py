@@ -116,7 +116,8 @@ def _positions(imports: Sequence[ImportedSource]) -> dict[str, int]:
 def _stored(key: ModelKey, copy: ModelCopy, now: float) -> StoredModel:
     rounds, counts = copy.snapshot.round_count, copy.counts
     counters = StoredModel(key, copy.definition, now, rounds, rounds, counts.correct, partial=counts.partial)
-    return counters._replace(history=copy.history, digests=digests_of((copy.definition, *copy.history)))
+    digests = digests_of((copy.definition, *copy.history))
+    return counters._replace(history=copy.history, digests=digests, abstained=counts.abstained)
 
 
 def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, ModelCopy]:
@@ -131,9 +132,10 @@ def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, Mod
 
 
 def _counts(statistics: RoundStatistics, rounds: int) -> Counts:
-    """Return a model's counters from its statistics, which may lack damaged rounds."""
-    correct = min(statistics.correct, rounds)
-    return Counts(correct, max(0.0, statistics.reward - statistics.correct), min(statistics.expired, rounds))
+    """Return the counters of a model from the statistics of its rounds, which may lack damaged ones."""
+    correct, expired = min(statistics.correct, rounds), min(statistics.expired, rounds)
+    partial = max(0.0, statistics.reward - statistics.correct)
+    return Counts(correct, partial, expired, min(statistics.abstained, rounds))
 
 
 def _exported(stored: StoredModel, source: _Source, found: Sequence[FoundShadow]) -> tuple[bytes | memoryview, ...]:

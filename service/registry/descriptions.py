@@ -38,6 +38,7 @@ def described(stored: StoredModel, model: Model) -> Described:
         predictions=stored.predictions,
         correct=stored.correct,
         reward=stored.correct + stored.partial,
+        abstained=stored.abstained,
         labels=definition.labels,
         retired_labels=[label for label in definition.labels if label in model.retired] if model.retired else [],
         changes=ModelChanges(count=len(numbered), latest=latest),

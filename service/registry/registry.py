@@ -240,6 +240,7 @@ def _listed_answer(listed: ListedModel, summary: Summary) -> schemas.ModelSummar
         predictions=listed.predictions,
         correct=listed.correct,
         reward=listed.correct + listed.partial,
+        abstained=listed.abstained,
         label_count=summary.label_count,
     )
 

@@ -105,6 +105,7 @@ def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> 
             outcome="expired" if line["kind"] == EXPIRED else "feedback",
             correct=bit_of(float(line["reward"])),
             reward=float(line["reward"]),
+            abstained=right.label is not None and bit_of(float(line["reward"])) is None,
             true_label=right.label,
             true_labels=right.labels,
             context=context,

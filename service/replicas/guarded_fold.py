@@ -82,10 +82,13 @@ class Recomputing(Folder):
 
 
 def usable(learner: AnyLearner, rounds: Rounds) -> BoolArray:
-    """Return a mask (n,) of the rounds with the feedback that the learner needs."""
+    """Return which of n rounds have the feedback that a learner needs, (n,).
+
+    An abstention has a reward between 0 and 1, but its true label is known, so that every learner can use it.
+    """
     mask: BoolArray = np.ones(rounds.n, np.bool_)
     if not learner.accepts_rewards:
-        mask &= (rounds.rewards == 0.0) | (rounds.rewards == 1.0)
+        mask &= (rounds.rewards == 0.0) | (rounds.rewards == 1.0) | (rounds.true_labels != NO_LABEL)
     if learner.needs_true_label:
         mask &= rounds.true_labels != NO_LABEL
     return mask

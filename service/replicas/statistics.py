@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import BoolArray, FloatArray
+from learners.base import NO_LABEL, BoolArray, FloatArray
 from learners.evaluation.weights import weighable
 from service.errors import NewerVersionError
 from service.replicas.sums import (
@@ -36,6 +36,7 @@ from service.replicas.sums import (
     with_rounds,
 )
 from service.store.records.layout import FEEDBACK, HOLDOUT
+from service.store.records.outcomes import abstentions
 from service.store.records.round_table import Table
 
 STATISTICS_VERSION = 1
@@ -65,6 +66,7 @@ class RoundStatistics:
     correct: int = 0
     reward: float = 0.0  # sum of the rewards
     expired: int = 0  # rounds without feedback, which have no delay
+    abstained: int = 0  # rounds whose answer abstained
     delays: tuple[int, ...] = (0,) * (len(DELAY_BOUNDS) + 1)  # rounds in each bucket
     delay_seconds: float = 0.0
     propensities: tuple[int, ...] = (0,) * (len(PROPENSITY_BOUNDS) + 1)  # rounds in each bucket
@@ -83,7 +85,10 @@ class RoundStatistics:
     chance: LabelSums = NO_LABEL_SUMS  # all labels together: favourites, then explored draws by each of `CLIPS`
     curve: RewardCurve = NO_CURVE
     latest: LatestRounds = NO_LATEST
-    holdout_rounds: int = 0  # rounds of the holdout, which `by_label`, `curve` and `latest` exclude
+    answered: int = 0  # rounds that did not abstain, without the holdout
+    answered_reward: float = 0.0
+    answered_squares: float = 0.0  # sum of reward²
+    holdout_rounds: int = 0  # rounds of the holdout, which no other detail counts
     holdout_reward: float = 0.0
     holdout_squares: float = 0.0  # sum of reward²
     retired: tuple[int, ...] = ()  # numbers of the retired labels among those that are counted individually
@@ -184,7 +189,7 @@ class StatisticsAccumulator:
         return self._counts
 
     def _count(self) -> None:
-        names = _COLUMNS if self._counts.labels is None else (*_COLUMNS, "output")
+        names = _COLUMNS if self._counts.labels is None else (*_COLUMNS, "output", "truth")
         columns = {name: np.concatenate([table[name] for table in self._waiting]) for name in names}
         self._counts = _detailed(_counted(self._counts, columns), columns)
         self._clear()
@@ -208,6 +213,7 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
         correct=counts.correct + int(correct.sum()),
         reward=added(counts.reward, reward),
         expired=counts.expired + len(correct) - len(delays),
+        abstained=counts.abstained + int(_abstained(table).sum()),
         delays=_bucketed(counts.delays, delays, DELAY_BOUNDS),
         delay_seconds=added(counts.delay_seconds, delays),
         propensities=_bucketed(counts.propensities, p, PROPENSITY_BOUNDS),
@@ -226,6 +232,7 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
     """Return the statistics, updated with the details of further rounds."""
     reward, p, held = table["reward"], table["propensity"], (table["flags"] & HOLDOUT) != 0
     ours, known, of_holdout = ~held, weighable(p), reward[held]
+    answered = reward[ours & ~_abstained(table)]
     weight = np.divide(1.0, p, out=np.zeros(len(p)), where=known)
     labels = table.get("output", _NO_LABELS)
     by_label, chance = counts.by_label, counts.chance
@@ -239,10 +246,18 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
         chance=chance,
         curve=extended_curve(counts.curve, CurveRows(ours, reward, weight)),
         latest=extended_latest(counts.latest, LatestRows(ours, known, reward, p, labels)),
+        answered=counts.answered + len(answered),
+        answered_reward=added(counts.answered_reward, answered),
+        answered_squares=added(counts.answered_squares, answered * answered),
         holdout_rounds=counts.holdout_rounds + len(of_holdout),
         holdout_reward=added(counts.holdout_reward, of_holdout),
         holdout_squares=added(counts.holdout_squares, of_holdout * of_holdout),
     )
+
+
+def _abstained(table: dict[str, np.ndarray[Any, Any]]) -> BoolArray:
+    """Return which of n rounds abstained, (n,): none of a model that does not answer one of K labels."""
+    return abstentions(table["reward"], table.get("truth", np.full(len(table["reward"]), NO_LABEL)))
 
 
 def _bucketed(before: tuple[int, ...], values: FloatArray, bounds: tuple[float, ...]) -> tuple[int, ...]:

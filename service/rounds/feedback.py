@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 from service import errors
 from service.background.upkeep import Upkeep
+from service.choice.answers import Answers
 from service.environment import Environment
 from service.error_messages.values import quoted, shown
 from service.models.model import Model
@@ -55,6 +57,12 @@ REFUSALS: dict[FeedbackStatus, tuple[type[errors.WagerError], str, str]] = {
     FeedbackStatus.NEWER: (errors.NewerVersionError, "a newer version wrote prediction {id}", _ID),
 }
 
+_OF_ABSTENTIONS = {
+    FeedbackStatus.INCONSISTENT: ", or the prediction abstained, which is neither right nor wrong",
+    FeedbackStatus.LABEL_NEEDED: ", or if it abstained",
+}
+"""What the refusals of a model that may abstain end with."""
+
 
 class FeedbackJoiner:
     """Joins feedback with the predictions of one model."""
@@ -76,7 +84,7 @@ class FeedbackJoiner:
         except (errors.UnknownLabelError, errors.OtherHistoryError):  # another worker may have changed the model
             (answer,) = await self.give_all([request])
         else:
-            answer = _to_answer(request, result, self._replica.model.choice.answers.truth_field)
+            answer = _to_answer(request, result, self._replica.model.choice.answers)
         if isinstance(answer, Exception):
             raise answer from None
         return answer
@@ -84,9 +92,9 @@ class FeedbackJoiner:
     async def give_all(self, requests: Sequence[FeedbackInput]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give` does; return errors instead of raising them."""
         results = await self._results(requests)
-        truth_field = self._replica.model.choice.answers.truth_field
+        answers = self._replica.model.choice.answers
         return [
-            result if isinstance(result, Exception) else _to_answer(request, result, truth_field)
+            result if isinstance(result, Exception) else _to_answer(request, result, answers)
             for request, result in zip(requests, results, strict=True)
         ]
 
@@ -148,15 +156,16 @@ def _parsed(model: Model, request: FeedbackInput) -> Feedback:
     return Feedback(request.prediction_id, request.correct, truth, request.reward, model.digest)
 
 
-def _to_answer(request: FeedbackInput, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | errors.WagerError:
-    (status, outcome), text = result, wire_form(*request.prediction_id)
+def _to_answer(request: FeedbackInput, result: FeedbackResult, answers: Answers) -> FeedbackAnswer | errors.WagerError:
+    (status, outcome), text, truth = result, wire_form(*request.prediction_id), answers.truth_field
     if outcome is None:
         error, detail, field = REFUSALS[status]
-        return error(detail.format(id=quoted(text), truth=truth_field), field.format(truth=truth_field))
+        detail += _OF_ABSTENTIONS.get(status, "") if answers.may_abstain else ""
+        return error(detail.format(id=quoted(text), truth=truth), field.format(truth=truth))
     if status is FeedbackStatus.CONFLICT:
-        return _conflict(request, outcome, truth_field)
-    number, is_new = outcome.round or None, status is FeedbackStatus.RECORDED
-    return FeedbackAnswer(text, outcome.correct, outcome.reward, "recorded" if is_new else "duplicate", number)
+        return _conflict(request, outcome, truth)
+    word: Literal["recorded", "duplicate"] = "recorded" if status is FeedbackStatus.RECORDED else "duplicate"
+    return FeedbackAnswer(text, outcome.correct, outcome.reward, outcome.abstained, word, outcome.round or None)
 
 
 def _conflict(request: FeedbackInput, first: Outcome, truth_field: str) -> errors.FeedbackConflictError:

@@ -57,6 +57,8 @@ def _read(model: Model, given: ImportRound, now: float) -> ParsedRound:
     model.choice.check_options(request)
     answer = None if given.label is None else _number(model, request, given.label, "label")
     truth = None if given.true_label is None else _number(model, request, given.true_label, "true_label")
+    if truth is not None:
+        model.choice.answers.check_truth(truth, "true_label")
     at = None if given.at is None else given.at.timestamp()
     if at is not None and not 0.0 <= at <= now + CLOCK_SECONDS:
         raise errors.InvalidInputError(f"got {given.at}; must be from 1970 to now", "at")
@@ -107,6 +109,8 @@ def _number(model: Model, request: PredictionRequest, label: str, field: str) ->
 def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | None) -> float | None:
     if answer is None:
         return None
+    if model.choice.answers.abstains(answer):
+        return _reward_of_abstention(model, given, truth)
     if given.reward is not None:
         reward = given.reward
     elif truth is None:
@@ -119,6 +123,15 @@ def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | N
         detail = "missing; the learner of this model needs true_label if the label is wrong"
         raise errors.LabelNeededError(detail, "true_label")
     return reward
+
+
+def _reward_of_abstention(model: Model, given: ImportRound, truth: int | None) -> float:
+    if truth is None:
+        raise errors.LabelNeededError("missing; the label means to abstain, so only true_label is known", "true_label")
+    if given.correct is not None:
+        detail = f"got {shown(given.correct)}; the label means to abstain, which is neither right nor wrong"
+        raise errors.InconsistentFeedbackError(detail, "correct")
+    return model.choice.answers.codec.abstention
 
 
 _REWARD = struct.Struct("<d")
@@ -164,7 +177,10 @@ def _outcomes(model: Model, predictions: NewPredictions, rounds: Sequence[Parsed
     """Encode the reward and the truth of each round. Wrong actions have no truth: ids belong to one request."""
     rewards, truths = list[float](), list[int]()
     for each, answer in zip(rounds, predictions.outputs.tolist(), strict=True):
-        reward = float(each.truth == answer) if each.reward is None else each.reward
+        reward = each.reward
+        if reward is None:
+            abstains = model.choice.answers.abstains(answer)
+            reward = model.choice.answers.codec.abstention if abstains else float(each.truth == answer)
         unknown = each.truth is None or each.request.parsed is not None
         rewards.append(reward)
         truths.append(answer if reward == 1.0 else NO_LABEL if unknown else each.truth or 0)

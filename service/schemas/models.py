@@ -226,6 +226,8 @@ class _ModelFields(Policies, _Subject):
     """The number of rounds with a correct answer."""
     reward: Annotated[float, Field(examples=[871.0])]
     """The sum of the rewards of the rounds; a correct answer has reward 1."""
+    abstained: Annotated[int, Field(examples=[0])]
+    """The number of rounds whose answer abstained: neither correct nor wrong."""
 
 
 ChangeKind = Literal["labels", "policies", "reset", "rollback", "promote", "clone", "import"]

@@ -186,7 +186,7 @@ class FeedbackRequest(Body):
     reward: Annotated[float | None, Field(ge=0, le=1)] = None
     """How good the answer was, for models whose learner accepts rewards. 1 is correct, and 0 is wrong."""
     true_label: Label | None = None
-    """The label or level that is right. It determines `correct`."""
+    """The label or level that is right. It determines `correct`. A label that means to abstain cannot be right."""
     true_labels: Annotated[list[Label], FirstError(), Field(max_length=100_000)] | None = None
     """For a model that answers several labels: the right set, or all labels in the right order. It determines
     `correct`."""
@@ -200,6 +200,9 @@ class FeedbackAnswer:
     correct: bool | None
     """Null if the reward is neither 0 nor 1."""
     reward: Annotated[float, Field(examples=[1.0])]
+    abstained: Annotated[bool, Field(examples=[False])]
+    """Whether the answer abstained, which is neither right nor wrong: `correct` is null, and `reward` is 1 minus the
+    learner's `abstention_cost`."""
     status: Literal["recorded", "duplicate"]
     round: int | None
     """The number of the round, counted from 1; null while the feedback waits for the window to close."""
@@ -260,6 +263,8 @@ class RoundLine(Answer):
     correct: bool | None
     """Null if the reward is neither 0 nor 1."""
     reward: Annotated[float, Field(examples=[1.0])]
+    abstained: Annotated[bool, Field(examples=[False])]
+    """Whether the answer abstained, which is neither right nor wrong."""
     true_label: str | None
     true_labels: Annotated[list[str] | None, Field(examples=[None])]
     context: ShownContext

@@ -42,15 +42,16 @@ def model(name: str) -> str:
     """Return the key of a model's hash.
 
     Fields: incarnation, definition, summary, created_at, last_at (the moment of the last
-    feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, `damaged` is
-    their number, and `damage` the version of the damage record. `warnings` is a JSON list, missing if none was ever
-    published. `changes` counts the changes of the model, and `history` contains a line of JSON for each. `digests` are
-    the joined digests of the history before the first change and after each (`digests_of`); `digest` is the last one.
-    `definition` never changes. `summary` describes the model after its last change. `partial` is the sum of the rewards
-    between 0 and 1, and `expired` the number of rounds without feedback. `open_bytes` is the sum of the fields
-    `open:<moment>`, which count the bytes of open predictions by the latest moment of their release;
-    `predictions_refused` counts those that would have exceeded the maximum. `closing` is the rule for closing expired
-    predictions (`service.models.policies`), if they are closed, and `retention` is `retain_seconds`, if it is set.
+    feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
+    their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
+    published. `changes` counts changes of the model, and `history` has a line of JSON for each. `digests` are those of
+    the history before the first change and after each (`digests_of`), joined, and `digest` is the last of them.
+    `definition` never changes. `summary` describes the model after its last change. `partial` is the sum of the
+    rewards between 0 and 1, `expired` the number of rounds that no feedback made, and `abstained` that of abstentions.
+    `open_bytes` is the sum of the fields `open:<moment>`, the bytes of open predictions by the moment at which they
+    are released at the latest; `predictions_refused` counts those that would have exceeded their maximum. `closing` is
+    the rule for closing expired predictions (`service.models.policies`), if they are closed, and `retention` is
+    `retain_seconds`, if it is set.
     """
     return f"wager:{{{name}}}:model"
 

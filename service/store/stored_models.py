@@ -72,6 +72,7 @@ class StoredModel(NamedTuple):
     partial: float = 0.0  # sum of the rewards between 0 and 1
     history: tuple[str, ...] = ()  # every change of the definition as JSON, oldest first
     digests: bytes = b""  # see `digests_of`
+    abstained: int = 0  # rounds whose answer abstained
 
 
 class ListedModel(NamedTuple):
@@ -86,6 +87,7 @@ class ListedModel(NamedTuple):
     correct: int
     partial: float = 0.0  # sum of the rewards between 0 and 1
     digest: bytes = b""  # of its history
+    abstained: int = 0  # rounds whose answer abstained
 
     @property
     def name(self) -> str:

@@ -84,7 +84,8 @@ class ModelStats(NamedTuple):
     predictions_by: dict[int, int]  # total predictions made by the end of each time slot
     damaged: int = 0  # rounds that cannot be read
     partial: float = 0.0  # sum of the rewards between 0 and 1
-    expired: int = 0  # rounds without feedback
+    expired: int = 0  # rounds that no feedback made
+    abstained: int = 0  # rounds whose answer abstained
     open_bytes: int = 0  # of open predictions, until their keys have expired
     predictions_refused: int = 0  # because of their bytes
 
@@ -268,6 +269,7 @@ class Counts(NamedTuple):
     correct: int = 0
     partial: float = 0.0  # sum of the rewards between 0 and 1
     expired: int = 0
+    abstained: int = 0
 
 
 class CopiedShadow(NamedTuple):

@@ -42,7 +42,14 @@ def predicted(request: httpx2.Request) -> httpx2.Response:
 
 
 def recorded(prediction_id: str, status: str = "recorded") -> dict[str, Any]:
-    return {"prediction_id": prediction_id, "correct": True, "reward": 1.0, "status": status, "round": 1}
+    return {
+        "prediction_id": prediction_id,
+        "correct": True,
+        "reward": 1.0,
+        "abstained": False,
+        "status": status,
+        "round": 1,
+    }
 
 
 class Scripted:

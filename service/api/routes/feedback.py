@@ -22,7 +22,7 @@ from service.schemas import rounds as schemas
 from service.schemas.fast_decoders import FeedbackInput, read_decoded_feedback
 
 _OUTCOME_ERRORS = (
-    *(errors.FeedbackConflictError, errors.NotActivatedError, errors.UnknownLabelError, errors.WrongTruthError),
+    *(errors.FeedbackConflictError, errors.NotActivatedError, errors.UnknownLabelError),
     *errors.OUTCOME_ERRORS,
 )
 _ACTIVATION_ERRORS = (errors.PredictionNotFoundError, errors.PredictionExpiredError, *errors.WRITING_ERRORS)

@@ -57,8 +57,24 @@ local function refusal(block, outcome, truth)
   return truth_needed and truth == '' and 'l' or nil
 end
 
--- Returns the reward and the truth that feedback means; nil and a status if it contradicts itself.
+-- Returns whether a prediction abstained: its answer is the last label of a block whose last label means that.
+local function abstained(block, prediction)
+  local last = read('<I4', block.record, HEAD_LABELS) - 1
+  return block.abstention > 0 and read('<i4', prediction, PREDICTION_OUTPUT) == last
+end
+
+-- Returns the reward and the truth that feedback means; nil and a status if it contradicts itself, or lacks the truth of
+-- an abstention, which is neither right nor wrong and can itself be no truth.
 local function meaning(block, prediction, said, rest)
+  if abstained(block, prediction) then
+    if rest == '' or said == ONLY_REWARD then
+      return nil, 'l'
+    end
+    if said ~= ONLY_TRUTH or rest == sub(prediction, PREDICTION_OUTPUT) then
+      return nil, 'i'
+    end
+    return block.abstention, rest
+  end
   if said == ONLY_REWARD then
     return read('<d', rest), ''
   end

@@ -27,7 +27,7 @@ local function open_log(incarnation)
     return nil, redis.error_reply('CORRUPT its rule for closing predictions is damaged')
   end
   local rounds = tonumber(there[2])
-  local log = {first = rounds, rounds = rounds, changes = changes, digest = there[5], right = 0, partial = 0, expired = 0}
+  local log = {first = rounds, rounds = rounds, changes = changes, digest = there[5], right = 0, partial = 0, expired = 0, abstained = 0}
   log.closes, log.window, log.waits = there[4], tonumber(window), learn == 'at_window_close'
   log.reward = tonumber(reward) -- nil: expired predictions are dropped
   return log
@@ -61,9 +61,9 @@ local function parse_block(record)
   if version ~= VERSION then
     return nil, version > VERSION and 'n' or 'b'
   end
-  local _, n, flags, answer_bytes, common, _, expires_at, released_at = read(HEAD, record)
+  local _, n, flags, answer_bytes, common, _, expires_at, released_at, abstention = read(HEAD, record)
   local block = {record = record, n = n, answer_bytes = answer_bytes, common = common, expires_at = expires_at}
-  block.released_at = released_at
+  block.released_at, block.abstention = released_at, abstention
   block.prediction, block.slot = PREDICTION_BYTES + answer_bytes, OUTCOME_BYTES + answer_bytes
   block.check_at = HEAD_BYTES + n * block.prediction
   block.open_at = block.check_at + CHECK_BYTES
@@ -157,6 +157,7 @@ local function close(log, block, i, token_and_check, kind, reward, at, truth, bo
   log.right = log.right + (reward == 1 and 1 or 0)
   log.partial = log.partial + (reward < 1 and reward or 0)
   log.expired = log.expired + (kind == EXPIRED and 1 or 0)
+  log.abstained = log.abstained + (reward > 0 and reward < 1 and truth ~= block.unknown and 1 or 0)
   return outcome
 end
 
@@ -225,6 +226,9 @@ local function count_rounds(log)
   end
   if log.expired > 0 then
     redis.pcall('HINCRBY', KEYS[1], 'expired', log.expired)
+  end
+  if log.abstained > 0 then
+    redis.pcall('HINCRBY', KEYS[1], 'abstained', log.abstained)
   end
   redis.call('HSET', KEYS[1], 'last_at', string.format('%.17g', log.last_at))
 end

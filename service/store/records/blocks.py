@@ -114,7 +114,7 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
         raise StoreCorruptError("a prediction's record has an unknown format")
     if record[0] != VERSION:
         raise NewerVersionError(f"a prediction's record has format {record[0]}; this version reads {VERSION}")
-    _, n, flags, answer_bytes, common, fingerprint, expires_at, _, rounds_seen, *_ = _HEAD.unpack_from(record)
+    _, n, flags, answer_bytes, common, fingerprint, expires_at, _, _, rounds_seen, *_ = _HEAD.unpack_from(record)
     prediction, outcome = PREDICTION.dtype(answers.dtype), OUTCOME.dtype(answers.dtype)
     check_at = HEAD.size + n * prediction.itemsize
     outcomes_at = check_at + CHECK.size + OPEN_COUNT.size

@@ -27,16 +27,25 @@ class AnswerCodec:
         n_labels: K.
         number: the dtype of each number, signed.
         possible: returns the mask (n,) of valid answers among n.
+        abstention: the reward of the last label if it means to abstain, between 0 and 1; otherwise 0.
 
     Attributes:
         dtype: the dtype of an answer, one number or a row of K.
     """
 
-    def __init__(self, kind: Kind, n_labels: int, number: str, possible: Callable[[AnswerArray], BoolArray]) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        n_labels: int,
+        number: str,
+        possible: Callable[[AnswerArray], BoolArray],
+        abstention: float = 0.0,
+    ) -> None:
         self.kind = kind
         self.n_labels = n_labels
         self.dtype = np.dtype((number, () if kind == "label" else (n_labels,)))
         self.possible = possible
+        self.abstention = abstention
         self._number = np.dtype(number)
 
     def rows(self, answers: IntArray) -> AnswerArray:
@@ -60,9 +69,10 @@ class AnswerCodec:
         return same if same.ndim == 1 else np.logical_and.reduce(same, axis=1)
 
 
-def label_codec(n_labels: int) -> AnswerCodec:
+def label_codec(n_labels: int, abstention: float = 0.0) -> AnswerCodec:
     """Return the codec of single labels. A label is stored as its number."""
-    return AnswerCodec("label", n_labels, _LABEL.format, lambda stored: (stored >= 0) & (stored < n_labels))
+    possible: Callable[[AnswerArray], BoolArray] = lambda stored: (stored >= 0) & (stored < n_labels)  # noqa: E731
+    return AnswerCodec("label", n_labels, _LABEL.format, possible, abstention)
 
 
 def label_bytes(number: int) -> bytes:

@@ -133,7 +133,8 @@ HEAD = Layout(
     common_bytes="u32",
     fingerprint="16s",  # of the context sent; zeros if the service generated the block's id
     expires_at="f64",  # seconds since the epoch, like all moments
-    released_at="i64",  # the latest moment at which the key expires; its bytes are booked as open until then
+    released_at="i64",  # moment by which the key has expired, under which its bytes are booked as open
+    abstention="f64",  # reward of the last label if it means to abstain, between 0 and 1; otherwise 0
     **SEEN.fields,  # of all predictions of the block
 )
 
@@ -151,7 +152,7 @@ ANSWERED = Layout(propensity="f64", output=_ANSWER, **SEEN.fields)
 OUTCOME = Layout(
     check="u32",
     kind="u8",
-    reward="f64",  # from 0 to 1; 1 for correct, 0 for wrong
+    reward="f64",  # from 0 to 1; 1 for correct, 0 for wrong; with a truth and between 0 and 1, for an abstention
     feedback_at="f64",
     round="i64",  # number of the round
     truth=_ANSWER,  # every bit 1 if unknown

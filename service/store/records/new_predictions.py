@@ -101,7 +101,7 @@ class BlockEncoder:
     ) -> list[bytes]:
         """Return the record of each block."""
         heads, tails = self._bodies(predictions)
-        size, moments = self._answer_bytes, (predictions.expires_at, predictions.released_at)
+        size, moments = self._answer_bytes, (predictions.expires_at, predictions.released_at, self._answers.abstention)
         seen = predictions.rounds_seen, predictions.changes_seen, self._n_labels, predictions.digest
         answers, propensities = self._answers.encode(predictions.outputs), predictions.propensities.tolist()
         answered, prediction, blocks = self._answered.pack, self._prediction.pack, list[bytes]()

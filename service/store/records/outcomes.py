@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, Contexts, FloatArray
+from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray
 from service.errors import StoreCorruptError
 from service.store.records.codecs import AnswerArray, AnswerCodec
 from service.store.records.layout import OUTCOME
@@ -25,10 +25,25 @@ class Outcome(NamedTuple):
         """Whether the answer was right; None if the reward is neither 0 nor 1."""
         return bit_of(self.reward)
 
+    @property
+    def abstained(self) -> bool:
+        """Whether the answer abstained, so that it was neither right nor wrong."""
+        return self.truth is not None and self.correct is None
+
 
 def bit_of(reward: float) -> bool | None:
     """Return a reward of 0 or 1 as a bit, and None for others."""
     return reward == 1.0 if reward in (0.0, 1.0) else None
+
+
+def abstentions(rewards: FloatArray, truths: AnswerArray) -> BoolArray:
+    """Return which of n answers abstained, (n,): those with a reward between 0 and 1 whose true label is known.
+
+    Args:
+        rewards: (n,).
+        truths: (n,), the numbers of the true labels, or NO_LABEL.
+    """
+    return np.asarray((rewards > 0.0) & (rewards < 1.0) & (truths != NO_LABEL))
 
 
 def decode_outcomes(data: bytes, n: int) -> list[Outcome]:

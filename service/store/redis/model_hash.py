@@ -38,7 +38,8 @@ def read_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
     warnings = _warnings(fields.get(b"warnings", b"[]"))
     partial, history = reward_sum(name, fields.get(b"partial")), _history(name, fields)
     counts = rounds, predictions, correct, damaged, warnings, partial
-    return StoredModel(key, definition, created_at, *counts, history, _digests(name, fields, len(history)))
+    digests, abstained = _digests(name, fields, len(history)), count(name, "abstained", fields.get(b"abstained", b"0"))
+    return StoredModel(key, definition, created_at, *counts, history, digests, abstained)
 
 
 def _history(name: str, fields: dict[bytes, bytes]) -> tuple[str, ...]:
@@ -72,7 +73,8 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
     Raises:
         StoreCorruptError: as `read_model` does.
     """
-    exists, definition_bytes, (incarnation, created_at, rounds, predictions, correct, partial, summary, digest) = reply
+    exists, definition_bytes, (incarnation, created_at, *counters, summary, digest, abstained) = reply
+    rounds, predictions, correct, partial = counters
     if not exists:
         return None
     key = ModelKey(name, _text(name, "incarnation", incarnation))
@@ -88,6 +90,7 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
         count(name, "correct", correct),
         reward_sum(name, partial),
         digest or b"",
+        count(name, "abstained", abstained or b"0"),
     )
 
 

@@ -18,6 +18,7 @@ _FIELDS = (
     "damaged",
     "partial",
     "expired",
+    "abstained",
     "open_bytes",
     "predictions_refused",
     *(f"refused:{status}" for status in FeedbackStatus),
@@ -42,7 +43,7 @@ async def read_model_stats(call: Call, name: str) -> ModelStats | None:
     )
     rounds, predictions, correct = (count(name, *pair) for pair in zip(_COUNTERS, values[1:4], strict=True))
     damaged = count(name, "damaged", values[4] or b"0")
-    refused = zip(FeedbackStatus, values[9:], strict=True)
+    refused = zip(FeedbackStatus, values[10:], strict=True)
     return ModelStats(
         name=name,
         round_count=rounds,
@@ -57,8 +58,9 @@ async def read_model_stats(call: Call, name: str) -> ModelStats | None:
         damaged=damaged,
         partial=reward_sum(name, values[5]),
         expired=min(count(name, "expired", values[6] or b"0"), rounds),
-        open_bytes=_repaired(values[7]),
-        predictions_refused=_repaired(values[8]),
+        abstained=min(count(name, "abstained", values[7] or b"0"), rounds),
+        open_bytes=_repaired(values[8]),
+        predictions_refused=_repaired(values[9]),
     )
 
 

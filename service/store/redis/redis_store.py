@@ -196,7 +196,8 @@ class RedisStore(Store):
             *("".join(f"{line}\n" for line in copy.history), snapshot.round_count, snapshot.change_count),
             *(copy.counts.correct, repr(copy.counts.partial), copy.counts.expired, CHANGE_VERSION, copy.history[-1]),
             *(SNAPSHOT_VERSION, parts, snapshot.statistics, check),
-            *(digests_of((copy.definition, *copy.history)), snapshot.digest, len(copy.shadows), *of_shadows),
+            *(digests_of((copy.definition, *copy.history)), snapshot.digest, copy.counts.abstained),
+            *(len(copy.shadows), *of_shadows),
             *(part for each in copy.imports for part in (each.source, f"{each.position} {each.at!r}")),
         ]
         await self._call("ZADD", keys.MODELS, 0, key.name)  # before and after, as in `create_model`

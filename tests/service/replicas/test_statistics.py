@@ -32,6 +32,7 @@ def table(n: int, seed: int = 1) -> Table:
     rows["kind"] = np.where(rng.random(n) < 0.1, EXPIRED, FEEDBACK)
     rows["reward"] = np.where(rng.random(n) < 0.5, rng.integers(0, 2, n), rng.random(n))
     rows["output"] = rng.integers(0, K, n)
+    rows["truth"] = np.where(rng.random(n) < 0.5, 0, -1)
     rows["propensity"] = rng.choice([1.0, 0.25, 1e-9, 0.5], n) * rng.uniform(1e-3, 1.0, n)
     rows["propensity"][rng.random(n) < 0.01] = 1e-200  # whose weight would overflow
     rows["flags"] = np.where(rng.random(n) < 0.2, HOLDOUT, 0)
@@ -71,6 +72,16 @@ def test_counts_match_a_plain_loop() -> None:
     assert counts.squared_weights == pytest.approx((w**2).sum())
     assert counts.reward_weights == pytest.approx((r * w).sum())
     assert counts.correct_weights == pytest.approx(w[r == 1.0].sum())
+
+
+def test_rewards_between_0_and_1_with_a_truth_are_abstentions() -> None:
+    reward = ROWS["reward"]
+    abstained = (reward > 0.0) & (reward < 1.0) & (ROWS["truth"] == 0)
+    counts, answered = counted(ROWS), reward[OURS & ~abstained]
+    assert 0 < counts.abstained == abstained.sum()
+    assert (counts.answered, counts.answered_reward) == (len(answered), pytest.approx(answered.sum()))
+    assert counts.answered_squares == pytest.approx((answered**2).sum())
+    assert counted(ROWS, None).abstained == 0
 
 
 def test_sums_by_label_match_a_plain_loop() -> None:

@@ -27,7 +27,9 @@ def truth_of(kind: AnswerKind, context: list[float]) -> dict[str, Any]:
     order = [LABELS[k] for k in np.argsort(-np.array(context))]
     positive = [label for label, x in zip(LABELS, context, strict=True) if x > 0.0]
     several = {"label-set": positive, "ranking": order}
-    return {"true_labels": several[kind]} if kind in several else {"true_label": order[0]}
+    if kind in several:
+        return {"true_labels": several[kind]}
+    return {"true_label": next(label for label in order if label != LABELS[-1])}  # which may mean to abstain
 
 
 def check_answer(kind: AnswerKind, answer: dict[str, Any]) -> None:
