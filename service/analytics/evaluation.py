@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from learners.answers import is_structured
-from learners.base import NO_LABEL, BoolArray, every_label
+from learners.base import BoolArray, every_label
 from learners.evaluation.off_policy.best_label import choose_label, chooses, label_sums
-from learners.evaluation.off_policy.estimates import Estimate, evaluation_of
+from learners.evaluation.off_policy.estimates import Abstention, Estimate, evaluation_of
 from learners.evaluation.off_policy.logged import LoggedRounds, joined, no_contexts
 from learners.evaluation.off_policy.policies import GivenChances, Served, UniformChoice
 from learners.evaluation.off_policy.sums import Settings, Sums
@@ -22,7 +22,7 @@ from service.errors import NotEvaluableError
 from service.models.model import Model
 from service.models.policies import closes
 from service.registry.registry import stored_under
-from service.schemas.reports import EstimateAnswer, EvaluationAnswer, PolicyValue
+from service.schemas.reports import AbstentionValue, EstimateAnswer, EvaluationAnswer, PolicyValue
 from service.store.log_entries import read_page
 from service.store.records.layout import HOLDOUT
 from service.store.records.optional_fields import LogRows
@@ -53,6 +53,7 @@ def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings)
         largest_weight=found.largest_weight,
         mean_weight=found.mean_weight,
         clipped_share=found.clipped_share,
+        abstention=None if found.abstention is None else _abstention(found.abstention),
         warnings=found.warnings,
     )
 
@@ -60,6 +61,11 @@ def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings)
 def _estimate(found: Estimate, value: float) -> EstimateAnswer:
     low, high = (None, None) if found.interval is None else found.interval
     return EstimateAnswer(estimator=found.estimator, value=value, low=low, high=high, doubt=found.doubt)
+
+
+def _abstention(found: Abstention) -> AbstentionValue:
+    low, high = (None, None) if found.accuracy.interval is None else found.accuracy.interval
+    return AbstentionValue(rate=found.rate, cost=found.cost, accuracy=found.accuracy.value, low=low, high=high)
 
 
 class _Page(NamedTuple):
@@ -122,7 +128,7 @@ def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
             eligible=every_label(n),
             counts=counts,
             holdout=(table["flags"][places] & HOLDOUT) != 0,
-            true_labels=np.full(n, NO_LABEL),
+            true_labels=table["truth"][places].astype(np.int64),
             contexts=no_contexts(n),
         ),
         np.packbits(masks, axis=1, bitorder="little") if masks.shape[1] else np.empty((n, 0), np.uint8),

@@ -41,7 +41,7 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
     n, held, with_feedback = statistics.weighed, statistics.holdout_rounds, statistics.rounds - statistics.expired
     return schemas.StatisticsAnswer(
         model=stats.name,
-        metric=_metric_of(statistics),
+        metric=_metric_of(subject, statistics),
         verdict=schemas.VerdictAnswer(verdict=verdict.verdict, reason=verdict.reason),
         rounds=stats.round_count,
         fold_lag=estimates.fold_lag(stats),
@@ -51,6 +51,7 @@ def statistics_answer(model: CountedModel, subject: Subject, now: float) -> sche
         expired=stats.expired,
         damaged_rounds=stats.damaged,
         reward=_mean(served),
+        abstention=_abstention(subject, statistics),
         latest=_latest(statistics),
         uniform=None if statistics.labels is None else _mean(estimates.uniform_value(statistics.by_label)),
         uniform_ips=uniform_ips(statistics),
@@ -89,9 +90,25 @@ def _latest_reward(statistics: RoundStatistics) -> Estimate:
     return observed(latest.rounds, latest.reward, latest.squares)
 
 
-def _metric_of(statistics: RoundStatistics) -> Literal["accuracy", "reward"]:
-    """Return the name of the mean reward: `accuracy` if every reward was 0 or 1."""
-    return "accuracy" if statistics.reward == statistics.correct else "reward"
+def _metric_of(subject: Subject, statistics: RoundStatistics) -> Literal["accuracy", "reward"]:
+    """Return the name of the mean reward: `accuracy` if every reward is 0 or 1."""
+    abstains = subject.learner.abstention_reward is not None
+    return "reward" if abstains or statistics.reward != statistics.correct else "accuracy"
+
+
+def _abstention(subject: Subject, statistics: RoundStatistics) -> schemas.AbstentionAnswer | None:
+    """Return what abstained and what it cost, and the accuracy of the other rounds; None if nothing may abstain."""
+    if subject.learner.abstention_reward is None and not statistics.abstained:
+        return None
+    rounds, reward = sum(statistics.curve.rounds), sum(statistics.curve.rewards)
+    abstained = rounds - statistics.answered
+    accuracy = observed(statistics.answered, statistics.answered_reward, statistics.answered_squares)
+    return schemas.AbstentionAnswer(
+        rounds=abstained,
+        rate=_share(abstained, rounds),
+        cost=abstained - (reward - statistics.answered_reward),
+        accuracy=_mean(accuracy),
+    )
 
 
 def _latest(statistics: RoundStatistics) -> schemas.LatestAnswer:
@@ -134,7 +151,7 @@ def _curve(subject: Subject, statistics: RoundStatistics) -> schemas.CurveAnswer
                 reward=_mean(observed(curve.rounds[i], curve.rewards[i], curve.squares[i])),
                 cumulative=reward / rounds if rounds else None,
                 uniform=weighted / weights if weights and statistics.labels is not None else None,
-                bound=bound_of(subject.learner, rounds).accuracy(rounds),
+                bound=bound_of(subject.learner, rounds).reward(rounds),
             )
         )
     return schemas.CurveAnswer(rounds_per_point=curve.width, points=points)
@@ -215,11 +232,11 @@ def _glance(summary: ModelSummary, stats: ModelStats, now: float) -> schemas.Mod
         model = counted_model(stats)
     except (StoreCorruptError, NewerVersionError):
         return overview
-    statistics = model.statistics
+    statistics, subject = model.statistics, estimates.subject_of_summary(summary)
     overview.open_predictions = estimates.open_predictions(model, now)
-    overview.metric = _metric_of(statistics)
+    overview.metric = _metric_of(subject, statistics)
     overview.reward, overview.latest = _mean(_served_reward(statistics)), _mean(_latest_reward(statistics))
-    overview.verdict = verdict_of(estimates.subject_of_summary(summary), statistics).verdict
+    overview.verdict = verdict_of(subject, statistics).verdict
     overview.spark = _sparkline(statistics)
     return overview
 

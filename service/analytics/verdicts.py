@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from learners.base import AnyLearner
 from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
 from service.analytics.estimates import UNKNOWN, Estimate, Subject, chances, label_value, observed
 from service.replicas.statistics import RoundStatistics
@@ -211,6 +210,10 @@ _NO_NUMBER = (
     "measured, so the page shows the sentence alone."
 )
 _NO_THEOREM = "No theorem covers these settings, so there is no bound to compare with."
+_OF_EXPERTS = (
+    "The number is the part of the bound that the settings determine, and abstentions count with their cost. The "
+    "theorem adds the loss of the best expert, which is unknown; the line on the page holds if an expert never errs."
+)
 _CONDITION = (
     "The number is the part of the bound that the settings determine. The theorem adds the surrogate loss of the best "
     "predictor in the ball, which is unknown; the line on the page holds if a predictor without loss exists."
@@ -218,20 +221,22 @@ _CONDITION = (
 
 
 class Bound(NamedTuple):
-    """The proven bound on expected mistakes beyond the comparator's loss."""
+    """The proven bound on expected mistakes, and on the cost of abstentions, beyond the comparator's loss."""
 
     mistakes: float | None  # None if no number is known
     note: str
 
-    def accuracy(self, rounds: int) -> float | None:
-        """Return the least expected accuracy if the comparator has no loss; None if no number is known."""
+    def reward(self, rounds: int) -> float | None:
+        """Return the least expected mean reward if the comparator has no loss; None if no number is known."""
         return None if self.mistakes is None or not rounds else max(0.0, 1.0 - self.mistakes / rounds)
 
 
-def bound_of(learner: AnyLearner, rounds: int) -> Bound:
+def bound_of(learner: Any, rounds: int) -> Bound:
     """Return the bound of a learner after some rounds."""
     if learner.guarantee.startswith("No theorem"):
         return Bound(None, _NO_THEOREM)
+    if learner.algorithm == "adahedge":
+        return Bound(learner.bound(rounds), _OF_EXPERTS)
     mistakes = _of_gaptron(learner, rounds) if learner.algorithm == "gaptron" and rounds else None
     return Bound(None, _NO_NUMBER) if mistakes is None else Bound(mistakes, _CONDITION)
 

@@ -120,7 +120,7 @@ def _of_models(models: Sequence[ModelStats], now: float) -> Iterator[Metric]:
     still_open = {"wager_open_predictions": (_OPEN_TEXT, lambda model: open_predictions(model, now))}
     yield from _families(GaugeMetricFamily, still_open, folded)
     yield _feedback(models)
-    yield _accuracy(models, counted)
+    yield _mean_rewards(models, counted)
     yield from _distributions(counted)
 
 
@@ -145,6 +145,7 @@ _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
     ),
     "wager_correct": ("Rounds with a correct answer.", lambda stats: stats.correct),
     "wager_reward": ("Sum of the rewards of the rounds.", lambda stats: stats.correct + stats.partial),
+    "wager_abstained": ("Rounds whose answer abstained: neither right nor wrong.", lambda stats: stats.abstained),
     "wager_expired_rounds": ("Rounds that no feedback made, but the end of the window.", lambda stats: stats.expired),
     "wager_folded_rounds": ("Rounds that a worker has folded and published.", lambda stats: stats.statistics_rounds),
 }
@@ -191,9 +192,9 @@ def _feedback(models: Sequence[ModelStats]) -> Metric:
     return family
 
 
-def _accuracy(models: Sequence[ModelStats], counted: Sequence[CountedModel]) -> Metric:
-    text = "Mean reward, which is the fraction of correct answers: as served, and for uniform draws (IPS and SNIPS)."
-    family = GaugeMetricFamily("wager_accuracy_ratio", text, labels=("model", "policy", "estimator"))
+def _mean_rewards(models: Sequence[ModelStats], counted: Sequence[CountedModel]) -> Metric:
+    text = "Mean reward, as served, and for uniform draws (IPS and SNIPS); the fraction right if rewards are 0 or 1."
+    family = GaugeMetricFamily("wager_reward_ratio", text, labels=("model", "policy", "estimator"))
     for stats in models:
         if stats.round_count:
             family.add_metric((stats.name, "served", "mean"), (stats.correct + stats.partial) / stats.round_count)

@@ -25,6 +25,20 @@ class EstimateAnswer(Answer):
     it."""
 
 
+class AbstentionValue(Answer):
+    """How often a policy abstains, and how good its other answers are. All are self-normalized, as `snips` is."""
+
+    rate: float
+    """The share of its answers that abstain."""
+    cost: float
+    """What abstentions cost for each round, where a mistake costs 1."""
+    accuracy: Annotated[float | None, Field(examples=[0.91])]
+    """The mean reward of the rounds that it answers; null if it answers none."""
+    low: Annotated[float | None, Field(examples=[0.88])]
+    """The lower end of the bootstrap interval of the accuracy; null if the log is too small for one."""
+    high: Annotated[float | None, Field(examples=[0.94])]
+
+
 class PolicyValue(Answer):
     """What the log says about a policy."""
 
@@ -47,6 +61,9 @@ class PolicyValue(Answer):
     """Near 1 if the log can answer everything that the policy answers."""
     clipped_share: float
     """The share of the rounds whose weight exceeds the clip."""
+    abstention: Annotated[AbstentionValue | None, Field(examples=[None])] = None
+    """Null if it never abstains. An abstention has the reward 1 - c in the estimates, for the learner's
+    `abstention_cost` c."""
     warnings: Annotated[list[str], Field(examples=[[]])]
     """What speaks against the estimates, in plain words. Empty if nothing does."""
 

@@ -20,6 +20,18 @@ class MeanAnswer(Answer):
     """The rounds that carry the mean. For a weighted mean, the effective number: how many plain rounds would."""
 
 
+class AbstentionAnswer(Answer):
+    """The answers served that abstained, without the holdout. They are neither right nor wrong."""
+
+    rounds: int
+    rate: float | None
+    """The share of the rounds that abstained; null without a round."""
+    cost: float
+    """What they cost together, where a mistake costs 1: the sum of 1 - reward."""
+    accuracy: MeanAnswer
+    """Of the rounds that were answered."""
+
+
 class VerdictAnswer(Answer):
     """How far the model has decided, whether that is better than chance, and whether it was better before."""
 
@@ -68,7 +80,7 @@ class CurvePoint(Answer):
     """The estimated reward of uniform draws over all rounds up to here; null for answers that are not one of K
     labels."""
     bound: float | None
-    """The accuracy that the theorem proves up to here, if a comparator without loss exists; null without a number."""
+    """The mean reward that the theorem proves up to here, if a comparator has no loss; null without a number."""
 
 
 class CurveAnswer(Answer):
@@ -115,7 +127,8 @@ class BoundAnswer(Answer):
     guarantee: str
     """What is proved for the model's settings, and its assumptions."""
     mistakes: float | None
-    """The proven number of expected mistakes beyond the comparator's loss, so far; null if it is not a number."""
+    """The proven number of expected mistakes beyond the comparator's loss, so far, to which abstentions add their cost;
+    null if it is not a number."""
     note: str
     """What the number means, or why there is none."""
 
@@ -142,6 +155,8 @@ class StatisticsAnswer(Answer):
     damaged_rounds: int
     reward: MeanAnswer
     """Of the answers served, without the holdout."""
+    abstention: Annotated[AbstentionAnswer | None, Field(examples=[None])]
+    """Null if the learner always answers, and has always done so."""
     latest: LatestAnswer
     uniform: Annotated[MeanAnswer | None, Field(examples=[None])]
     """The estimated reward of uniform draws (SNIPS); null for answers that are not one of K labels."""

@@ -160,6 +160,33 @@ def test_a_model_is_created_and_taught_with_the_keyboard(opened: Visit, site: Si
         client.delete("/models/typed").raise_for_status()
 
 
+def test_abstentions_are_shown_apart(opened: Visit, site: Site) -> None:
+    """The form judges an abstention by its true label; the tiles have the rate, and the accuracy of other rounds."""
+    body = {"name": "abstaining", "labels": ["no", "yes", "abstain"], "learner": "adahedge"}
+    with site.client() as client:
+        client.post("/models", json=body | {"features": {"kind": "dense", "size": 2}}).raise_for_status()
+        for context in ([1.0, 1.0], [0.0, 0.0]):
+            id_ = client.post("/predict", json={"model": "abstaining", "context": context}).json()["prediction_id"]
+            client.post("/feedback", json={"prediction_id": id_, "true_label": "yes"}).raise_for_status()
+        page = opened.open("models/abstaining", "#context")
+        page.get_by_role("button", name="Predict").click()
+        page.wait_for_selector(".drawn")
+        page.select_option("#truth", "yes")
+        page.get_by_role("button", name="Send true label").click()
+        page.wait_for_selector(".done")
+        assert text(page, ".done") == "Feedback recorded, an abstention: round 3."
+        wait_until(lambda: client.get("/models/abstaining/statistics").json()["fold_lag"] == 0)
+        page.goto("about:blank")
+        page = opened.open("models/abstaining", ".rounds table")
+        tiles = dict(
+            zip(page.locator(".tile dt").all_inner_texts(), page.locator(".tile .value").all_inner_texts(), strict=True)
+        )
+        assert (tiles["Reward, all rounds"], tiles["Accuracy, rounds answered"]) == ("0.800", "100.0%")
+        assert tiles["Abstained"] == "66.7%"
+        assert text(page, ".rounds tbody").split().count("abstained") == 2
+        client.delete("/models/abstaining").raise_for_status()
+
+
 def test_a_model_shows_its_shadows_and_changes(opened: Visit, site: Site) -> None:
     with site.client() as client:
         client.post("/models", json={"name": "shadowed", "labels": ["a", "b"]}).raise_for_status()

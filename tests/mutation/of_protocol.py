@@ -126,6 +126,13 @@ PROTOCOL: Errors = {
         ("protocol: conflicts are duplicates", "add_feedback.lua.compare", "if reward ~= first_reward or", "if"),
         ("protocol: every round counts as correct", "blocks.lua.close", "(reward == 1 and 1 or 0)", "1"),
     ],
+    "test_an_abstained_round_is_neither_right_nor_wrong[of_statistics]": [
+        ("protocol: abstentions are wrong", "add_feedback.lua.meaning", "if abstained(block, prediction)", "if false"),
+        ("protocol: accuracy includes abstentions", "statistics._detailed", "ours & ~_abstained(table)", "ours"),
+    ],
+    "test_an_abstained_round_is_neither_right_nor_wrong[of_description]": [
+        ("protocol: abstentions are not counted", "blocks.lua.close", "reward > 0 and reward < 1 and", "false and"),
+    ],
     "test_the_window_includes_its_last_moment": [
         ("protocol: late feedback is accepted", "add_feedback.lua.refusal", "not accept_late or", "false or"),
     ],

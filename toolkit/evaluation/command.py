@@ -1,5 +1,6 @@
 """`wager evaluate`: estimates what other policies would have earned, from the log of a model."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from service.schemas.reports import EvaluationAnswer
+from service.schemas.reports import AbstentionValue, EvaluationAnswer
 from toolkit.evaluation.columns import EvaluationError, LoggedModel
 from toolkit.evaluation.engines import Dask, Engine, local
 from toolkit.evaluation.evaluation import Request
@@ -135,6 +136,17 @@ def _engine(name: EngineName, jobs: int, scheduler: str | None) -> Engine:
     return Dask(scheduler)
 
 
+def _abstention(found: AbstentionValue | None) -> Iterator[tuple[str, float, str]]:
+    """Yield the name, the value and the interval of each figure of a policy that abstains."""
+    if found is None:
+        return
+    if found.accuracy is not None:
+        ends = "" if found.low is None or found.high is None else f"{found.low:.4f} - {found.high:.4f}"
+        yield "accuracy", found.accuracy, ends
+    yield "abstention rate", found.rate, ""
+    yield "abstention cost", found.cost, ""
+
+
 def _show(answer: EvaluationAnswer) -> None:
     console, title = Console(), f"{answer.model}: rounds {answer.first_round} to {answer.last_round}"
     table = Table("policy", title=title)
@@ -149,6 +161,8 @@ def _show(answer: EvaluationAnswer) -> None:
             table.add_row(name, found.estimator, f"{found.value:.4f}", ends, found.doubt, style=style)
             name = ""
         table.add_row(name, "conservative", "", f"{policy.low:.4f} - {policy.high:.4f}", "")
+        for label, value, ends in _abstention(policy.abstention):
+            table.add_row("", label, f"{value:.4f}", ends, "")
         table.add_section()
     console.print(table)
     warnings = [

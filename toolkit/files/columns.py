@@ -22,8 +22,9 @@ from toolkit.files.rows import (
 )
 
 EXPORTED = (
-    "round", "prediction_id", "label", "propensity", "reward", "correct", "true_label", "context", "actions",
-    "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at", "feedback_at",
+    "round", "prediction_id", "label", "propensity", "reward", "correct", "abstained", "true_label", "context",
+    "actions", "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at",
+    "feedback_at",
 )  # fmt: skip
 """The columns of `wager export --format parquet` that are never features, even without a column `context`."""
 

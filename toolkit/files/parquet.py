@@ -73,7 +73,8 @@ def exported_types(path: Path) -> JsonObject:
     text, moment = pa.string(), pa.timestamp("us", "UTC")
     return {
         "round": pa.int64(), "prediction_id": text, "label": text, "propensity": pa.float64(), "reward": pa.float64(),
-        "correct": pa.bool_(), "true_label": text, "context": text, "actions": text, "action_count": pa.int64(),
+        "correct": pa.bool_(), "abstained": pa.bool_(), "true_label": text, "context": text, "actions": text,
+        "action_count": pa.int64(),
         "eligible": pa.list_(text), "distribution": pa.list_(pa.float64()), "holdout": pa.bool_(), "outcome": text,
         "rounds_seen": pa.int64(), "changes_seen": pa.int64(), "changes": pa.int64(), "label_count": pa.int64(),
         "predicted_at": moment, "feedback_at": moment,

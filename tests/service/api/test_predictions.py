@@ -64,7 +64,7 @@ async def test_feedback_is_recorded_once_and_then_a_duplicate(api: Api, correct:
     await api.create()
     prediction_id = body_of(await api.predict(), 200)["prediction_id"]
     first = body_of(await api.judge(prediction_id, correct=correct), 200)
-    said = {"correct": correct, "reward": float(correct)}
+    said = {"correct": correct, "reward": float(correct), "abstained": False}
     assert first == {"prediction_id": prediction_id, "status": "recorded", "round": 1} | said
     assert body_of(await api.judge(prediction_id, correct=correct), 200) == first | {"status": "duplicate"}
     problem_of(await api.judge(prediction_id, correct=not correct), 409, "feedback-conflict", "correct")
@@ -139,7 +139,14 @@ async def test_a_reward_is_recorded_once_and_then_a_duplicate(api: Api) -> None:
     await api.create(learner=UNIFORM)
     own = body_of(await api.predict(), 200)["prediction_id"]
     first = body_of(await api.judge(own, reward=0.25), 200)
-    assert first == {"prediction_id": own, "correct": None, "reward": 0.25, "status": "recorded", "round": 1}
+    assert first == {
+        "prediction_id": own,
+        "correct": None,
+        "reward": 0.25,
+        "abstained": False,
+        "status": "recorded",
+        "round": 1,
+    }
     assert body_of(await api.judge(own, reward=0.25), 200) == first | {"status": "duplicate"}
     problem_of(await api.judge(own, reward=0.5), 409, "feedback-conflict", "reward")
     problem_of(await api.judge(own, correct=True), 409, "feedback-conflict", "correct")
@@ -173,7 +180,7 @@ async def test_rewards_come_in_batches_and_webhooks(store_url: str, name: str) -
         assert body_of(answer, 200)["feedback"]["reward"] == 0.75
         samples = await settled(client, name, 3, clock)
         assert value(samples, "wager_reward_total", model=name) == 1.75
-        assert value(samples, "wager_accuracy_ratio", model=name, policy="served", estimator="mean") == 1.75 / 3
+        assert value(samples, "wager_reward_ratio", model=name, policy="served", estimator="mean") == 1.75 / 3
 
 
 async def test_an_expired_prediction_is_a_round_of_its_own_kind(store_url: str, store: RedisStore, name: str) -> None:

@@ -60,13 +60,11 @@ def check_model(samples: Samples, name: str, drawn: list[dict[str, Any]]) -> Non
     size = sum(weights) ** 2 / sum(w * w for w in weights)
     assert value(samples, "wager_effective_sample_size_rounds", model=name) == pytest.approx(size)
     served = {"model": name, "policy": "served", "estimator": "mean"}
-    assert value(samples, "wager_accuracy_ratio", **served) == 10 / 40
+    assert value(samples, "wager_reward_ratio", **served) == 10 / 40
     ips = sum(1 / d["propensity"] for d in right) / len(LABELS) / 40
-    assert value(samples, "wager_accuracy_ratio", model=name, policy="uniform", estimator="ips") == pytest.approx(ips)
+    assert value(samples, "wager_reward_ratio", model=name, policy="uniform", estimator="ips") == pytest.approx(ips)
     snips = sum(1 / d["propensity"] for d in right) / sum(weights)
-    assert value(samples, "wager_accuracy_ratio", model=name, policy="uniform", estimator="snips") == pytest.approx(
-        snips
-    )
+    assert value(samples, "wager_reward_ratio", model=name, policy="uniform", estimator="snips") == pytest.approx(snips)
 
 
 async def test_open_predictions_are_those_of_the_window(store_url: str, name: str) -> None:
@@ -184,7 +182,7 @@ async def test_unreadable_statistics_are_not_reported_as_zeros(
     }
     assert len(statistics) > 10
     assert reported[other] - reported[name] == statistics
-    for metric in ("wager_predictions_total", "wager_folded_rounds_total", "wager_accuracy_ratio"):
+    for metric in ("wager_predictions_total", "wager_folded_rounds_total", "wager_reward_ratio"):
         assert metric in reported[name]
 
 

@@ -128,6 +128,10 @@ function tiles(t) {
   return h("dl", { class: "tiles" },
     estimate(`${name}, latest ${format.count(t.latest.rounds)} rounds`, t.latest.reward),
     estimate(t.since_round > 1 ? `${name} since round ${format.count(t.since_round)}` : `${name}, all rounds`, t.reward),
+    t.abstention && [
+      tile("Accuracy, rounds answered", format.percent(t.abstention.accuracy.mean), format.interval(t.abstention.accuracy, "accuracy")),
+      tile("Abstained", format.percent(t.abstention.rate), `${format.count(t.abstention.rounds)} rounds, which cost as much as ${format.decimal(t.abstention.cost, 1)} mistakes`),
+    ],
     t.uniform && estimate("Uniform draws, estimate", t.uniform),
     t.holdout && estimate(`Holdout, ${format.count(t.holdout.rounds)} rounds`, t.holdout),
     tile("Rounds", format.count(t.rounds), `of ${format.count(t.predictions)} predictions`),
@@ -185,7 +189,7 @@ function roundRow(line) {
     h("th", { scope: "row" }, format.count(line.round)),
     h("td", {}, named(line.label ?? (line.labels ?? []).join(", ")), line.holdout && [" ", h("span", { class: "tag" }, "holdout")]),
     h("td", {}, format.decimal(line.propensity, 4)),
-    h("td", {}, line.correct === null ? format.decimal(line.reward) : line.correct ? "correct" : "wrong"),
+    h("td", {}, line.abstained ? "abstained" : line.correct === null ? format.decimal(line.reward) : line.correct ? "correct" : "wrong"),
     h("td", {}, line.outcome),
     h("td", { class: "context" }, context.length > 90 ? `${context.slice(0, 90)}…` : context),
     h("td", { class: "faint" }, format.moment(line.predicted_at)));

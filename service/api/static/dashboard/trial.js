@@ -10,6 +10,7 @@ const EXAMPLES = {
   dense: (features) => Array(Math.min(features.size, 50)).fill(0),
   sparse: () => ({ indices: [0], values: [1] }),
 };
+const MOST_LABELS = 256; // to choose the true one from
 const ACTIONS = [{ id: "first", features: {} }, { id: "second", features: {} }];
 
 export class Trial {
@@ -43,6 +44,7 @@ export class Trial {
   show(prediction) {
     const shares = Object.entries(prediction.distribution ?? {}).sort((a, b) => b[1] - a[1]).slice(0, 12);
     const reward = h("input", { id: "reward", type: "number", min: 0, max: 1, step: "any", value: "0.5" });
+    const truth = prediction.label && !this.model.actions && h("select", { id: "truth" }, this.model.labels.slice(0, MOST_LABELS).map((label) => h("option", {}, label)));
     const judge = (body) => this.judge(prediction.prediction_id, body);
     this.result = h("div", { role: "status" });
     this.answer.replaceChildren(
@@ -52,16 +54,20 @@ export class Trial {
         h("button", { type: "button", onclick: () => judge({ correct: true }) }, "Correct"),
         h("button", { type: "button", class: "quiet", onclick: () => judge({ correct: false }) }, "Wrong"),
         h("label", { for: "reward" }, "or reward"), reward,
-        h("button", { type: "button", class: "quiet", onclick: () => judge({ reward: Number(reward.value) }) }, "Send reward")),
+        h("button", { type: "button", class: "quiet", onclick: () => judge({ reward: Number(reward.value) }) }, "Send reward"),
+        truth && [
+          h("label", { for: "truth" }, "or true label"), truth,
+          h("button", { type: "button", class: "quiet", onclick: () => judge({ true_label: truth.value }) }, "Send true label"),
+        ]),
       this.result,
     );
   }
 
   async judge(id, body) {
     try {
-      const { status, round } = await api.post("feedback", { prediction_id: id, ...body });
+      const { status, round, abstained } = await api.post("feedback", { prediction_id: id, ...body });
       const where = round === null ? "it counts when the window closes" : `round ${format.count(round)}`;
-      put(this.result, h("p", { class: "done" }, `Feedback ${status}: ${where}.`));
+      put(this.result, h("p", { class: "done" }, `Feedback ${status}${abstained ? ", an abstention" : ""}: ${where}.`));
     } catch (error) {
       put(this.result, problem(error));
     }
