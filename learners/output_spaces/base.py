@@ -2,7 +2,8 @@
 
 A space has no state. Scores θ, means ŷ and outputs y are all vectors of `dimension` numbers. `decode` maps scores to
 the mean ŷ, a point of the convex hull of the vertices, by regularized maximization. `randomize` returns the vertex y*
-nearest to ŷ or, with probability p = min(1, 2‖y* - ŷ‖/ν), a random vertex ỹ with E[ỹ] = ŷ.
+nearest to ŷ or, with probability p = min(1, 2‖y* - ŷ‖/ν), a random vertex ỹ with E[ỹ] = ŷ. What `decode` returns may go
+on after ŷ, with numbers that the law of ỹ depends on: the whole row is the `mean` of the other methods.
 Lemma 3.1: the expected target loss is at most 4γ/(λν) times the Fenchel-Young loss of the scores.
 """
 
@@ -39,7 +40,7 @@ class OutputSpace(ABC):
     def __post_init__(self) -> None:
         share = self.constants.loss_share
         if share >= 1.0:
-            least = share * self.constants.strong_convexity
+            least = share * self.weight
             reason = f"4γ/(λν) is {share:.4g}, but must be less than 1"
             raise ValueError(f"the regularization is too weak: {reason}; use a value of at least {rounded_up(least)}")
 
@@ -47,6 +48,11 @@ class OutputSpace(ABC):
     @abstractmethod
     def dimension(self) -> int:
         """D, the length of scores, means and outputs."""
+
+    @property
+    def mean_size(self) -> int:
+        """The length of the rows that `decode` returns: D, or more if the law of ỹ depends on more than ŷ."""
+        return self.dimension
 
     @property
     @abstractmethod
@@ -57,6 +63,11 @@ class OutputSpace(ABC):
     @abstractmethod
     def constants(self) -> Constants:
         """γ, ν, λ, κ and the diameter."""
+
+    @property
+    def weight(self) -> float:
+        """The factor of the regularizer that the caller chooses: λ, unless the space says otherwise."""
+        return self.constants.strong_convexity
 
     @abstractmethod
     def is_vertex(self, output: FloatArray) -> bool:
@@ -111,7 +122,10 @@ class OutputSpace(ABC):
 
     def mixing(self, mean: FloatArray) -> float:
         """Return p = min(1, 2‖y* - ŷ‖/ν): the share of the answers that are random."""
-        return min(1.0, 2.0 * self.distance(self.nearest(mean), mean) / self.constants.nu)
+        return self._mixing(mean, self.nearest(mean))
+
+    def _mixing(self, mean: FloatArray, nearest: FloatArray) -> float:
+        return min(1.0, 2.0 * self.distance(nearest, mean[: self.dimension]) / self.constants.nu)
 
     def randomize(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Draw an answer, a vertex, around a mean, with n_uniforms uniforms."""
@@ -123,6 +137,11 @@ class OutputSpace(ABC):
         """Draw an answer, a vertex, for scores, with n_uniforms uniforms."""
         return self.randomize(self.decode(scores), uniforms)
 
+    def draw(self, mean: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, float]:
+        """Draw as `randomize`; return the answer and its exact probability."""
+        output = self.randomize(mean, uniforms)
+        return output, self.probability(mean, output)
+
     def probability(self, mean: FloatArray, output: FloatArray) -> float:
         """Return the exact probability that `randomize` returns this output for this mean; 0 if it is not a vertex."""
         if not self.contains(output):
@@ -130,10 +149,14 @@ class OutputSpace(ABC):
         p, is_nearest = self.mixing(mean), bool(np.array_equal(output, self.nearest(mean)))
         return (1.0 - p) * is_nearest + p * self.vertex_probability(mean, output)
 
+    def expected_output(self, mean: FloatArray) -> FloatArray:
+        """Return the expectation of the answer around a mean, (D,)."""
+        nearest = self.nearest(mean)
+        return nearest + self._mixing(mean, nearest) * (mean[: self.dimension] - nearest)
+
     def expected_loss(self, mean: FloatArray, truth: FloatArray) -> float:
         """Return the expected target loss of the answer around a mean."""
-        p = self.mixing(mean)
-        return (1.0 - p) * self.target_loss(self.nearest(mean), truth) + p * self.target_loss(mean, truth)
+        return self.target_loss(self.expected_output(mean), truth)
 
 
 def quadratic_surrogate(scores: FloatArray, mean: FloatArray, truth: FloatArray, regularization: float) -> float:

@@ -10,11 +10,14 @@ from scipy.optimize import linear_sum_assignment
 
 from learners.base import FloatArray
 from learners.output_spaces.base import OutputSpace
-from learners.output_spaces.binary import Multilabel, Ordinal
+from learners.output_spaces.binary import Binary, Multilabel, Ordinal
 from learners.output_spaces.birkhoff import Matching, balance, below_best, best_assignment, decompose
+from learners.output_spaces.fixed_size import FixedSize
+from learners.output_spaces.listed import Crf, Listed
 from learners.output_spaces.permutahedron import Ranking
 from learners.output_spaces.simplex import Multiclass
 from tests.learners.arrays import assert_close
+from tests.learners.output_spaces.trees import Trees
 from tests.learners.traces import MICRO
 
 TRACED: dict[str, OutputSpace] = {
@@ -43,15 +46,22 @@ def test_micro_trace(name: str) -> None:
             assert_close(space.probability(mean, vertex), expected["P"].get(written, 0.0), 1e-9)
 
 
+LISTED = ("11000", "01100", "00110", "00011", "10001", "11111")
+SLATES = ("1100", "0110", "0011")
+
 SPACES: list[Any] = [
     *(Multiclass(n_labels=2), Multiclass(n_labels=5, regularization=3.0)),
     *(Multilabel(n_labels=1), Multilabel(n_labels=4)),
     *(Matching(n_items=2), Matching(n_items=3, sharpness=1.9), Matching(n_items=4)),
     *(Ranking(n_items=2), Ranking(n_items=3), Ranking(n_items=5)),
     *(Ordinal(n_steps=1), Ordinal(n_steps=6)),
+    *(FixedSize(n_labels=2, size=1), FixedSize(n_labels=5, size=2), FixedSize(n_labels=4, size=3, regularization=2.0)),
+    *(Listed(sets=LISTED), Listed(sets=SLATES), Listed(sets=("01", "11")), Trees()),
+    *(Crf(sets=LISTED), Crf(sets=SLATES, regularization=3.0), Crf(sets=("01", "11"))),
 ]
 
-EACH_SPACE = pytest.mark.parametrize("space", SPACES, ids=lambda space: f"{space.name}-{space.dimension}")
+SPACE_ID: Any = lambda space: f"{space.name}-{space.dimension}"  # noqa: E731
+EACH_SPACE = pytest.mark.parametrize("space", SPACES, ids=SPACE_ID)
 
 
 @EACH_SPACE
@@ -92,7 +102,7 @@ def test_contains_accepts_only_vertices(space: OutputSpace) -> None:
     assert not any(space.probability(space.decode(np.zeros(space.dimension)), v) for v in wrong)
 
 
-@EACH_SPACE
+@pytest.mark.parametrize("space", [space for space in SPACES if not isinstance(space, Crf)], ids=SPACE_ID)
 def test_decoding_maximizes_the_regularized_score(space: OutputSpace) -> None:
     """No point between ŷ and any vertex has a greater ⟨θ, y⟩ - Ψ(y)."""
     V = vertices(space)
@@ -112,7 +122,7 @@ def test_random_vertex_has_the_mean(space: OutputSpace) -> None:
         law = np.array([space.vertex_probability(mean, v) for v in V])
         assert law.min() >= 0.0
         assert_close(law.sum(), 1.0, 1e-10)
-        assert_close(law @ V, mean, 1e-10)
+        assert_close(law @ V, mean[: space.dimension], 1e-10)
 
 
 @EACH_SPACE
@@ -137,8 +147,9 @@ def test_nearest_is_the_closest_vertex(space: OutputSpace) -> None:
     for theta in random_scores(space, 4, 6):
         mean = space.decode(theta)
         nearest = space.nearest(mean)
-        assert space.distance(nearest, mean) <= min(space.distance(v, mean) for v in V) + 1e-9
-        assert_close(space.mixing(mean), min(1.0, 2.0 * space.distance(nearest, mean) / space.constants.nu), 1e-12)
+        distances = [space.distance(v, mean[: space.dimension]) for v in (nearest, *V)]
+        assert distances[0] <= min(distances) + 1e-9
+        assert_close(space.mixing(mean), min(1.0, 2.0 * distances[0] / space.constants.nu), 1e-12)
         last = np.full(space.n_uniforms, 1.0 - 1e-16)
         assert space.contains(space.randomize(mean, last))
 
@@ -148,7 +159,8 @@ def test_nearest_is_the_closest_vertex(space: OutputSpace) -> None:
 def test_huge_scores_decode_to_finite_means(n: int, scale: float) -> None:
     rng = np.random.default_rng(n)
     spaces = (Multiclass(n_labels=n), Multilabel(n_labels=n), Ordinal(n_steps=n), Ranking(n_items=n))
-    for space in (*spaces, Matching(n_items=n)):
+    several = (FixedSize(n_labels=n, size=2), Listed(sets=some_sets(n)), Crf(sets=some_sets(n)))
+    for space in (*spaces, *several, Matching(n_items=n)):
         for theta in scale * rng.normal(size=(3, space.dimension)):
             mean = space.decode(theta)
             assert np.isfinite(mean).all()
@@ -168,8 +180,11 @@ def vertices(space: OutputSpace) -> FloatArray:
     D = space.dimension
     if isinstance(space, Multiclass):
         return np.eye(D)
-    if isinstance(space, Multilabel):
-        return np.array(list(itertools.product((0.0, 1.0), repeat=D)))
+    if isinstance(space, Listed):
+        return space.vertices.astype(np.float64)
+    if isinstance(space, Binary) and not isinstance(space, Ordinal):
+        cube = np.array(list(itertools.product((0.0, 1.0), repeat=D)))
+        return cube[[space.is_vertex(v) for v in cube]]
     if isinstance(space, Matching):
         eye = np.eye(space.n_items)
         return np.array([eye[list(p)].reshape(-1) for p in itertools.permutations(range(space.n_items))])
@@ -186,6 +201,11 @@ def regularizer(space: Any, points: FloatArray) -> FloatArray:
     return np.asarray(space.constants.strong_convexity / 2 * (points**2).sum(axis=1))
 
 
+def some_sets(n: int) -> tuple[str, ...]:
+    digits = np.random.default_rng(n).integers(0, 2, size=(20, n))
+    return tuple({"".join(map(str, row)) for row in digits})
+
+
 def random_scores(space: OutputSpace, seed: int, n: int = 12) -> FloatArray:
     rng = np.random.default_rng(seed)
     rows = [scale * space.constants.strong_convexity * rng.normal(size=(n, space.dimension)) for scale in SCALES]
@@ -193,7 +213,7 @@ def random_scores(space: OutputSpace, seed: int, n: int = 12) -> FloatArray:
     return np.concatenate([np.zeros((1, space.dimension)), tied, *rows])
 
 
-@EACH_SPACE
+@pytest.mark.parametrize("space", [space for space in SPACES if not isinstance(space, Crf)], ids=SPACE_ID)
 def test_surrogate_matches_the_formula(space: OutputSpace) -> None:
     """S = Ψ*(θ) + Ψ(y) - ⟨θ, y⟩ for every vertex."""
     V = vertices(space)
@@ -215,7 +235,7 @@ def test_surrogate_bounds_the_expected_loss(space: OutputSpace) -> None:
             S, expected = space.surrogate(theta, y), space.expected_loss(mean, y)
             assert_close(P @ np.array([space.target_loss(v, y) for v in V]), expected, 1e-9)
             assert expected <= constants.loss_share * S + 1e-9
-            assert constants.strong_convexity / 2 * space.distance(y, mean) ** 2 <= S + 1e-9
+            assert constants.strong_convexity / 2 * space.distance(y, mean[: space.dimension]) ** 2 <= S + 1e-9
 
 
 @pytest.mark.parametrize("n", [2, 5, 20])
