@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard
 
-from learners.base import AnswerKind, AnyLearner, Decisions, Draws, FloatArray, Learner, StateT
+from learners.base import AnswerKind, AnyLearner, BoolArray, Decisions, Draws, FloatArray, IntArray, Learner, StateT
 from learners.checks import check_uniforms
 from learners.mathematics.exploration import draw, draw_unchecked
 
@@ -21,6 +21,13 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
     @property
     def n_uniforms(self) -> int:
         """The number of uniform numbers that one answer consumes."""
+
+    @property
+    def possible_named(self) -> str:
+        """What an answer must be, in words."""
+
+    def possible(self, answers: IntArray) -> BoolArray:
+        """Return which rows (n, K) of integers are answers of this learner, (n,)."""
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
         """Draw an answer for each of n decisions, with its exact probability; uniforms are (n, n_uniforms)."""

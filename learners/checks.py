@@ -19,7 +19,6 @@ from learners.base import (
     IntArray,
     InvalidArrayError,
     InvalidStateError,
-    Problem,
     Rounds,
     State,
 )
@@ -195,8 +194,9 @@ _, _UNIFORM, _DISTRIBUTION = range(len(_DRAW_FAULTS))
 # --- rounds
 
 
-def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: AnswerKind) -> None:
-    """Refuse, with an `InvalidArrayError`, rounds that cannot result from a decision with evidence (n, E)."""
+def check_rounds(rounds: Rounds, learner: Any) -> None:
+    """Refuse rounds that cannot result from decisions of this learner, by an `InvalidArrayError`."""
+    problem, answer = learner.problem, learner.answer
     if type(rounds) is not Rounds:
         raise InvalidArrayError(f"rounds: must be Rounds, not {type(rounds).__name__}")
     check_contexts(rounds.contexts, problem.n_features)
@@ -205,7 +205,7 @@ def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: A
     expect_array("propensities", rounds.propensities, FLOAT, 1, (n,))
     expect_array("correct", rounds.correct, BOOL, 1, (n,))
     expect_array("true_labels", rounds.true_labels, INT, 2 if rows else 1, (n, K) if rows else (n,))
-    expect_array("evidence", rounds.evidence, FLOAT, 2, (n, evidence_size))
+    expect_array("evidence", rounds.evidence, FLOAT, 2, (n, learner.evidence_size))
     expect_array("residual_uniforms", rounds.residual_uniforms, FLOAT, 1, (n,))
     expect_array("rewards", rounds.rewards, FLOAT, 1, (n,))
     check_eligible(rounds.eligible, n, K, answer)
@@ -220,8 +220,8 @@ def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: A
         raise InvalidArrayError(f"{_ROUND_FAULTS[fault]} (round {where}, K = {K})")
     if rows:
         known = (rounds.true_labels != NO_LABEL).any(axis=1)
-        _check_rows("labels", rounds.labels, answer)
-        _check_rows("true_labels", rounds.true_labels[known], answer)
+        _check_rows("labels", rounds.labels, learner)
+        _check_rows("true_labels", rounds.true_labels[known], learner)
 
 
 def check_eligible(eligible: BoolArray, n: int, n_labels: int, answer: AnswerKind) -> None:
@@ -264,22 +264,19 @@ def _number_fault(propensities: FloatArray, residual_uniforms: FloatArray) -> tu
     return 0, 0
 
 
-def _check_rows(name: str, rows: IntArray, answer: AnswerKind) -> None:
-    if answer == "ranking":
-        legal, expected = (np.sort(rows, axis=1) == np.arange(rows.shape[1])).all(), "each label once"
-    else:
-        legal, expected = ((rows == 0) | (rows == 1)).all(), "zeros and ones"
-    if not legal:
-        raise InvalidArrayError(f"{name}: every row must have {expected}")
+def _check_rows(name: str, rows: IntArray, learner: Any) -> None:
+    if not learner.possible(rows).all():
+        raise InvalidArrayError(f"{name}: every row must be {learner.possible_named}")
 
 
-def check_truths(true_labels: IntArray, problem: Problem, answer: AnswerKind) -> None:
-    """Refuse true labels that are not answers of this kind, with an `InvalidArrayError` that names the field."""
-    if answer in ("label-set", "ranking"):
-        expect_array("true_labels", true_labels, INT, 2, (len(true_labels), problem.n_labels))
-        _check_rows("true_labels", true_labels, answer)
+def check_truths(true_labels: IntArray, learner: Any) -> None:
+    """Refuse true labels that are not answers of this learner, by an `InvalidArrayError` that names the field."""
+    K = learner.problem.n_labels
+    if learner.answer in ("label-set", "ranking"):
+        expect_array("true_labels", true_labels, INT, 2, (len(true_labels), K))
+        _check_rows("true_labels", true_labels, learner)
     else:
-        check_labels("true_labels", true_labels, len(true_labels), problem.n_labels)
+        check_labels("true_labels", true_labels, len(true_labels), K)
 
 
 # --- draws

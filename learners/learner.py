@@ -128,7 +128,7 @@ class CheckedLearner(LearnerDefaults[StateT]):
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
         """Return the state after these rounds; may change the given state in place. Raises as `decide`."""
         check_state(state, self)
-        check_rounds(rounds, self.problem, self.evidence_size, self.answer)
+        check_rounds(rounds, self)
         return self.fold_unchecked(state, rounds)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from learners.actions.base import ActionProblem, ActionRounds, AnyActionLearner, Candidates
 from learners.actions.vectors import FeatureSets, joined_vectors
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.weak_learners import WEAK_LEARNERS
@@ -25,6 +26,7 @@ from learners.mathematics.preparation import Preparation, Preparer, prepare
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, LEARNERS, RECOMMENDED
 
 _PROBLEM = Problem(n_labels=3, n_features=1)
+_SETS = ("100", "010", "111")
 _ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))  # one dense and one sparse context
 
 
@@ -66,6 +68,7 @@ def _variants() -> Iterator[Callable[[], object]]:
     """Yield calls that need the kernels of learners with other hyperparameters, and those of evaluations."""
     learners: list[Any] = [AdaBoostOlm(problem=_PROBLEM, weak_learner=name) for name in WEAK_LEARNERS]
     learners.append(FenchelYoungRanking(problem=_PROBLEM, polytope="birkhoff"))
+    learners += [FenchelYoungMultilabel(problem=_PROBLEM, sets=_SETS, loss=loss) for loss in ("sparsemap", "crf")]
     for learner in learners:
         for contexts in _ONE_OF_EACH:
             yield partial(_play_once, learner, contexts)

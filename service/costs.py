@@ -42,6 +42,7 @@ GLANCE = 100_000  # one model in a list, without its statistics
 # Models.
 DEFINITION_CHARACTER = 50  # read
 DEFINITION_LABEL = 1_000  # checked and written
+DEFINITION_PAIR = 2  # two sets that a learner may answer, compared
 
 
 def typical_decision(learner: AnyLearner) -> int:

@@ -70,7 +70,7 @@ example:"""
 _KINDS = {
     "label": "one of the labels, as `label`",
     "level": "one of the labels, which are ordered from the lowest level to the highest, as `label`",
-    "label-set": "any set of the labels, as `labels`",
+    "label-set": "a set of the labels, as `labels`",
     "ranking": "all labels in ranked order, as `labels`",
 }
 

@@ -34,7 +34,7 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
     fit.
     """
     check_contexts(contexts, learner.problem.n_features)
-    check_truths(true_labels, learner.problem, learner.answer)
+    check_truths(true_labels, learner)
     T = contexts.n
     if T == 0 or len(true_labels) != T:
         raise ValueError(f"{T} contexts and {len(true_labels)} true labels: the counts must be equal, and at least one")

@@ -16,6 +16,7 @@ from learners.output_spaces.base import Constants
 from learners.output_spaces.polytope import Polytope, steepness
 
 MOST_SETS, MOST_DIGITS = 10_000, 1_000_000
+_ROWS = 32  # vectors compared with all others at once
 
 Sets = Annotated[
     tuple[Annotated[str, pydantic.Field(pattern="^[01]*$")], ...],
@@ -84,9 +85,14 @@ class Listed(Polytope):
         packed = np.packbits(self.vertices, axis=1)
         words = np.ascontiguousarray(np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64).T)
         least, greatest = self.dimension, 0
-        for i in range(len(self.sets) - 1):
-            counts = np.bitwise_count(words[:, i + 1 :] ^ words[:, i : i + 1]).sum(axis=0)
-            least, greatest = min(least, int(counts.min())), max(greatest, int(counts.max()))
+        for start in range(0, len(self.sets), _ROWS):
+            rows, others = words[:, start : start + _ROWS, np.newaxis], words[:, np.newaxis, start:]
+            counts = np.zeros((rows.shape[1], others.shape[2]), np.int32)
+            for some, more in zip(rows, others, strict=True):
+                counts += np.bitwise_count(some ^ more)
+            greatest = max(greatest, int(counts.max()))
+            np.fill_diagonal(counts, self.dimension)  # of a vector and itself
+            least = min(least, int(counts.min()))
         return least, greatest
 
     def oracle(self, costs: FloatArray) -> FloatArray:

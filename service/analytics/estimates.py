@@ -5,11 +5,11 @@ from typing import NamedTuple
 from learners.base import AnyLearner
 from learners.evaluation.intervals import empirical_bernstein, wilson
 from service.errors import StoreCorruptError
-from service.models.learner_choice import choose_learner
 from service.models.model import Model
+from service.models.summaries import learner_of
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.replicas.sums import CLIPS, MOST_LABELS, LabelSums
-from service.schemas.models import LearnerChoice, ModelSummary
+from service.schemas.models import ModelSummary
 from service.store.values import ModelStats
 
 
@@ -40,9 +40,7 @@ def subject_of(model: Model) -> Subject:
 
 def subject_of_summary(summary: ModelSummary) -> Subject:
     """Return the subject of a listed model, whose labels are unknown."""
-    choice = LearnerChoice(**summary.learner)
-    learner = choose_learner(choice, summary.label_count, summary.features, summary.actions)
-    return Subject(learner, (), summary.actions is not None, summary.features.size > 0)
+    return Subject(learner_of(summary), (), summary.actions is not None, summary.features.size > 0)
 
 
 class CountedModel(NamedTuple):

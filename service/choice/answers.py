@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.answers import answer_kind
+from learners.answers import AnyStructuredLearner, answer_kind, is_structured
 from learners.base import AnyLearner, IntArray
 from service.error_messages.values import counted, joined, shown
 from service.errors import UnknownLabelError, WrongTruthError
@@ -101,9 +101,13 @@ class SingleLabels(Answers):
 
 
 class LabelSets(Answers):
-    """Any subset of the labels."""
+    """Any subset of the labels, or any that the learner can answer."""
 
     truth_field = "true_labels"
+
+    def __init__(self, labels: Sequence[str], learner: AnyStructuredLearner) -> None:
+        super().__init__(labels, label_set_codec(len(labels), learner.possible))
+        self._possible_named = learner.possible_named
 
     def show(self, outputs: AnswerArray) -> list[Shown]:
         return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
@@ -114,6 +118,8 @@ class LabelSets(Answers):
             return None
         members = np.zeros(len(self._labels), dtype=np.int64)
         members[numbers] = 1
+        if not self.codec.possible(members[np.newaxis])[0]:
+            raise WrongTruthError(f"got {shown(feedback.true_labels)}; must be {self._possible_named}", "true_labels")
         return self.codec.encode(members)[0]
 
 
@@ -175,11 +181,9 @@ def _known_labels(labels: Collection[str]) -> str:
 
 def answers_of(learner: AnyLearner, labels: Sequence[str]) -> Answers:
     """Return the kind of a learner's answers."""
-    match answer_kind(learner):
-        case "label-set":
-            return LabelSets(labels, label_set_codec(len(labels)))
-        case "ranking":
-            return Rankings(labels, ranking_codec(len(labels)))
-        case _:
-            codec = label_codec(len(labels), learner.abstention_reward or 0.0)
-            return SingleLabels(labels, codec, choices=len(labels))
+    if not is_structured(learner):
+        codec = label_codec(len(labels), learner.abstention_reward or 0.0)
+        return SingleLabels(labels, codec, choices=len(labels))
+    if answer_kind(learner) == "ranking":
+        return Rankings(labels, ranking_codec(len(labels)))
+    return LabelSets(labels, learner)

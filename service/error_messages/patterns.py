@@ -34,6 +34,7 @@ ORIGIN = (
 HOST_NAME = rf"^(?=.{{1,253}}$){_NAME_OF_HOST}$"  # the name of a host
 SOURCE = r"^[!-~]+$"  # the name of a source of imported rounds
 DIGEST = r"^[0-9a-f]{64}$"  # a SHA-256 in hex
+DIGITS = r"^[01]*$"  # one of the sets that a learner may answer
 
 _NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
 
@@ -57,6 +58,7 @@ RULES = {
     "part between dots of 1 to 63 characters",
     SOURCE: "printable ASCII characters without spaces",
     DIGEST: "64 hexadecimal digits",
+    DIGITS: 'a string of one digit per label, 0 or 1, such as "110"',
 }
 """The rule of each pattern, in words."""
 

@@ -62,6 +62,12 @@ def class_of(choice: LearnerChoice | None) -> type[Any]:
     return ALL_LEARNERS[choice.algorithm]
 
 
+def listed_sets(choice: LearnerChoice | None) -> int:
+    """Return the number of sets that a choice lists, valid or not."""
+    sets = None if choice is None else (choice.model_extra or {}).get("sets")
+    return len(sets) if isinstance(sets, list) else 0
+
+
 def _validated(choice: LearnerChoice, problem: Problem | ActionProblem, chosen: type[Any]) -> AnyLearner:
     hyperparameters = choice.model_extra or {}
     known = tuple(sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"}))
@@ -81,8 +87,10 @@ def as_hyperparameter_error(
 ) -> errors.HyperparameterError:
     """Return the error that names the first invalid hyperparameter."""
     first = error.errors(include_url=False)[0]
-    # Further steps name members of unions, which do not occur in the request.
-    wrong = explain({**first, "loc": first["loc"][:1]}, root_of(chosen))
+    # Steps are the hyperparameter, perhaps a place in its list, and members of a union, which no request has.
+    loc = first["loc"]
+    is_in_list = len(loc) > 1 and isinstance(loc[1], int)
+    wrong = explain({**first, "loc": loc[: 1 + is_in_list]}, root_of(chosen))
     if wrong.field is None:
         return errors.HyperparameterError(wrong.reason, "learner")
     if wrong.type == "value_error" and wrong.field in given:

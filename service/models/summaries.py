@@ -1,4 +1,4 @@
-"""Summaries of models: definitions without labels. They are stored too, so that lists need not read the labels.
+"""Summaries of models: definitions without labels and listed sets, stored alongside them, so that lists are short.
 
 A summary is valid if it can be read, its learner can be built, and it records the length of the stored definition and
 the digest of its history. Otherwise the reader falls back to the definition, and reports errors in it.
@@ -8,20 +8,25 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
+from learners.base import AnyLearner
 from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features
 from service.errors import InvalidInputError
 from service.json_values import JsonObject
 from service.models.learner_choice import choose_learner, hyperparameters
 from service.models.model import Model
-from service.schemas.models import LearnerChoice, Policies, policies_of
+from service.schemas.models import LearnerChoice, ModelSummary, Policies, policies_of
 from service.store.stored_models import ListedModel
 
 _MOST_BYTES = 16_384  # maximum bytes of a summary
 
 
+_ANY_SET: JsonObject = {"sets": None, "loss": "sparsemap", "regularization": None}
+"""Hyperparameters of a learner of any set, in the place of those of a learner of listed sets."""
+
+
 class Summary(Policies):
-    """A definition without its labels."""
+    """A definition with the numbers of its labels and of its listed sets, in their place."""
 
     label_count: int
     features: Features
@@ -33,12 +38,12 @@ class Summary(Policies):
 
 def summary_of(model: Model, definition: str) -> Summary:
     """Summarize a model with this stored definition."""
-    defined = model.definition
+    defined, learner = model.definition, hyperparameters(model.learner)
     return Summary(
         label_count=len(defined.labels),
         features=defined.features,
         actions=defined.actions,
-        learner=hyperparameters(model.learner),
+        learner={name: len(value) if isinstance(value, list) else value for name, value in learner.items()},
         **policies_of(defined),
         definition_bytes=len(definition.encode()),
         digest=model.digest.hex(),
@@ -64,7 +69,13 @@ def encoded_summary(model: Model, definition: str) -> str:
 def _parsed(text: bytes) -> Summary | None:
     try:
         summary = Summary.model_validate_json(text)
-        choose_learner(LearnerChoice(**summary.learner), summary.label_count, summary.features, summary.actions)
+        learner_of(summary)
     except (ValidationError, InvalidInputError, TypeError):
         return None
     return summary
+
+
+def learner_of(summary: Summary | ModelSummary) -> AnyLearner:
+    """Build the learner of a summary, one of any set for listed sets: it gives the same kind of answers."""
+    given = summary.learner | (_ANY_SET if isinstance(summary.learner.get("sets"), int) else {})
+    return choose_learner(LearnerChoice(**given), summary.label_count, summary.features, summary.actions)

@@ -17,6 +17,7 @@ from service.environment import Environment
 from service.error_messages.values import quoted
 from service.errors import InvalidInputError, ModelExistsError, ModelNotFoundError, StoreError
 from service.models.changes import change_of
+from service.models.learner_choice import listed_sets
 from service.models.model import Limits, Model, new_model
 from service.models.policies import learn_implied, stored_policies
 from service.models.reading import reading_cost
@@ -78,6 +79,7 @@ class ModelRegistry:
         policies = definition.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
         definition = definition.model_copy(update=learn_implied(policies))
         run, cost = self._compute.run_in_thread_if_costly, len(definition.labels) * costs.DEFINITION_LABEL
+        cost += listed_sets(definition.learner) ** 2 * costs.DEFINITION_PAIR
         model, text, summary = await run(cost, definition.name, self._written, definition, self._new_id())
         now = self._now()
         if not await self._store.create_model(model.key, text, now, summary, stored_policies(model.definition)):

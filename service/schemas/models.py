@@ -305,7 +305,7 @@ class ModelAnswer(_ModelFields):
 
 
 class ModelSummary(_ModelFields):
-    """A model in a list, with the number of its labels instead of the labels."""
+    """A model in a list, with the number of its labels instead of the labels, and of the `sets` of its learner."""
 
     label_count: int
 

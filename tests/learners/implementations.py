@@ -23,6 +23,7 @@ class Case(NamedTuple):
         return "-".join([self.learner.algorithm, *(str(value) for value in self.hyperparameters.values())])
 
 
+PAIRS = {"sets": ("1100", "0011", "1010", "0101")}  # with every set, its complement
 THEOREM = {"learning_rate": "theorem", "radius": 2.0}
 
 IMPLEMENTATIONS = [
@@ -120,6 +121,13 @@ IMPLEMENTATIONS = [
     Case(L["fenchel-young-multilabel"], {"delayed_update": "recompute"}),
     Case(L["fenchel-young-multilabel"], {"learning_rate": "high-probability", "regularization": 3.0}),
     Case(L["fenchel-young-multilabel"], {"learning_rate": "parameter-free"}),
+    Case(L["fenchel-young-multilabel"], {"set_size": 2}, n_labels=4),
+    Case(L["fenchel-young-multilabel"], {"set_size": 2, "delayed_update": "recompute"}, n_labels=4),
+    Case(L["fenchel-young-multilabel"], PAIRS, n_labels=4),
+    Case(L["fenchel-young-multilabel"], PAIRS | {"delayed_update": "recompute", "regularization": 9.0}, n_labels=4),
+    Case(L["fenchel-young-multilabel"], PAIRS | {"loss": "crf"}, n_labels=4),
+    Case(L["fenchel-young-multilabel"], PAIRS | {"loss": "crf", "delayed_update": "recompute"}, n_labels=4),
+    Case(L["fenchel-young-multilabel"], PAIRS | {"loss": "crf", "learning_rate": "parameter-free"}, n_labels=4),
     Case(L["fenchel-young-ranking"], {}),
     Case(L["fenchel-young-ranking"], {"delayed_update": "recompute"}),
     Case(L["fenchel-young-ranking"], {"learning_rate": "adaptive", "radius": 3.0}),

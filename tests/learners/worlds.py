@@ -46,12 +46,16 @@ def world_for(learner: AnyLearner, seed: int, n: int) -> World:
     return world._replace(truth=some_answers(learner, rng, n), uniforms=rng.random((n, uniforms_per_answer(learner))))
 
 
-def some_answers(learner: AnyLearner, rng: np.random.Generator, n: int) -> IntArray:
+def some_answers(learner: Any, rng: np.random.Generator, n: int) -> IntArray:
     """Draw answers (n, K) for a structured learner, random but with many repeats."""
     K = learner.problem.n_labels
     if answer_kind(learner) == "ranking":
         return np.argsort(np.arange(K) + rng.normal(size=(n, K)), axis=1)
-    return (rng.random((n, K)) < np.linspace(0.2, 0.9, K)).astype(np.int64)
+    rows = (rng.random((n, K)) < np.linspace(0.2, 0.9, K)).astype(np.int64)
+    if not learner.possible(rows).all():
+        rows = np.concatenate([rows, (rng.random((100 * n, K)) < 0.5).astype(np.int64)])
+    possible: IntArray = rows[learner.possible(rows)]
+    return possible[:n]
 
 
 def other_answers(learner: AnyLearner, labels: IntArray) -> IntArray:

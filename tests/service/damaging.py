@@ -37,6 +37,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "dense": {"learner": SOBA_DIAGONAL},
     "sparse": {"learner": SOBA_DIAGONAL, "features": SPARSE},
     "label-set": {"learner": LABEL_SET},
+    "slate": {"learner": LABEL_SET | {"set_size": 2}},
     "ranking": {"learner": RANKING},
 }
 NAN = struct.pack("<d", float("nan"))

@@ -10,7 +10,7 @@ import numpy as np
 import pydantic
 
 from learners.algorithms.fenchel_young.structured import Drawing
-from learners.base import FloatArray, IntArray
+from learners.base import BoolArray, FloatArray, IntArray
 from learners.hyperparameters import Magnitude, hyperparameters, refusal
 from learners.output_spaces.base import OutputSpace
 from learners.output_spaces.birkhoff import Matching
@@ -64,6 +64,12 @@ class FenchelYoungRanking(Drawing):
         if self.polytope == "permutahedron":
             return Ranking(n_items=K, regularization=self.regularization)
         return Matching(n_items=K, sharpness=1.0 if self.sharpness is None else self.sharpness)
+
+    possible_named = "a ranking of all labels"
+
+    def possible(self, answers: IntArray) -> BoolArray:
+        possible: BoolArray = (np.sort(answers, axis=1) == np.arange(self.problem.n_labels)).all(axis=1)
+        return possible
 
     def vertices(self, labels: IntArray) -> FloatArray:
         n, K = labels.shape

@@ -198,9 +198,18 @@ class Drawing(Structured):
     def rows(self, vertices: FloatArray) -> IntArray:
         """Return the answers (n, K) that these vertices (n, D) represent: the inverse of `vertices`."""
 
+    @property
+    @abstractmethod
+    def possible_named(self) -> str:
+        """What an answer must be, in words."""
+
+    @abstractmethod
+    def possible(self, answers: IntArray) -> BoolArray:
+        """Return which rows (n, K) of integers are answers of this learner, (n,)."""
+
     @abstractmethod
     def probabilities(self, means: FloatArray) -> FloatArray:
-        """Return `Decisions.distributions` for answers around means (n, D)."""
+        """Return `Decisions.distributions` for answers around means (n, E)."""
 
     @property
     def n_uniforms(self) -> int:
@@ -209,7 +218,7 @@ class Drawing(Structured):
 
     @property
     def evidence_size(self) -> int:
-        return self.space.dimension
+        return self.space.mean_size
 
     def decide_cost(self, nonzeros: int) -> int:
         return super().decide_cost(nonzeros) + _ROW_COST
@@ -219,22 +228,23 @@ class Drawing(Structured):
         return _ROW_COST
 
     def means(self, state: DescentState, contexts: Contexts) -> FloatArray:
-        """Return the mean ŷ for each context, (n, D)."""
+        """Return the mean for each context, (n, E): ŷ, and what else the law of the answer depends on."""
         theta = scores(state.direction, contexts) * multiplier(self.step_sizes, state)
+        means = np.empty((contexts.n, self.space.mean_size))
         for i in range(contexts.n):
-            theta[i] = self.space.decode(theta[i])
-        return theta
+            means[i] = self.space.decode(theta[i])
+        return means
 
     def fold_unchecked(self, state: DescentState, rounds: Rounds) -> DescentState:
         known = (rounds.true_labels != NO_LABEL).all(axis=tuple(range(1, rounds.true_labels.ndim)))
-        steps, truths = self.step_sizes, self.vertices(rounds.true_labels)
+        steps, truths, D = self.step_sizes, self.vertices(rounds.true_labels), self.space.dimension
         if self.recomputes:
             for t, context in enumerate(one_by_one(rounds.contexts)):
                 now = slice(t, t + 1)
-                descend_all(steps, state, context, self.means(state, context) - truths[now], known[now])
+                descend_all(steps, state, context, self.means(state, context)[:, :D] - truths[now], known[now])
             return state
         # Means lie in the hull of the vertices. Clip corrupt evidence, which could move the weights arbitrarily far.
-        means = np.clip(rounds.evidence, 0.0, self.space.largest_entry)
+        means = np.clip(rounds.evidence[:, :D], 0.0, self.space.largest_entry)
         descend_all(steps, state, rounds.contexts, means - truths, known)
         return state
 
@@ -249,20 +259,24 @@ class Drawing(Structured):
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
         """Draw answers around the means, with their probabilities. Raises `InvalidArrayError` for invalid arrays."""
-        n = len(decisions.evidence)
-        expect_array("evidence", decisions.evidence, FLOAT, 2, (n, self.space.dimension))
-        largest = self.space.largest_entry * (1.0 + _MEAN_SLACK)
-        if not ((decisions.evidence >= -_MEAN_SLACK) & (decisions.evidence <= largest)).all():
-            raise InvalidArrayError(f"evidence: must be from 0 to {self.space.largest_entry:g}")
+        n, space = len(decisions.evidence), self.space
+        expect_array("evidence", decisions.evidence, FLOAT, 2, (n, space.mean_size))
+        if not np.isfinite(decisions.evidence).all():
+            raise InvalidArrayError("evidence: every number must be finite")
+        means, largest = decisions.evidence[:, : space.dimension], space.largest_entry
+        if not ((means >= -_MEAN_SLACK) & (means <= largest * (1.0 + _MEAN_SLACK))).all():
+            raise InvalidArrayError(f"evidence: must be from 0 to {largest:g}")
         check_uniforms(uniforms, (n, self.n_uniforms))
         return self.draw_unchecked(decisions, uniforms)
 
     def draw_unchecked(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
         """Do the same as `draw`, for checked arrays."""
         means, space = decisions.evidence, self.space
-        outputs = np.empty_like(means)
+        outputs, propensities = np.empty((len(means), space.dimension)), np.empty(len(means))
         for i in range(len(means)):
-            outputs[i] = space.randomize(means[i], uniforms[i])
-        exact = [space.probability(mean, output) for mean, output in zip(means, outputs, strict=True)]
-        propensities = np.array([as_propensity(p) for p in exact])
+            if np.isfinite(means[i]).all():
+                outputs[i], probability = space.draw(means[i], uniforms[i])
+                propensities[i] = as_propensity(probability)
+            else:
+                outputs[i], propensities[i] = 0.0, np.nan  # for the caller to refuse
         return Draws(self.rows(outputs), propensities, np.zeros(len(means)))

@@ -16,6 +16,9 @@ Kind: TypeAlias = Literal["label", "label-set", "ranking"]
 AnswerArray: TypeAlias = npt.NDArray[np.signedinteger]
 """Answers in their stored dtype, (n, ...)."""
 
+Possible: TypeAlias = Callable[[AnswerArray], BoolArray]
+"""Returns which of n answers are valid for a model, (n,)."""
+
 _LABEL = struct.Struct("<i")
 
 
@@ -33,14 +36,7 @@ class AnswerCodec:
         dtype: the dtype of an answer, one number or a row of K.
     """
 
-    def __init__(
-        self,
-        kind: Kind,
-        n_labels: int,
-        number: str,
-        possible: Callable[[AnswerArray], BoolArray],
-        abstention: float = 0.0,
-    ) -> None:
+    def __init__(self, kind: Kind, n_labels: int, number: str, possible: Possible, abstention: float = 0.0) -> None:
         self.kind = kind
         self.n_labels = n_labels
         self.dtype = np.dtype((number, () if kind == "label" else (n_labels,)))
@@ -80,14 +76,17 @@ def label_bytes(number: int) -> bytes:
     return _LABEL.pack(number)
 
 
-def label_set_codec(n_labels: int) -> AnswerCodec:
-    """Return the codec of label sets. A set is stored as K numbers: 1 for each label in it, else 0."""
+def label_set_codec(n_labels: int, possible: Possible | None = None) -> AnswerCodec:
+    """Return the codec of label sets: of any set by default, or of those that `possible` accepts.
 
-    def possible(stored: AnswerArray) -> BoolArray:
-        ok: BoolArray = ((stored == 0) | (stored == 1)).all(axis=1)
-        return ok
+    A set is stored as K numbers: 1 for each label in it, else 0.
+    """
+    return AnswerCodec("label-set", n_labels, "i1", _any_set if possible is None else possible)
 
-    return AnswerCodec("label-set", n_labels, "i1", possible)
+
+def _any_set(stored: AnswerArray) -> BoolArray:
+    ok: BoolArray = ((stored == 0) | (stored == 1)).all(axis=1)
+    return ok
 
 
 def ranking_codec(n_labels: int) -> AnswerCodec:

@@ -13,12 +13,27 @@ from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoung
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.algorithms.fenchel_young.structured import Structured
 from learners.answers import draw_answers, uniforms_per_answer
-from learners.base import NO_LABEL, Contexts, Decisions, FloatArray, IntArray, Problem, Rounds
+from learners.base import (
+    NO_LABEL,
+    Contexts,
+    Decisions,
+    FloatArray,
+    IntArray,
+    InvalidArrayError,
+    Problem,
+    Rounds,
+    StepTooCostlyError,
+)
 from learners.mathematics.exploration import LEAST_PROPENSITY
+from learners.new_models import check_step_cost
+from service.settings import Settings
 from tests.learners.arrays import assert_close, bits, copied, unit_rows
 
 KINDS: dict[str, tuple[type[Any], int, dict[str, Any]]] = {
     "label-set": (FenchelYoungMultilabel, 4, {}),
+    "slate": (FenchelYoungMultilabel, 5, {"set_size": 2}),
+    "listed": (FenchelYoungMultilabel, 5, {"sets": ("11000", "01100", "00110", "00011", "10001", "11111")}),
+    "crf": (FenchelYoungMultilabel, 5, {"loss": "crf", "sets": ("10000", "01000", "00100", "00010", "00001")}),
     "birkhoff": (FenchelYoungRanking, 3, {"polytope": "birkhoff"}),
     "permutahedron": (FenchelYoungRanking, 4, {}),
     "level": (FenchelYoungOrdinal, 6, {}),
@@ -37,7 +52,8 @@ def every_answer(learner: Any) -> IntArray:
     if isinstance(learner, FenchelYoungOrdinal):
         return np.arange(K)
     if isinstance(learner, FenchelYoungMultilabel):
-        return np.array(list(itertools.product((0, 1), repeat=K)))
+        cube = np.array(list(itertools.product((0, 1), repeat=K)))
+        return cube[learner.possible(cube)]
     return np.array(list(itertools.permutations(range(K))))
 
 
@@ -99,9 +115,9 @@ def test_underflowing_propensities_become_the_least() -> None:
 def teacher_world(learner: Structured, seed: int, n: int, noise: float) -> tuple[FloatArray, IntArray, FloatArray]:
     """Draw unit contexts (n, 4) and true answers by a noisy linear teacher; return them with the teacher (D, 4)."""
     rng, space = np.random.default_rng(seed), learner.space
-    U = 3.0 * space.constants.strong_convexity * rng.normal(size=(space.dimension, N_FEATURES))
+    U = 3.0 * space.weight * rng.normal(size=(space.dimension, N_FEATURES))
     x = unit_rows(rng, n, N_FEATURES)
-    theta = x @ U.T + noise * space.constants.strong_convexity * rng.normal(size=(n, space.dimension))
+    theta = x @ U.T + noise * space.weight * rng.normal(size=(n, space.dimension))
     answers = every_answer(learner)
     V = learner.vertices(answers)
     nearest = [space.nearest(space.decode(t)) for t in theta]
@@ -161,7 +177,7 @@ def test_steps_match_the_formulas(kind: str) -> None:
         W, squares, state = np.zeros((learner.n_scores, N_FEATURES)), 0.0, learner.init()
         for t in range(20):
             y, ones = truths[t : t + 1], np.ones(1)
-            G = np.outer(means[t] - learner.vertices(y)[0], x[t])
+            G = np.outer(means[t][: learner.n_scores] - learner.vertices(y)[0], x[t])
             squares += float((G**2).sum())
             fixed = settings.get("learning_rate", 2.0 * min(0.5, learner.surrogate_gap) / learner.smoothness)
             W = W - G * (2.0 * radius / math.sqrt(2.0 * squares) if settings is adaptive else fixed)
@@ -193,6 +209,15 @@ def test_unknown_truths_and_large_evidence_are_harmless(kind: str) -> None:
         ("permutahedron", 3, {"sharpness": 1.0}, "sharpness", "takes a regularization"),
         ("birkhoff", 3, {"regularization": 1.0}, "regularization", "takes a sharpness"),
         ("birkhoff", 3, {"sharpness": 2.0}, "sharpness", "less than 2"),
+        ("label-set", 4, {"set_size": 4}, "set_size", "must be less than 4"),
+        ("label-set", 4, {"set_size": 2, "sets": ("1100", "0011")}, "sets", "leave out set_size"),
+        ("label-set", 4, {"sets": ("1100", "001")}, "sets", "set 1 has 3 digits"),
+        ("label-set", 4, {"sets": ("1100", "0011", "1100")}, "sets", "set 2 is the same as set 0"),
+        ("label-set", 4, {"sets": ("1100",)}, "sets", "2 items"),
+        ("label-set", 4, {"loss": "crf"}, "loss", "crf needs sets"),
+        ("slate", 5, {"regularization": 0.1}, "regularization", "use a value of at least 1.24"),
+        ("listed", 5, {"regularization": 0.1}, "regularization", "use a value of at least 1.265"),
+        ("crf", 5, {"regularization": 0.1}, "regularization", "use a value of at least 0.4001"),
         ("birkhoff", 21, {}, "polytope", "at most 20 labels; use polytope permutahedron"),
         ("birkhoff", 1001, {}, "polytope", "at most 20 labels; use fenchel-young-multilabel"),
         ("permutahedron", 1001, {}, "polytope", "at most 1000 labels; use fenchel-young-multilabel"),
@@ -226,3 +251,42 @@ def test_regret_bound_without_a_theorem_is_refused(rate: Any) -> None:
 def test_vertices_match_hand_computation(kind: str, answer: Any, vertex: list[float]) -> None:
     """The vectors of a set, a ranking (first label first) and a level match a hand computation."""
     assert make(kind).vertices(np.array([answer]))[0].tolist() == vertex
+
+
+@pytest.mark.parametrize(
+    ("kind", "answers", "possible"),
+    [
+        ("label-set", [[0, 0, 0, 0], [1, 1, 1, 1], [2, 0, 0, 0], [-1, 0, 0, 0]], [True, True, False, False]),
+        ("slate", [[1, 1, 0, 0, 0], [1, 0, 0, 0, 0], [2, 0, 0, 0, 0], [-1] * 5], [True, False, False, False]),
+        ("listed", [[1, 1, 0, 0, 0], [1, 1, 1, 1, 1], [1, 0, 1, 0, 0], [-1] * 5], [True, True, False, False]),
+        ("permutahedron", [[3, 1, 0, 2], [3, 1, 1, 2], [4, 1, 0, 2], [-1] * 4], [True, False, False, False]),
+    ],
+)
+def test_only_possible_answers_are_learned_from(kind: str, answers: Any, possible: list[bool]) -> None:
+    learner, ones = make(kind), np.ones(1)
+    evidence = np.zeros((1, learner.evidence_size))
+    assert learner.possible(np.array(answers)).tolist() == possible
+    for answer, is_possible in zip(np.array(answers), possible, strict=True):
+        rows = answer[None]
+        one = Rounds.of_bits(Contexts.dense(np.ones(4)), rows, ones, ones > 0, rows, evidence, 0.0 * ones)
+        if is_possible:
+            learner.fold(learner.init(), one)
+        else:
+            with pytest.raises(InvalidArrayError, match=f"labels: every row must be {learner.possible_named}"):
+                learner.fold(learner.init(), one)
+
+
+def test_the_cost_of_a_list_is_limited() -> None:
+    """10,000 sets of 100 labels fit into the default limit; 1,000 sets of 1,000 labels do with the loss crf only."""
+    most = Settings().max_step_cost
+    for n_sets, n_labels in ((10_000, 100), (1_000, 1_000)):
+        rng = np.random.default_rng(n_sets)
+        sets = tuple("".join(map(str, row)) for row in rng.integers(0, 2, size=(n_sets, n_labels)))
+        for loss in ("sparsemap", "crf"):
+            hyperparameters: dict[str, Any] = {"sets": sets, "loss": loss}
+            learner: Any = FenchelYoungMultilabel(problem=Problem(n_labels, 10), **hyperparameters)
+            if (n_labels, loss) == (1_000, "sparsemap"):
+                with pytest.raises(StepTooCostlyError, match="use fewer labels, sets or features"):
+                    check_step_cost(learner, most)
+            else:
+                check_step_cost(learner, most)

@@ -139,7 +139,15 @@ def test_excess_risk_is_within_the_bound(rounds: int, noise: float) -> None:
     assert risk(learner, learner.init(), held_out) - best > allowed
 
 
-ROUNDS = {"label-set": 500, "birkhoff": 2000, "permutahedron": 500, "level": 500}
+ROUNDS = {
+    "label-set": 500,
+    "slate": 500,
+    "listed": 500,
+    "crf": 1000,
+    "birkhoff": 2000,
+    "permutahedron": 500,
+    "level": 500,
+}
 """T, enough for a bound below the loss of zero weights."""
 DRAWS = 5
 FRESH = 400
@@ -163,7 +171,7 @@ class Topics(NamedTuple):
         vertices = self.learner.vertices(self.own)
         if self.learner.answer == "ranking":
             vertices -= vertices.mean(axis=1, keepdims=True)  # a constant changes no ranking, only the norm
-        scale = self.learner.space.constants.strong_convexity
+        scale = self.learner.space.weight
         return [factor * scale * vertices.T for factor in (0.0, 0.5, 1.0, 2.0, 4.0, 12.0)]
 
 

@@ -72,6 +72,9 @@ STRUCTURED = [
     for cls, more in (
         (L["fenchel-young-ordinal"], {}),
         (L["fenchel-young-multilabel"], {}),
+        (L["fenchel-young-multilabel"], {"set_size": 1}),
+        (L["fenchel-young-multilabel"], {"sets": ("111", "100", "011")}),
+        (L["fenchel-young-multilabel"], {"sets": ("111", "100", "011"), "loss": "crf"}),
         (L["fenchel-young-ranking"], {}),
         (L["fenchel-young-ranking"], {"polytope": "birkhoff"}),
     )

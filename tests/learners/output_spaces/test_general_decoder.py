@@ -126,18 +126,18 @@ def test_the_law_has_the_mean_and_draws_tell_its_probabilities(space: Polytope, 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_vertex_is_ahead_of_the_nearest_point(seed: int) -> None:
-    """⟨x - p, v - x⟩ >= 0 for every vertex v, also if vertices are nearly dependent, or equally far."""
+    """⟨x - p, v - x⟩ >= 0 for every vertex v; nearly for twins, of which one is left out as dependent."""
     rng = np.random.default_rng(seed)
     clouds = [rng.normal(size=(60, 8)), rng.integers(0, 2, size=(60, 8)), rng.integers(0, 3, size=(200, 5))]
     clouds.append(np.concatenate([clouds[0], clouds[0] + 1e-7 * rng.normal(size=(60, 8))]))
-    for cloud in (np.asarray(each, dtype=np.float64) for each in clouds):
+    for number, cloud in enumerate(np.asarray(each, dtype=np.float64) for each in clouds):
         inside: FloatArray = cloud.mean(axis=0)
         for point in (*rng.normal(size=(3, cloud.shape[1])), *(5.0 * rng.normal(size=(3, cloud.shape[1]))), inside):
             weights, vertices = nearest_point(point, oracle_of(cloud))
             x = weights @ vertices
             assert weights.min() > 0.0
             assert len(weights) <= cloud.shape[1] + 1
-            assert ((cloud - x) @ (x - point)).min() >= -1e-7
+            assert ((cloud - x) @ (x - point)).min() >= -(1e-6 if number == 3 else 1e-12) * (1.0 + np.abs(point).sum())
             if point is inside:
                 assert_close(x, point, 1e-9)
 

@@ -203,5 +203,5 @@ function facts(model, t) {
     pair("Learner", algorithm), pair("Features", model.features.kind), pair("Labels", model.actions ? "actions of the request" : format.count(model.labels.length)),
     pair("Window", format.seconds(model.window_seconds)), pair("Policies", policies),
     pair("Changes", format.count(model.changes.count)), pair("Damaged rounds", format.count(t.damaged_rounds)),
-    pair("Hyperparameters", h("code", {}, JSON.stringify(settings))));
+    pair("Hyperparameters", h("code", {}, JSON.stringify(settings, (_, value) => (Array.isArray(value) ? value.length : value)))));
 }
