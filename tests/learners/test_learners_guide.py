@@ -18,7 +18,7 @@ GUIDE = (ROOT / "docs/learners.md").read_text(encoding="utf-8")
 TABLES = ("## Sources", "## Guarantees", "## When to choose it", "## Eligible labels")
 ANSWERS = {"label", "level", "label-set", "ranking"}
 API_NAMES = {"actions", "labels", "learner", "features.norm", "features.intercept", "none", "true_label", "true_labels"}
-VALUES = {"scale", "unit", "reject", "as_of_prediction", "recompute"}
+VALUES = {"scale", "unit", "reject", "as_of_prediction", "recompute", "crf", "oracle", "wrong-truth"}
 SETTINGS = re.compile(r"`(\{[^`]*\})`")
 EACH_LEARNER = pytest.mark.parametrize("algorithm", sorted(ALL_LEARNERS))
 

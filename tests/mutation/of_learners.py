@@ -159,7 +159,7 @@ LEARNERS: Errors = {
         ("structured: twice the step of Theorem 4.3", "Structured.step_sizes", "a / b", "2.0 * a / b"),
     ],
     "test_output_spaces::test_micro_trace[multilabel]": [
-        ("output space: half the mixing probability", "OutputSpace.mixing", "2.0 * self.distance", "self.distance"),
+        ("output space: half the mixing probability", "OutputSpace._mixing", "2.0 * self.distance", "self.distance"),
     ],
     "test_constants_match_the_vertices": [
         (
@@ -168,6 +168,17 @@ LEARNERS: Errors = {
             "math.sqrt(3.0 / cubic)",
             "math.sqrt((2 * self.n_items + 1) / (6 * self.n_items * (self.n_items + 1))) / (self.n_items - 1)",
         ),
+        ("slates: ν of any set", "FixedSize.constants", "math.sqrt(2.0)", "1.0"),
+        ("slates: γ for losses that count a wrong label once", "steepness", "2.0 * math.sqrt(size", "math.sqrt(size"),
+    ],
+    "test_nearest_is_the_closest_vertex": [
+        ("general decoder: the sizes of vertices left out", "Polytope.nearest", "1.0 - 2.0 * mean", "-2.0 * mean"),
+    ],
+    "test_surrogate_bounds_the_expected_loss": [
+        ("crf: λ with the diameter instead of its square", "Crf.constants", "greatest**2", "greatest"),
+    ],
+    "test_no_vertex_is_ahead_of_the_nearest_point": [
+        ("Frank-Wolfe: vertices keep negative weights", "frank_wolfe._step", "<= _LEAST_WEIGHT", "<= -1e9"),
     ],
     "test_output_spaces::test_micro_trace[permutahedron]": [
         ("ranking space: D² + 1 in the normalizer of the loss", "Ranking.target_loss", "**2 - 1.0", "**2 + 1.0"),
