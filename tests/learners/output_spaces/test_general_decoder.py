@@ -171,8 +171,8 @@ def test_the_crf_of_single_labels_is_the_logistic_loss() -> None:
 
 
 def test_distances_of_listed_sets_are_exact() -> None:
-    for n_labels in (3, 8, 9, 64, 65, 130):
-        sets = rows_of(7, n_labels, None, n_labels)
+    for n_sets, n_labels in ((7, 3), (70, 8), (33, 9), (7, 64), (32, 65), (70, 130)):
+        sets = rows_of(n_sets, n_labels, None, n_labels)
         V = np.array([list(map(int, each)) for each in sets])
         found = [int((a != b).sum()) for a, b in itertools.combinations(V, 2)]
         assert Listed(sets=sets).hamming_distances == (min(found), max(found))
