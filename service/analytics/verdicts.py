@@ -52,12 +52,16 @@ class _Case(NamedTuple):
         return observed(self.latest.rounds, self.latest.reward, self.latest.squares)
 
     @property
+    def served(self) -> Estimate:
+        """The reward of all rounds."""
+        curve = self.statistics.curve
+        return observed(sum(curve.rounds), sum(curve.rewards), sum(curve.squares))
+
+    @property
     def beaten(self) -> Estimate | None:
         """The reward of uniform draws, if that of the latest rounds, or of all, is clearly above it."""
-        curve = self.statistics.curve
-        every = observed(sum(curve.rounds), sum(curve.rewards), sum(curve.squares))
         lowest = min((each.estimate for each in chances(self.statistics)), key=lambda each: each.high, default=UNKNOWN)
-        if self.earned.low > lowest.high or (every.low > lowest.high and (self.earned.mean or 0.0) > lowest.high):
+        if self.earned.low > lowest.high or ((self.earned.mean or 0.0) > lowest.high < self.served.low):
             return lowest
         return None
 
@@ -148,7 +152,10 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
         return Verdict("collapsed", f"{served}, but {constant}.")
     if (beaten := case.beaten) is not None:
         word: VerdictWord = "converged" if is_certain else "leaning"
-        return Verdict(word, f"{served}, which exceeds that of uniform draws, at most {beaten.high:.3f}.")
+        above = (
+            "which exceeds" if earned.low > beaten.high else f"and that of all rounds, {_shown(case.served)}, exceeds"
+        )
+        return Verdict(word, f"{served}, {above} that of uniform draws, at most {beaten.high:.3f}.")
     if is_certain and not case.explores:
         unclear = "which is not clearly above that of uniform draws, and no exploration is left to find out"
         return Verdict("collapsed", f"{served}, {unclear}.")
