@@ -295,8 +295,7 @@ class Settings(BaseSettings):
     webhook_secrets: Annotated[SecretStr, AfterValidator(_check_webhook_secrets)] | None = None
     """Secrets of webhook signatures (whsec_...), separated by commas; shop-*=whsec_... signs for these models only."""
     webhook_members: _Members = ""
-    """Members of a webhook's data that contain fields of feedback, such as prediction_id=order.wager_id, separated by
-    commas."""
+    """Members of webhooks with the fields of feedback, separated by commas, such as prediction_id=order.wager_id."""
     log_format: Literal["auto", "json", "console"] = "auto"
     """Format of the log; auto: console if standard error is a terminal, else json."""
     log_requests_per_second: int = Field(

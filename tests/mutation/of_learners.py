@@ -65,14 +65,14 @@ LEARNERS: Errors = {
         (
             "gaptron schedule: smooth hinge step under bandit feedback as printed",
             "safe_step",
-            "full * gamma / K",
-            "(2 if loss == 'smooth_hinge' else 1) * full * gamma / K",
+            "full[loss] * gamma / K",
+            "(2 if loss == 'smooth_hinge' else 1) * full[loss] * gamma / K",
         ),
         (
             "gaptron schedule: logistic step under bandit feedback as printed, D = 1",
             "safe_step",
-            "full * gamma / K",
-            "full * ((1 - gamma) * math.exp(-2 * X) / K + gamma if loss == 'logistic' else gamma) / K",
+            "full[loss] * gamma / K",
+            "full[loss] * ((1 - gamma) * math.exp(-2 * X) / K + gamma if loss == 'logistic' else gamma) / K",
         ),
     ],
     "test_explorations_match_the_theorems": [
@@ -242,7 +242,12 @@ LEARNERS: Errors = {
         ("bandit reduction: γ/(K - 1) on every label", "ExploredRounds.decide_unchecked", "n_labels", "n_labels - 1"),
     ],
     "test_anytime_rate_matches_the_formula": [
-        ("bandit reduction: rate without K", "ExploredRounds.exploration_rate", ".problem.n_labels * self.", "."),
+        (
+            "bandit reduction: rate without K",
+            "ExploredRounds.exploration_rate",
+            "self.problem.n_labels * regret",
+            "regret",
+        ),
     ],
     "test_the_mean_of_every_unbiased_term_is_the_value_by_enumeration": [
         ("off-policy estimates: propensities are left out", "terms_of", "(rounds) / rounds.propensities", "(rounds)"),
