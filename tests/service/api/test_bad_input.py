@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from service.error_messages.values import shown
+from service.store import keys
 from service.store.embedded.server import EmbeddedServer
 from service.store.values import Due
 from tests.servers import raw
@@ -41,8 +42,8 @@ class Stage(NamedTuple):
 
 
 def keys_of(store_url: str) -> set[bytes]:
-    """Return the keys that requests write: no statistics, no probes, and no lists of models that workers repeat."""
-    lists = {due.encode() for due in Due}
+    """Return the keys that requests write: no statistics, no probes, and no lists of models that workers maintain."""
+    lists = {keys.TRAFFIC.encode(), *(due.encode() for due in Due)}
     with raw(store_url) as store:
         return {key for key in store.scan_iter("*", 10_000) if not key.endswith((b":tally", b"probe"))} - lists
 

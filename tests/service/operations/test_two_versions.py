@@ -136,5 +136,5 @@ def test_an_older_worker_changes_no_newer_data(url: str, tmp_path: Path) -> None
         assert json.loads(newer.get("/models/shared").text)["damaged_rounds"] == 0
         answer = judge(newer, "shared:open").json() | {"prediction_id": ""}
         said = {"correct": True, "reward": 1.0}
-        assert answer == {"prediction_id": "", "status": "recorded", "round": ROUNDS + 1} | said
+        assert answer == {"prediction_id": "", "abstained": False, "status": "recorded", "round": ROUNDS + 1} | said
         assert state_of(newer, "shared") == replayed(newer, "shared")

@@ -174,9 +174,9 @@ async def test_a_failing_import_says_which_rounds_it_imported(store: RedisStore,
     rounds = [ImportRound(context=row, true_label=model.definition.labels[0]) for row in rows]
     sessions: Any = SimpleNamespace(use=lambda _, __, work: work(session))
     importer = RoundImporter(sessions, session.predictor._environment)
-    with pytest.raises(LearnerFailedError, match="this request imported no round from offset 64 on"):
+    with pytest.raises(LearnerFailedError, match="this request imported no round from offset 69 on"):
         await importer.add(name, ImportRequest(source="file", offset=0, rounds=rounds))
-    assert (await stored(store, name)).round_count == 64
+    assert (await stored(store, name)).round_count == 69
 
 
 async def test_a_store_error_fails_the_whole_batch(
