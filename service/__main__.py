@@ -14,8 +14,8 @@ from service.commands import keys
 from service.processes import exit_despite_threads
 
 _ORDER = (
-    "serve", "demo", "load", "compare", "replay", "export", "evaluate", "keys", "backup", "restore", "repair", "memory",
-    "version",
+    "serve", "demo", "load", "compare", "fit", "replay", "export", "evaluate", "keys", "backup", "restore", "repair",
+    "memory", "version",
 )  # fmt: skip
 
 

@@ -29,20 +29,17 @@ def command(name: str) -> Callable[..., None]:
     return run
 
 
-def _function(name: str) -> Callable[..., None]:  # noqa: PLR0911 - one for each command
+def _function(name: str) -> Callable[..., None]:
+    """Return an analyst's command, or an operator's."""
     match name:
-        case "demo":
-            from toolkit.demo import demo
-
-            return demo
-        case "load":
-            from toolkit.load.command import load
-
-            return load
         case "compare":
             from toolkit.compare.command import compare
 
             return compare
+        case "fit":
+            from toolkit.fit import fit
+
+            return fit
         case "replay":
             from toolkit.replay import replay
 
@@ -55,6 +52,19 @@ def _function(name: str) -> Callable[..., None]:  # noqa: PLR0911 - one for each
             from toolkit.evaluation.command import evaluate
 
             return evaluate
+    return _of_operators(name)
+
+
+def _of_operators(name: str) -> Callable[..., None]:
+    match name:
+        case "demo":
+            from toolkit.demo import demo
+
+            return demo
+        case "load":
+            from toolkit.load.command import load
+
+            return load
         case "backup":
             from toolkit.backup import backup
 

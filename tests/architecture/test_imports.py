@@ -50,7 +50,8 @@ service.app
 toolkit.files toolkit.load toolkit.progress toolkit.remote toolkit.backup_folder
 toolkit.demo toolkit.offline_replay
 toolkit.backup_store
-toolkit.backup toolkit.evaluation toolkit.export toolkit.memory toolkit.repair toolkit.replay toolkit.restore
+toolkit.backup toolkit.evaluation toolkit.export toolkit.fit toolkit.memory toolkit.repair toolkit.replay
+toolkit.restore
 toolkit.compare
 toolkit.commands
 service.__main__ toolkit.openapi_page
