@@ -227,15 +227,16 @@ SURFACES: list[Callable[[Seen], Coroutine[Any, Any, Counted]]] = [
 
 @pytest.mark.parametrize("surface", SURFACES, ids=lambda surface: surface.__name__)
 async def test_an_abstained_round_is_neither_right_nor_wrong(
-    client: httpx2.AsyncClient,
+    store_url: str,
     store: RedisStore,
     name: str,
     tmp_path: Path,
     surface: Callable[[Seen], Coroutine[Any, Any, Counted]],
 ) -> None:
-    api = Api(client, "", name)
-    seen = Seen(client, api, store, await lived(api), tmp_path)
-    assert await surface(seen) == pytest.approx(LIVED)
+    async with worker(store_url, metrics_models=name) as client:
+        api = Api(client, "", name)
+        seen = Seen(client, api, store, await lived(api), tmp_path)
+        assert await surface(seen) == pytest.approx(LIVED)
 
 
 GIVEN = {"true_label": "no"}
