@@ -120,14 +120,14 @@ def read_feedback(
     """Parse a webhook: the body of `POST /feedback`, bare or as the `data` of an event.
 
     An event is a CloudEvent (structured or binary), or an object with `type` and `data`, as Standard Webhooks
-    recommends. If the data of a CloudEvent lacks `prediction_id`, its `subject` is the prediction id. Other members of
-    the data are ignored. With `members`, a bare body is read as data.
+    recommends. If the data of a CloudEvent has no prediction id, its `subject` is one. Other members of the data are
+    ignored. With `members`, a bare body is read as data.
     """
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     is_event = media_type == "application/cloudevents+json" or any(name.startswith("ce-") for name in headers)
     try:
         check_pairs(body)
-        payload = _event_data(headers, body) if is_event else json.loads(body)
+        payload, subject = _event(headers, body) if is_event else (json.loads(body), {})
     except json.JSONDecodeError as error:
         raise InvalidInputError(f"the body is not JSON: {syntax_error(error.msg, error.pos)}") from None
     except (ValueError, RecursionError) as error:
@@ -137,7 +137,7 @@ def read_feedback(
         payload, is_data = _checked_data(payload["data"]), True
     if isinstance(payload, dict) and len(payload) > _MOST_MEMBERS:  # reporting an error for each would take long
         raise InvalidInputError(f"got feedback with {len(payload)} members; it may have at most {_MOST_MEMBERS}")
-    return FeedbackRequest.model_validate(_fields_in(payload, members or {}) if is_data else payload)
+    return FeedbackRequest.model_validate(subject | _fields_in(payload, members or {}) if is_data else payload)
 
 
 def _fields_in(data: object, members: Mapping[str, Sequence[str]]) -> JsonObject:
@@ -159,13 +159,14 @@ def _member(data: object, path: Sequence[str]) -> object:
     return data
 
 
-def _event_data(headers: Mapping[str, str], body: bytes) -> JsonObject:
+def _event(headers: Mapping[str, str], body: bytes) -> tuple[JsonObject, JsonObject]:
+    """Return the data of a CloudEvent, and the field that its subject contains, if it has one."""
     try:
         event = from_http_event(HTTPMessage(dict(headers), body))
     except Exception:  # noqa: BLE001  the library raises arbitrary errors on malformed events
         raise InvalidInputError("the body and headers are not a CloudEvent 1.0 in JSON") from None
-    data, subject = _checked_data(event.get_data()), event.get_subject()
-    return data if subject is None else {"prediction_id": subject} | data
+    subject = event.get_subject()
+    return _checked_data(event.get_data()), {} if subject is None else {"prediction_id": subject}
 
 
 def _checked_data(data: object) -> JsonObject:

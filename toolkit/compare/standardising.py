@@ -47,10 +47,9 @@ def scales_of(columns: Mapping[str, Column]) -> dict[str, Scale]:
 
 
 def _scale_of(numbers: FloatArray) -> Scale:
-    if numbers.min() == numbers.max():
-        return Scale(float(numbers[0]), 1.0)
-    largest = float(np.abs(numbers).max())  # squares of large numbers are infinite
-    return Scale(float((numbers / largest).mean()) * largest, float((numbers / largest).std()) * largest)
+    largest = float(np.abs(numbers).max()) or 1.0  # squares of large numbers are infinite
+    deviation = 0.0 if numbers.min() == numbers.max() else float((numbers / largest).std()) * largest
+    return Scale(float((numbers / largest).mean()) * largest, deviation or 1.0)  # it may vanish by rounding
 
 
 def standardised(columns: Mapping[str, Column], scales: Mapping[str, Scale]) -> dict[str, Column]:

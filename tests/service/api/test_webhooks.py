@@ -181,6 +181,20 @@ async def test_settings_name_the_members_with_the_fields(
             expected = (200, "duplicate") if expected[0] == 200 else expected
 
 
+async def test_the_subject_is_the_prediction_if_the_member_is_missing(
+    store_url: str, name: str, runner: asyncio.Runner
+) -> None:
+    async with worker(store_url, webhook_secrets=SECRET, webhook_members=MEMBERS) as client:
+        hooked = Hooked(runner, client, name)
+        assert (await client.post("/models", json=definition(name))).status_code == 201
+        subjects = [await hooked.predict("a"), await hooked.predict("b")]
+        forms = [events(each) for each in subjects]
+        for body, headers in (forms[0]["structured, by subject"], forms[1]["binary, by subject"]):
+            data = body.get("data", body)
+            data["paid"] = data.pop("correct")
+            assert status_of(await hooked.send(body, None, **headers)) == (200, "recorded")
+
+
 async def test_a_secret_signs_for_its_models_only(store_url: str, name: str, runner: asyncio.Runner) -> None:
     async with worker(store_url, webhook_secrets=f"{name}*={SECRET}, other*={OLDER}, *={FOREIGN}") as client:
         hooked = Hooked(runner, client, name)

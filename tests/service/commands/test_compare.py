@@ -82,6 +82,15 @@ def test_units_do_not_decide(tmp_path: Path) -> None:
     assert [set(data_of(alike, standardise=each).scales) for each in (None, True)] == [set(), {"x", "y"}]
 
 
+@pytest.mark.parametrize(
+    "values", [(5e-324, 0.0, 0.0), (7.0, 7.0, 7.0), (1e308, -1e308, 0.5), (2.5, 2.5, 3.5)], ids=str
+)
+def test_columns_of_extreme_numbers_are_standardised(tmp_path: Path, values: tuple[float, ...]) -> None:
+    rows = [(values[i % 3], "ab"[i % 2]) for i in range(30)]
+    data = data_of(write(tmp_path / "a.csv", as_csv(rows, ("x", "answer"))), standardise=True)
+    assert np.abs(data.examples.contexts.values).max() < 10.0
+
+
 def test_standardised_columns_are_named_and_raw_ones_warned_of(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", as_csv(MIXED, ("income", "rate", "member", "answer")))
     said = compare(path, "--label", "answer").stdout
