@@ -138,6 +138,8 @@ def _of_one_label(case: _Case, top: int, share: float) -> Verdict:
         return Verdict("collapsed", f"{unclear}, and no exploration is left to find out.")
     if (chance := case.at_chance) is not None:
         return Verdict("at_chance", f"{unclear}, and uniform draws are worth {_shown(chance)}.")
+    if not case.subject.explores:
+        return Verdict("leaning", f"{unclear}; the true labels of further rounds will tell.")
     return Verdict("leaning", f"{unclear}, and is still tried.")
 
 

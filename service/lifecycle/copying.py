@@ -1,5 +1,6 @@
 """Clone, export and import: copies of a model with its state."""
 
+import contextlib
 import json
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -99,6 +100,8 @@ class Copying:
         if not await self._store.create_copy(model.key, copy, now):
             raise errors.ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
         log_warnings(model)
+        with contextlib.suppress(errors.WagerError):  # a loaded model has its statistics published without any request
+            await self._sessions.use(model.name, "name", lambda session: session.replica.catch_up())
         return described(_stored(model.key, copy, now), model)
 
 

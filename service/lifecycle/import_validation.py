@@ -26,6 +26,11 @@ from service.store.values import ImportedSource
 _LARGEST, _LARGEST_COUNT = 1e300, 2**53  # of statistics
 _LARGEST_NUMBER = 1e60  # of a state: learners' products of larger numbers may overflow
 _CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of the trial decisions with a state
+_AT_MOST_ROUNDS = (
+    *("rounds", "correct", "reward", "expired", "abstained", "weighed", "answered", "answered_reward"),
+    *("answered_squares", "holdout_rounds", "holdout_reward", "holdout_squares"),
+)
+"""Sums over rounds of at most 1 each."""
 _OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
@@ -68,7 +73,9 @@ def checked_statistics(encoded: bytes, rounds: int) -> bytes:
     except (ValueError, TypeError, RecursionError) as error:
         raise ModelFileError("its statistics cannot be read") from error
     numbers = list(_numbers(dataclasses.asdict(statistics)))
-    if statistics.rounds > rounds or not all(0 <= number <= _LARGEST for number in numbers):
+    if max(getattr(statistics, name) for name in _AT_MOST_ROUNDS) > rounds or not all(
+        0 <= n <= _LARGEST for n in numbers
+    ):
         raise ModelFileError("its statistics have more rounds than the model, or a number out of range")
     if not SHORTEST_WINDOW <= statistics.slot_seconds * SLOTS <= LONGEST_WINDOW:
         raise ModelFileError("its statistics have time slots that no window has")

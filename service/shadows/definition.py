@@ -65,6 +65,12 @@ def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) 
     asked = model.definition.model_copy(update={"learner": choice})
     learner = new_model(asked, model.key.incarnation, limits).learner
     _check_comparable(learner, "the learner", model)
+    if model.definition.features.norm == "reject" and learner.context_norm != model.learner.context_norm:
+        detail = (
+            f"{learner.algorithm} and the model's learner, {model.learner.algorithm}, bound different norms, so the model "
+            "would refuse other contexts after a promotion"
+        )
+        raise ShadowLearnerError(detail, "learner.algorithm")
     if learner.needs_true_label and not model.learner.needs_true_label:
         detail = f"{learner.algorithm} needs the true label of every round, which the model's feedback may lack"
         raise ShadowLearnerError(detail, "learner.algorithm")

@@ -191,7 +191,8 @@ def test_certain_decisions_that_a_constant_label_beats_have_collapsed() -> None:
 
 def test_full_information_needs_no_exploration() -> None:
     statistics = counted(rows(FIXED, PLAIN))
-    assert verdict_of(subject(full=True), statistics).verdict == "leaning"
+    judged = verdict_of(subject(full=True), statistics)
+    assert (judged.verdict, "tried" in judged.reason) == ("leaning", False)
     assert verdict_of(subject(full=False), statistics).verdict == "collapsed"
 
 

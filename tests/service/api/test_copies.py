@@ -59,6 +59,9 @@ async def test_a_copy_continues_where_the_model_was(api: Api, store: RedisStore,
     assert all(made[key] == source[key] for key in set(source) - {"name", "predictions", "changes", "created_at"})
     assert await copy.distribution() == await api.distribution()
     assert await copy.rounds() == []
+    lag = rounds
+    while lag:  # until a worker has published the statistics, without another request
+        lag = body_of(await copy.get(f"/models/{copy.name}/statistics"), 200)["fold_lag"]
     assert [each async for each in search(store, copy.name)] == []
     for each in (api, copy):
         await each.learn(3)  # the answers are random, so each learns its own
@@ -195,6 +198,9 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "invalid-model-file"),
     "statistics that are none": (_metadata(statistics="[]"), "invalid-model-file"),
     "statistics of more rounds": (_json("statistics", rounds=10**9), "invalid-model-file"),
+    **{f"statistics of more {field}": (_json("statistics", **{field: 3}), "invalid-model-file")
+       for field in ("correct", "abstained", "answered", "holdout_rounds")},
+    "statistics of more reward": (_json("statistics", reward=2.5), "invalid-model-file"),
     "statistics of texts": (_json("statistics", delays=["x"] * 10), "invalid-model-file"),
     "newer statistics": (_json("statistics", version=99), "newer-model-file"),
     "statistics of huge numbers": (_json("statistics", rounds=10**40), "invalid-model-file"),

@@ -26,6 +26,7 @@ from wager_client.results import Feedback, Model, ModelSummary, Round, read
 
 COST = 0.2
 REWARD = 1.0 - COST
+UNBOUNDED = {"kind": "dense", "size": 2, "norm": "none"}  # so that other learners can be shadows
 LIFE = [([0.0, 0.0], "no"), ([1.0, 1.0], "yes"), ([0.0, 0.0], "yes"), ([-1.0, -1.0], "yes"), ([0.0, 0.0], "no")]
 """Contexts with their true labels. The two experts agree, so the learner abstains, or answers, with certainty."""
 
@@ -254,7 +255,7 @@ async def test_duplicate_feedback_gets_the_first_answer(store_url: str, name: st
     """So it does from another worker, after a restart, and from a model that has another learner by then."""
     async with worker(store_url) as one:
         api = Api(one, "", name)
-        await create(api)
+        await create(api, features=UNBOUNDED)
         early, late = [(await drawn(api, [0.0, 0.0]))["prediction_id"] for _ in range(2)]
         first = body_of(await api.judge(early, **GIVEN), 200)
         assert first == {"prediction_id": early, **ABSTAINED, "status": "recorded", "round": 1}
@@ -326,7 +327,7 @@ async def test_the_cost_of_abstaining_is_below_one_half(api: Api, cost: Any) -> 
 
 async def test_shadows_learn_from_abstentions(api: Api, store: RedisStore) -> None:
     """Their true labels are known, so no round is skipped; the values of the policies are means of the rewards."""
-    await create(api)
+    await create(api, features=UNBOUNDED)
     for learner in ("adahedge", "perceptron"):
         path = f"/models/{api.name}/shadows/{learner}"
         body_of(await api.request("PUT", path, json={"learner": learner}), 200)
@@ -353,3 +354,14 @@ async def test_the_bound_is_that_of_theorem_7(client: httpx2.AsyncClient, store:
     assert 1.0 + found["abstention"]["cost"] <= 1.0 + 3 * 0.5 + bound
     assert "c = 0.2" in found["bound"]["guarantee"]
     assert f"{nats / (1.0 - 2.0 * COST) + 4.0 / 3.0 * nats + 2.0:.4g} for d = 2" in found["bound"]["guarantee"]
+
+
+async def test_a_shadow_bounds_contexts_as_the_model_does(client: httpx2.AsyncClient, name: str) -> None:
+    """AdaHedge bounds entries, others the length: where contexts are refused, a promotion would refuse others."""
+    for norm, status in [("reject", 422), ("scale", 200)]:
+        api = Api(client, "", f"{name}-{norm}")
+        await create(api, features={"kind": "dense", "size": 2, "norm": norm})
+        for learner, expected in [("fenchel-young", status), ("adahedge", 200)]:
+            answer = await api.request("PUT", f"/models/{api.name}/shadows/rival", json={"learner": learner})
+            assert answer.status_code == expected, answer.text
+            assert expected == 200 or answer.json()["field"] == "learner.algorithm"
