@@ -1,4 +1,4 @@
-"""Computes a learner's distributions, replaces some of them by those of another policy, and draws the answers.
+"""Computes a learner's distributions, replaces some of them with another policy's, and draws the answers.
 
 An answer is a label, a set of labels or a ranking. For a learner with compiled kernels, all this is one compiled call,
 because passing arguments from Python to compiled code costs more than the arithmetic of a decision.

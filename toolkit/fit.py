@@ -85,12 +85,12 @@ def fit(
 
 def _new_model(name: str, found: JsonObject, learner: str, size: int | None) -> Model:
     if "actions" in found:
-        raise ToolError(f"the rows have actions in the place of labels; {_APPLY}")
+        raise ToolError(f"the rows have actions instead of labels; {_APPLY}")
     if (kind := found["features"]["kind"]) == "none":
         raise ToolError("the rows have no features")
     if size is not None:
         if kind != "named":
-            raise ToolError(f"--size: is for named features; those of the rows are {kind}")
+            raise ToolError(f"--size: is for named features; the rows have {kind} ones")
         found["features"] = {**found["features"], "size": size}
     try:
         choice = json.loads(learner) if learner.lstrip().startswith("{") else {"algorithm": learner}

@@ -54,7 +54,7 @@ def repair(model: Annotated[str | None, typer.Option(help="Search this model onl
 
 
 async def _print_findings(name: str | None, opened: OpenStore) -> tuple[int, int]:
-    """Print each finding; return the number of damaged records, and of those of a newer version."""
+    """Print each finding; return the numbers of damaged records and of records of a newer version."""
     damaged = newer = 0
     try:
         async for finding in search(opened.store, name):

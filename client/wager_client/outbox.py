@@ -201,9 +201,9 @@ class Outbox:
     """The contents of a queue of at most `size` entries, `batch` per request; failed entries are dropped first.
 
     `call_back` calls `on_drop` for each unrecorded entry. `now` returns seconds of a monotonic clock, `draw` a random
-    number in [0, 1). The record persists entries; `restored` contains those of an earlier process, and `damaged` is the
-    number of its unreadable ones. `pending` counts entries without a final result. Raises `ValueError` or `TypeError`
-    for an invalid argument.
+    number in [0, 1). The record persists entries; `restored` contains the entries of an earlier process, and `damaged`
+    is the number of its unreadable ones. `pending` counts entries without a final result. Raises `ValueError` or
+    `TypeError` for an invalid argument.
     """
 
     def __init__(

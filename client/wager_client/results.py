@@ -56,7 +56,7 @@ class Feedback:
     """Recorded feedback.
 
     Attributes:
-        correct: None if the reward is neither 0 nor 1, as that of an answer that abstained.
+        correct: None if the reward is neither 0 nor 1, or the answer abstained.
         abstained: whether the answer abstained, which is neither right nor wrong.
         status: `recorded`; `duplicate` if it was recorded before; `ignored` for a default answer, which is never sent.
         round: the number of the round; None while it waits for the window to close, and if it was ignored.

@@ -185,7 +185,7 @@ class Configured(Generic[T]):
 
 
 def connection_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of a request without an answer, including those of httpx if the caller has imported it."""
+    """Return the errors of a request without an answer, including httpx's own if the caller has imported it."""
     other = sys.modules.get("httpx")
     return (httpx2.TransportError, OSError) if other is None else (httpx2.TransportError, OSError, other.TransportError)
 

@@ -22,7 +22,7 @@ def stream(*seeds: int) -> np.random.Generator:
 
 Stage = Literal["selection", "measurement"]
 _STREAMS = {"selection": 1, "measurement": 0}
-_WARM_UP = 32  # rounds before those of a run, which load or compile the kernels
+_WARM_UP = 32  # rounds played first, to load or compile the kernels
 
 
 class Examples(NamedTuple):

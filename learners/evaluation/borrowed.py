@@ -36,7 +36,7 @@ def _without_owner(context: Any, array: Any) -> Any:  # noqa: ARG001  numba's si
     return array(array), build
 
 
-# numba compares an overload's parameters with those of the function that it returns, so these are not lambdas.
+# numba requires an overload and the function it returns to have equal parameters, so these are not lambdas.
 @numba.extending.overload(borrowed)
 def _borrow(value: Any) -> Callable[[Any], Any]:
     kind: Any = getattr(value, "instance_class", None)

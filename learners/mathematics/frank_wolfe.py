@@ -21,7 +21,7 @@ Oracle: TypeAlias = Callable[[FloatArray], FloatArray]
 
 _LEAST_WEIGHT = 1e-14  # vertices of less weight are left out
 _LEAST_PIVOT = 1e-9  # a vertex nearer to the affine hull of the others than the square root of this depends on them
-_GAP = 4e-15  # the duality gap at which to stop, in units of D times the largest coordinate: that of rounding
+_GAP = 4e-15  # duality gap at which to stop, about the rounding error, in units of D times the largest coordinate
 
 
 def nearest_point(point: FloatArray, oracle: Oracle) -> tuple[FloatArray, FloatArray]:

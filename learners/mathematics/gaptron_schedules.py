@@ -13,7 +13,7 @@ _LN2 = math.log(2.0)
 
 
 def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> float:
-    """Return the largest step η with a surrogate gap ≤ 0 in Theorems 1-3; given γ, that of Theorems 4-6, η = κγ."""
+    """Return the largest step η with a surrogate gap ≤ 0 in Theorems 1-3; given γ, the step η = κγ of Theorems 4-6."""
     K, X = problem.n_labels, problem.norm_bound
     full = {"logistic": _LN2 / (2 * K * X**2), "hinge": (K - 1) / (K**2 * X**2), "smooth_hinge": 1 / (4 * K * X**2)}
     return full[loss] if gamma is None else full[loss] * gamma / K

@@ -1,4 +1,4 @@
-"""Sets of labels that are listed one by one, with the squared regularizer or that of a conditional random field."""
+"""Sets of labels that are listed one by one, with the squared regularizer or a conditional random field's."""
 
 import math
 from functools import cached_property

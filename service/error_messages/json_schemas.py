@@ -17,7 +17,7 @@ _PLURALS = {kind: f"{kind}s" for kind in ("number", "integer", "string", "boolea
 
 
 class Place(NamedTuple):
-    """A place in a request: its path, its possible schemas, and those of the enclosing object or list."""
+    """A place in a request: its path, its possible schemas, and the schemas of the enclosing object or list."""
 
     path: tuple[str, ...]
     schemas: tuple[Schema, ...]

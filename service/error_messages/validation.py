@@ -12,7 +12,7 @@ from service.json_values import JsonMapping
 Found = JsonMapping  # one of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless omitted, `input`
 
 _THEIRS = frozenset({*get_args(ErrorType), "byte_size", "byte_size_unit"})
-"""Pydantic's own error types: those of its core, and of special types in settings. All others are ours."""
+"""Pydantic's own error types, from its core and from special types in settings. All others are ours."""
 
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _UNICODE = "Unicode without half a surrogate pair"

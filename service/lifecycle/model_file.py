@@ -87,7 +87,7 @@ def file_of(
 ) -> tuple[bytes | memoryview, ...]:
     """Return the header and the body of a model's file, in parts.
 
-    `state` is an encoded state, itself a safetensors file; `shadows` has those of shadows, by name.
+    `state` is an encoded state, itself a safetensors file; `shadows` maps each shadow's name to its encoded state.
     """
     length = int.from_bytes(state[:8], "little")
     header = json.loads(bytes(state[8 : 8 + length]))

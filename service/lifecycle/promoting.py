@@ -33,7 +33,7 @@ class Promoting:
         """Give a model the learner and the state of a shadow, and remove the shadow; return the model's description.
 
         The new state includes every round before the change; open predictions still accept feedback. The snapshot from
-        which it is folded becomes a kept snapshot. `versions` are those of the model that the caller accepts.
+        which it is folded becomes a kept snapshot. The caller accepts the model only in one of the `versions`.
         """
         await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
         return await self._registry.get(name)

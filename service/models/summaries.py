@@ -22,7 +22,7 @@ _MOST_BYTES = 16_384  # maximum bytes of a summary
 
 
 _ANY_SET: JsonObject = {"sets": None, "loss": "sparsemap", "regularization": None}
-"""Hyperparameters of a learner of any set, in the place of those of a learner of listed sets."""
+"""Hyperparameters of a learner without listed sets, shown in place of the long list."""
 
 
 class Summary(Policies):

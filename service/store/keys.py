@@ -47,7 +47,7 @@ def model(name: str) -> str:
     published. `changes` counts changes of the model, and `history` has a line of JSON for each. `digests` are those of
     the history before the first change and after each (`digests_of`), joined, and `digest` is the last of them.
     `definition` never changes. `summary` describes the model after its last change. `partial` is the sum of the
-    rewards between 0 and 1, `expired` the number of rounds that no feedback made, and `abstained` that of abstentions.
+    rewards between 0 and 1, `expired` the number of rounds without feedback, and `abstained` the number of abstentions.
     `open_bytes` is the sum of the fields `open:<moment>`, the bytes of open predictions by the moment at which they
     are released at the latest; `predictions_refused` counts those that would have exceeded their maximum. `closing` is
     the rule for closing expired predictions (`service.models.policies`), if they are closed, and `retention` is
@@ -132,7 +132,7 @@ def shadows(name: str, incarnation: str) -> str:
 
 
 def shadow(name: str, incarnation: str, slot: int) -> str:
-    """Return the key of a shadow's snapshot, a hash like that of `snapshot`. `tally` is its comparison."""
+    """Return the key of a shadow's snapshot, a hash like `snapshot`. `tally` is its comparison."""
     return f"wager:{{{name}}}:{incarnation}:shadow:{slot}"
 
 

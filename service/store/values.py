@@ -185,7 +185,7 @@ class Due(StrEnum):
 
 
 MOST_SOURCES = 100
-"""Maximum import positions per model: those of the sources used last."""
+"""Maximum import positions per model; the sources used last keep theirs."""
 
 
 class ImportBlock(NamedTuple):
@@ -279,7 +279,7 @@ class CopiedShadow(NamedTuple):
     id: str
     text: str  # JSON: see `service.shadows.definition`
     restarts: int
-    snapshot: Snapshot | None  # of the same rounds and changes as that of the model
+    snapshot: Snapshot | None  # with the same rounds and changes as the model's
 
 
 class ModelCopy(NamedTuple):

@@ -1,4 +1,4 @@
-"""Rounds in files of other formats than that of an export: CSV, NDJSON or dsjson, as `wager replay` reads them."""
+"""Rounds in files that no export wrote: CSV, NDJSON or dsjson, as `wager replay` reads them."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -83,7 +83,7 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
 
     @property
     def proved_step(self) -> float | None:
-        """η, if it is fixed and at most that of Theorem 5.1: expected mistakes then exceed the loss by ‖U‖²/(2η)."""
+        """η, if it is fixed and at most Theorem 5.1's: expected mistakes then exceed the loss by at most ‖U‖²/(2η)."""
         if self.learning_rate in ("adaptive", "parameter-free"):
             return None
         step = _steps(self).step

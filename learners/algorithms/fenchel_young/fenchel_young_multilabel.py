@@ -43,7 +43,7 @@ class FenchelYoungMultilabel(Drawing):
     """The sets that answers and truths may be, each as a string of K digits in the order of the labels: 1 for a label
     in the set, else 0, such as `["110", "011"]`. At most 1,000,000 digits in all. `null`: all sets."""
     loss: Literal["sparsemap", "crf"] = "sparsemap"
-    """The surrogate loss: `sparsemap`, with the regularizer (λ/2)‖y‖², or `crf`, that of a conditional random field,
+    """The surrogate loss: `sparsemap`, with the regularizer (λ/2)‖y‖², or `crf` (conditional random field),
     with the negative entropy of the law of the sets; it needs `sets`. Answers by `crf` vary more, and cost less."""
     regularization: Magnitude | None = None
     """λ of the regularizer (λ/2)‖y‖², greater than 4γ/ν, which is 4/√K for any set. For `crf`, the factor ρ of the

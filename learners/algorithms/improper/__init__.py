@@ -1,1 +1,1 @@
-"""Improper learners, whose predictions are not those of a single linear model: mixtures, boosting, experts."""
+"""Improper learners, which predict as no single linear model could: mixtures, boosting, experts."""

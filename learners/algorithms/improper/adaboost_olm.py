@@ -3,8 +3,8 @@
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
 Algorithm 4, Appendix C. The weak learners form a sequence. Each receives costs derived from the scores of its
 predecessors and predicts a label. BoostReg, which is FOLKLORE with two labels and two features, updates the scores with
-the predicted label; their argmax is this member's answer. The served answer is that of a member drawn with exponential
-weights, so the distribution is the weighted mixture of the members' answers.
+the predicted label; their argmax is this member's answer. A member drawn with exponential weights gives the
+served answer, so the distribution is the weighted mixture of the members' answers.
 """
 
 import functools

@@ -273,7 +273,7 @@ def _perceptron_proof(*_: object) -> Proof:
 
 
 def _boosting_proof(*_: object) -> str:
-    return "the base's theorem bounds its mistakes by those of its weak learners, not by the loss of a comparator"
+    return "the base's theorem compares its mistakes with its weak learners', not with a comparator's loss"
 
 
 def _hedge_proof(*_: object) -> str:

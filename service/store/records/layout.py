@@ -16,10 +16,10 @@ the last prediction of a block is closed, its bodies are dropped. A body is BODY
     SIZES (flag SIZES_GIVEN) | evidence, E x f64 (flag EVIDENCE) | eligible labels, one bit each (flag ELIGIBLE) |
     context | actions | the JSON of the context as the client sent it
 
-E and the number of labels are those of the prediction; the model may have gained labels since then. Without SIZES, the
-context has the model's fixed size, and nothing follows it. The context is as the client sent it, or a hashed vector
-of it, before the norm policy is applied. A version refuses unknown flags and kinds of outcome (`NewerVersionError`),
-so it never ignores data that would change what a learner learns.
+E and the number of labels are as they were at the prediction; the model may have gained labels since then. Without
+SIZES, the context has the model's fixed size, and nothing follows it. The context is as the client sent it, or a hashed
+vector of it, before the norm policy is applied. A version refuses unknown flags and kinds of outcome
+(`NewerVersionError`), so it never ignores data that would change what a learner learns.
 """
 
 import hashlib

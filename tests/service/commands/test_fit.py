@@ -135,7 +135,7 @@ REFUSED = [
     (("--learner", FOLKLORE, "--comparator-norm", 3), "--comparator-norm: is for fenchel-young"),
     (("--learner", '{"algorithm": "fenchel-young", "radius": 1.0}', "--comparator-norm", 3), "at most the radius"),
     (("--comparator-norm", "inf"), "--comparator-norm: got inf; must be finite"),
-    (("--size", 8), "--size: is for named features; those of the rows are dense"),
+    (("--size", 8), "--size: is for named features; the rows have dense ones"),
     (("--label-column", "kind"), "has no column 'kind'"),
     (("--url", "http://127.0.0.1:1"), "http://127.0.0.1:1"),
 ]
