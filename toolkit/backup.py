@@ -11,7 +11,16 @@ import typer
 from service import __version__
 from service.commands.options import fail
 from service.json_values import JsonObject
-from toolkit.backup_folder import MANIFEST, Note, file_of, read_note, write_file, write_manifest, write_note
+from toolkit.backup_folder import (
+    MANIFEST,
+    BackupError,
+    Note,
+    file_of,
+    read_note,
+    write_file,
+    write_manifest,
+    write_note,
+)
 from toolkit.backup_store import back_up_store
 from toolkit.progress import with_progress
 from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, download, path_of
@@ -21,6 +30,7 @@ _MOST_NAMED = 20  # unchanged models that the sentence at the end names
 
 
 def backup(
+    context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="The folder to write; it is created if missing.")],
     url: Url = DEFAULT_URL,
     api_key: Key = None,
@@ -37,6 +47,10 @@ def backup(
     on: it is a data directory, `wager serve --data-dir` serves a copy of it.
     """
     if all_:
+        for option in ("url", "api_key", "rounds"):
+            source = context.get_parameter_source(option)
+            if source is not None and source.name == "COMMANDLINE":
+                raise BackupError(f"--{option.replace('_', '-')}: --all reads the store of the settings instead")
         back_up_store(folder, as_json=as_json)
         return
     notes, same, unreadable = list[Note](), list[str](), list[str]()

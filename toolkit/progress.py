@@ -36,8 +36,8 @@ class Progress:
         """Count what is done; `n` may be 0."""
         self._done += n
         seconds = time.monotonic() - self._began
-        pace = "" if self._unit == "runs" else f"{self._done / max(seconds, 1e-9):,.0f} {self._unit}/s"
-        self._bar.update(self._task, advance=n, text=pace)
+        pace = self._done / max(seconds, 1e-9)
+        self._bar.update(self._task, advance=n, text=f"{pace:,.0f} {self._unit}/s" if pace >= 1.0 else "")
         if not self.is_shown and self._total and (tenths := 10 * self._done // self._total) > self._tenths:
             self._tenths, counted = tenths, f"{self._done:,} of {self._total:,} {self._unit}"
             typer.echo(f"{self._what}: {counted}, {seconds:,.0f} s", err=True)

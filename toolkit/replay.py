@@ -15,17 +15,9 @@ from service.commands.options import EXIT_INTERRUPTED, fail
 from service.error_messages.patterns import CLOCK_SECONDS
 from service.json_values import JsonObject
 from toolkit import ToolError
+from toolkit.files import options
 from toolkit.files.columns import Chosen
 from toolkit.files.lines import FileError, digest_of
-from toolkit.files.options import (
-    FeatureColumns,
-    FeaturePrefix,
-    LabelColumn,
-    PropensityColumn,
-    RewardColumn,
-    TextColumns,
-    names_in,
-)
 from toolkit.files.parquet import parts_of
 from toolkit.files.readers import Reader, open_reader, survey
 from toolkit.files.rows import Row, Shape, shape_of
@@ -50,12 +42,12 @@ def replay(
     format_: Annotated[str | None, typer.Option("--format", help="dsjson, csv, parquet or ndjson.")] = None,
     create: Annotated[bool, typer.Option(help="Create the model, with labels and features as in the file.")] = False,
     learner: Annotated[str | None, typer.Option(help="With --create: the name of its learner.")] = None,
-    label_column: LabelColumn = None,
-    propensity_column: PropensityColumn = None,
-    reward_column: RewardColumn = None,
-    feature_columns: FeatureColumns = None,
-    feature_prefix: FeaturePrefix = None,
-    text_columns: TextColumns = None,
+    label_column: options.LabelColumn = None,
+    propensity_column: options.PropensityColumn = None,
+    reward_column: options.RewardColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    feature_prefix: options.FeaturePrefix = None,
+    text_columns: options.TextColumns = None,
     costs: Annotated[str, typer.Option(help="dsjson: negate (reward = -cost) or complement (1 - cost).")] = "negate",
     action_id: Annotated[str | None, typer.Option(help="dsjson: the feature of an action that is its id.")] = None,
     source: Annotated[str | None, typer.Option(help="The identity of the rounds; by default a digest.")] = None,
@@ -68,7 +60,7 @@ def replay(
 
     Rounds with a propensity are learned as logged. Of fully labelled ones, the model draws the label itself.
     """
-    features, text = names_in(feature_columns), names_in(text_columns)
+    features, text = options.names_in(feature_columns), options.names_in(text_columns)
     chosen = Chosen(label_column, propensity_column, reward_column, features, feature_prefix, text)
     if costs not in ("negate", "complement"):
         fail(f"--costs: got {costs!r}; must be negate or complement")

@@ -75,6 +75,7 @@ class NamedKind(ContextKind[NamedContext]):
         self._features = features
         self._size = features.size
         self._interactions = features.interactions or []
+        self._own_products = sum(one == other for one, other in self._interactions)
         self._namespaces = {path.partition(".")[0] for path in features.fields or ()} if features.closed else None
         self.is_open = not (features.fields or features.closed or features.interactions)
         self._reader = NamedReader(features.fields or {}, features.closed)
@@ -98,8 +99,9 @@ class NamedKind(ContextKind[NamedContext]):
 
     def cost_of(self, count: int) -> int:
         # The worst case of each pair: two namespaces with half of the features each, or one with all of them.
-        most = [count * (count - 1) // 2 if one == other else count * count // 4 for one, other in self._interactions]
-        return count * costs.CONTEXT_FEATURE + min(MOST_FEATURES, sum(most)) * costs.CONTEXT_PRODUCT
+        own, others = self._own_products, len(self._interactions) - self._own_products
+        most = own * (count * (count - 1) // 2) + others * (count * count // 4)
+        return count * costs.CONTEXT_FEATURE + min(MOST_FEATURES, most) * costs.CONTEXT_PRODUCT
 
     def checked(self, context: JsonObject) -> NamedContext:
         spaces = self._reader.read(context)

@@ -46,9 +46,10 @@ class FoundShadow(NamedTuple):
 
 async def find_shadows(environment: Environment, stored: StoredModel) -> list[FoundShadow]:
     """Return the shadows of a model, after they have folded what they lack."""
-    shadows = await environment.store.read_shadows(stored.key)
-    model = await environment.models.read(stored) if shadows else None
-    return [FoundShadow(each, await _caught_up(environment, model, each)) for each in shadows if model is not None]
+    if not (shadows := await environment.store.read_shadows(stored.key)):
+        return []
+    model = await environment.models.read(stored)
+    return [FoundShadow(each, await _caught_up(environment, model, each)) for each in shadows]
 
 
 async def _caught_up(environment: Environment, model: Model, shadow: StoredShadow) -> Snapshot | None:

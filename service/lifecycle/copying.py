@@ -65,6 +65,8 @@ class Copying:
             stored, source = await self._source(name)
             if stored.key == before.key and have_seen(shadows, source.snapshot):
                 break
+        if stored.key != before.key:  # it was created anew each time
+            shadows = []
         return await self._compute.run(name, _exported, stored, source, shadows)
 
     async def import_(self, name: str, data: memoryview, by: str | None) -> Described:

@@ -120,10 +120,8 @@ def read_file(data: memoryview) -> ModelFile:
         raise NewerFileError(f"the file has version {version}; this service reads version {VERSION}")
     if set(metadata) != _METADATA or not all(isinstance(value, str) for value in metadata.values()):
         raise ModelFileError(f"its metadata must be texts named {', '.join(sorted(_METADATA))}")
-    _check_arrays(header, body_bytes)
-    places = {name: _place_of_array(name, entry) for name, entry in header.items() if name.startswith(SHADOW)}
-    body = data[len(data) - body_bytes :]
-    shadows = {name.removeprefix(SHADOW): body[start:stop] for name, (start, stop) in places.items()}
+    places, body = _places(header, body_bytes), data[len(data) - body_bytes :]
+    shadows = {name.removeprefix(SHADOW): body[slice(*at)] for name, at in places.items() if name.startswith(SHADOW)}
     return ModelFile(_model(metadata["model"]), metadata["statistics"].encode(errors="replace"), data, shadows)
 
 
@@ -142,11 +140,13 @@ def _header(data: memoryview) -> tuple[JsonObject, int]:
     return header, len(data) - 8 - length
 
 
-def _check_arrays(arrays: JsonMapping, body_bytes: int) -> None:
-    places = sorted(_place_of_array(name, entry) for name, entry in arrays.items())
-    bounds = [(0, 0), *places, (body_bytes, body_bytes)]
+def _places(arrays: JsonMapping, body_bytes: int) -> dict[str, tuple[int, int]]:
+    """Return where each array begins and ends in the body; raise an error unless they fill it."""
+    places = {name: _place_of_array(name, entry) for name, entry in arrays.items()}
+    bounds = [(0, 0), *sorted(places.values()), (body_bytes, body_bytes)]
     if any(following[0] != place[1] for place, following in pairwise(bounds)):
         raise ModelFileError("its arrays overlap, leave gaps, or do not end with the file, which may be cut short")
+    return places
 
 
 def _place_of_array(name: str, entry: object) -> tuple[int, int]:

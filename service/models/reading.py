@@ -91,8 +91,8 @@ async def read_model(
 
 
 def reading_cost(stored: StoredModel) -> int:
-    """Return the cost of reading a definition and its changes, with a learner that compares all listed strings."""
-    pairs = stored.definition.count('","') ** 2
+    """Return the cost of reading a definition and its changes, with a learner that compares all listed sets."""
+    pairs = stored.definition.partition('"sets":[')[2].partition("]")[0].count(",") ** 2
     return _characters(stored) * costs.DEFINITION_CHARACTER + pairs * costs.DEFINITION_PAIR
 
 

@@ -95,6 +95,8 @@ def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> 
     table = rows.table
     for i, line in enumerate(table):
         (answer, right, context, actions), entry = model.choice.logged(rows, i), entry_of(int(line["round"]))
+        reward = float(line["reward"])
+        correct = bit_of(reward)
         id_ = PredictionId(model.name, entry.block, int(line["token"]))
         yield RoundLine(
             round=int(line["round"]),
@@ -103,9 +105,9 @@ def _lines(model: Model, rows: LogRows, entry_of: Callable[[int], LogEntry]) -> 
             labels=answer.labels,
             propensity=float(line["propensity"]),
             outcome="expired" if line["kind"] == EXPIRED else "feedback",
-            correct=bit_of(float(line["reward"])),
-            reward=float(line["reward"]),
-            abstained=right.label is not None and bit_of(float(line["reward"])) is None,
+            correct=correct,
+            reward=reward,
+            abstained=correct is None and right.label is not None,
             true_label=right.label,
             true_labels=right.labels,
             context=context,

@@ -191,6 +191,8 @@ class StatisticsAccumulator:
     def _count(self) -> None:
         names = _COLUMNS if self._counts.labels is None else (*_COLUMNS, "output", "truth")
         columns = {name: np.concatenate([table[name] for table in self._waiting]) for name in names}
+        truths = columns.get("truth", np.full(len(columns["reward"]), NO_LABEL))
+        columns["abstained"] = abstentions(columns["reward"], truths)
         self._counts = _detailed(_counted(self._counts, columns), columns)
         self._clear()
 
@@ -213,7 +215,7 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
         correct=counts.correct + int(correct.sum()),
         reward=added(counts.reward, reward),
         expired=counts.expired + len(correct) - len(delays),
-        abstained=counts.abstained + int(_abstained(table).sum()),
+        abstained=counts.abstained + int(table["abstained"].sum()),
         delays=_bucketed(counts.delays, delays, DELAY_BOUNDS),
         delay_seconds=added(counts.delay_seconds, delays),
         propensities=_bucketed(counts.propensities, p, PROPENSITY_BOUNDS),
@@ -232,7 +234,7 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
     """Return the statistics, updated with the details of further rounds."""
     reward, p, held = table["reward"], table["propensity"], (table["flags"] & HOLDOUT) != 0
     ours, known, of_holdout = ~held, weighable(p), reward[held]
-    answered = reward[ours & ~_abstained(table)]
+    answered = reward[ours & ~table["abstained"]]
     weight = np.divide(1.0, p, out=np.zeros(len(p)), where=known)
     labels = table.get("output", _NO_LABELS)
     by_label, chance = counts.by_label, counts.chance
@@ -253,11 +255,6 @@ def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -
         holdout_reward=added(counts.holdout_reward, of_holdout),
         holdout_squares=added(counts.holdout_squares, of_holdout * of_holdout),
     )
-
-
-def _abstained(table: dict[str, np.ndarray[Any, Any]]) -> BoolArray:
-    """Return which of n rounds abstained, (n,): none of a model that does not answer one of K labels."""
-    return abstentions(table["reward"], table.get("truth", np.full(len(table["reward"]), NO_LABEL)))
 
 
 def _bucketed(before: tuple[int, ...], values: FloatArray, bounds: tuple[float, ...]) -> tuple[int, ...]:

@@ -53,11 +53,11 @@ class Receiver:
         self,
         secrets: Sequence[tuple[str, str]],
         now: Callable[[], float],
-        members: Mapping[str, Sequence[str]] | None = None,
+        members: Mapping[str, Sequence[str]],
     ) -> None:
         self._signers = [(Names(models), Webhook(secret)) for models, secret in secrets]
         self._now = now
-        self._members = members or {}
+        self._members = members
 
     def check_headers(self, headers: Mapping[str, str]) -> Signed:
         """Parse the signature headers, so that unsigned webhooks are refused before their body is read.
@@ -114,9 +114,7 @@ def _header(headers: Mapping[str, str], name: str) -> str:
     return value
 
 
-def read_feedback(
-    headers: Mapping[str, str], body: bytes, members: Mapping[str, Sequence[str]] | None = None
-) -> FeedbackRequest:
+def read_feedback(headers: Mapping[str, str], body: bytes, members: Mapping[str, Sequence[str]]) -> FeedbackRequest:
     """Parse a webhook: the body of `POST /feedback`, bare or as the `data` of an event.
 
     An event is a CloudEvent (structured or binary), or an object with `type` and `data`, as Standard Webhooks
@@ -134,15 +132,16 @@ def read_feedback(
         raise InvalidInputError(f"the body is not JSON: {unreadable(error)}") from None
     is_data = is_event or bool(members)
     if not is_event and isinstance(payload, dict) and "type" in payload and "data" in payload:
-        payload, is_data = _checked_data(payload["data"]), True
+        payload, is_data = payload["data"], True
     if isinstance(payload, dict) and len(payload) > _MOST_MEMBERS:  # reporting an error for each would take long
         raise InvalidInputError(f"got feedback with {len(payload)} members; it may have at most {_MOST_MEMBERS}")
-    return FeedbackRequest.model_validate(subject | _fields_in(payload, members or {}) if is_data else payload)
+    return FeedbackRequest.model_validate(subject | _fields_in(payload, members) if is_data else payload)
 
 
 def _fields_in(data: object, members: Mapping[str, Sequence[str]]) -> JsonObject:
     """Return the fields of feedback in an event's data."""
-    data = _checked_data(data)
+    if not isinstance(data, dict):
+        raise InvalidInputError(f"got {shown(data)}; must be the JSON object of POST /feedback", "data")
     paths = {name: members.get(name, (name,)) for name in FeedbackRequest.model_fields}
     ignored = data.keys() - {path[0] for path in paths.values()}
     if ignored and _log.isEnabledFor(logging.DEBUG):
@@ -159,17 +158,11 @@ def _member(data: object, path: Sequence[str]) -> object:
     return data
 
 
-def _event(headers: Mapping[str, str], body: bytes) -> tuple[JsonObject, JsonObject]:
+def _event(headers: Mapping[str, str], body: bytes) -> tuple[object, JsonObject]:
     """Return the data of a CloudEvent, and the field that its subject contains, if it has one."""
     try:
         event = from_http_event(HTTPMessage(dict(headers), body))
     except Exception:  # noqa: BLE001  the library raises arbitrary errors on malformed events
         raise InvalidInputError("the body and headers are not a CloudEvent 1.0 in JSON") from None
     subject = event.get_subject()
-    return _checked_data(event.get_data()), {} if subject is None else {"prediction_id": subject}
-
-
-def _checked_data(data: object) -> JsonObject:
-    if not isinstance(data, dict):
-        raise InvalidInputError(f"got {shown(data)}; must be the JSON object of POST /feedback", "data")
-    return data
+    return event.get_data(), {} if subject is None else {"prediction_id": subject}

@@ -67,8 +67,8 @@ def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) 
     _check_comparable(learner, "the learner", model)
     if model.definition.features.norm == "reject" and learner.context_norm != model.learner.context_norm:
         detail = (
-            f"{learner.algorithm} and the model's learner, {model.learner.algorithm}, bound different norms, so the model "
-            "would refuse other contexts after a promotion"
+            f"{learner.algorithm} bounds another norm than the model's learner, {model.learner.algorithm}, so a promotion "
+            "would change which contexts the model refuses"
         )
         raise ShadowLearnerError(detail, "learner.algorithm")
     if learner.needs_true_label and not model.learner.needs_true_label:

@@ -324,8 +324,8 @@ class DamageRecords(Protocol):
     async def read_damage(self, key: ModelKey) -> DamageRecord:
         """Return the damage record of a model."""
 
-    async def list_damaged(self, limit: int) -> list[str]:
-        """Return the first names of models with recorded damage, sorted."""
+    async def has_damage(self) -> bool:
+        """Check whether damage of any model is on record."""
 
 
 class ShadowTable(Protocol):

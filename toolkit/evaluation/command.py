@@ -20,16 +20,8 @@ from toolkit.evaluation.plot import plot as draw
 from toolkit.evaluation.policies import Specification, read_learner, read_policy
 from toolkit.evaluation.remote_log import remote_parts
 from toolkit.evaluation.rows import described_rows
+from toolkit.files import options
 from toolkit.files.columns import Chosen
-from toolkit.files.options import (
-    FeatureColumns,
-    FeaturePrefix,
-    LabelColumn,
-    PropensityColumn,
-    RewardColumn,
-    TextColumns,
-    names_in,
-)
 from toolkit.files.tables import is_parquet
 from toolkit.remote import DEFAULT_URL, Key, Url
 
@@ -64,12 +56,12 @@ def evaluate(
         list[Path] | None,
         typer.Option(help="CSV or Parquet: round, label, and probability for distributions. Repeatable."),
     ] = None,
-    label_column: LabelColumn = None,
-    propensity_column: PropensityColumn = None,
-    reward_column: RewardColumn = None,
-    feature_columns: FeatureColumns = None,
-    feature_prefix: FeaturePrefix = None,
-    text_columns: TextColumns = None,
+    label_column: options.LabelColumn = None,
+    propensity_column: options.PropensityColumn = None,
+    reward_column: options.RewardColumn = None,
+    feature_columns: options.FeatureColumns = None,
+    feature_prefix: options.FeaturePrefix = None,
+    text_columns: options.TextColumns = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes for the parts of a folder.")] = 1,
     engine: Annotated[EngineName, typer.Option(help="Where parts are computed.")] = EngineName.JOBLIB,
     scheduler: Annotated[str | None, typer.Option(help="The address of the scheduler of a Dask cluster.")] = None,
@@ -82,8 +74,10 @@ def evaluate(
     """Estimate what other policies would have got, from the log of a model with its propensities."""
     if (source is None) == (model is None):
         raise EvaluationError("name a file or folder, or a model with --model, and not both")
-    features, text = names_in(feature_columns), names_in(text_columns)
+    features, text = options.names_in(feature_columns), options.names_in(text_columns)
     chosen = Chosen(label_column, propensity_column, reward_column, features, feature_prefix, text)
+    if source is None and chosen != Chosen():
+        raise EvaluationError("options of columns are for files; the log of a model has its own")
     if source is None:
         logged, parts = _remote_log(url, api_key, str(model))
     else:

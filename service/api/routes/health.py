@@ -32,7 +32,7 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
         if stops():
             raise StoppingError("this worker is stopping: send new requests to another one")
         readiness, warnings = await check(), list[str]()
-        if await store.list_damaged(1):  # readiness needs no key, so it names no model
+        if await store.has_damage():  # readiness needs no key, so it names no model
             warnings.append("some models have unreadable data, which `wager repair` lists")
         warnings += readiness.warnings
         return Readiness(status="ready", store=readiness.version, durability=readiness.persistence, warnings=warnings)

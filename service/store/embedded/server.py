@@ -225,6 +225,7 @@ class EmbeddedServer:
             return
         self._socket_folder = Path(tempfile.mkdtemp(prefix="wager-"))
         self._socket = self._socket_folder / "valkey.sock"
+        (self._socket_folder / LOG_FOLDER).symlink_to(self.data_dir.absolute() / LOG_FOLDER)  # clients measure its disk
         _log.warning("The path of the data directory is too long for a socket: %s", self._socket)
 
     def _release(self) -> None:

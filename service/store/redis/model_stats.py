@@ -59,8 +59,8 @@ async def read_model_stats(call: Call, name: str) -> ModelStats | None:
         partial=reward_sum(name, values[5]),
         expired=min(count(name, "expired", values[6] or b"0"), rounds),
         abstained=min(count(name, "abstained", values[7] or b"0"), rounds),
-        open_bytes=_repaired(values[8]),
-        predictions_refused=_repaired(values[9]),
+        open_bytes=repaired(values[8]),
+        predictions_refused=repaired(values[9]),
     )
 
 
@@ -88,6 +88,6 @@ def _by_slot(name: str, statistics: dict[bytes, bytes]) -> dict[int, int]:
     return {count(name, "slots of its statistics", slot): count(name, "slots", value) for slot, value in slots.items()}
 
 
-def _repaired(value: bytes | None) -> int:
+def repaired(value: bytes | None) -> int:
     """Decode a counter of open predictions; a damaged one, which is repaired later, counts as 0."""
     return int(value) if value is not None and value.isdigit() else 0

@@ -39,7 +39,7 @@ from service.store.redis.driver_errors import translated_error, translating_erro
 from service.store.redis.entry_codec import CHANGE_VERSION, decode_tail
 from service.store.redis.feedback_codec import activation_status, decode_results, encoded_token
 from service.store.redis.model_hash import NAME_ERRORS, count, read_listed, read_model
-from service.store.redis.model_stats import read_load, read_model_stats
+from service.store.redis.model_stats import read_load, read_model_stats, repaired
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_snapshot
 from service.store.scripts import Script, record_script, script
 from service.store.stored_models import (
@@ -164,7 +164,7 @@ class RedisStore(Store):
         self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
         self._max_open_bytes = int(max_open_bytes)  # the driver refuses subclasses
         socket = parse_store_url(url).path
-        self._log_folder = Path(socket).parent / LOG_FOLDER if socket else None  # which exists if the store is embedded
+        self._log_folder = Path(socket).parent / LOG_FOLDER if socket else None  # it exists if the store is embedded
 
     async def create_model(
         self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
@@ -439,9 +439,8 @@ class RedisStore(Store):
         version = await self._call("HGET", keys.model(key.name), "damage")
         return DamageRecord(int(version or 0), decode_damage(await self._call("HGETALL", keys.damage(*key))))
 
-    async def list_damaged(self, limit: int) -> list[str]:
-        names = await self._call("ZRANGE", keys.DAMAGED, "-", "+", "BYLEX", "LIMIT", 0, limit)
-        return [name.decode() for name in names]
+    async def has_damage(self) -> bool:
+        return bool(await self._call("ZCARD", keys.DAMAGED))
 
     async def put_shadow(self, key: ModelKey, name: str, id_: str, text: str) -> bool:
         named = [keys.model(key.name), keys.log(*key), *keys.of_shadows(*key)]
@@ -512,8 +511,8 @@ class RedisStore(Store):
         return await read_model_stats(self._call, name)
 
     async def measure(self, name: str) -> ModelMemory | None:
-        stats, own = await self.read_model_stats(name), await self._incarnation(name)
-        if stats is None or own is None:
+        own, open_bytes = await self._call("HMGET", keys.model(name), "incarnation", "open_bytes")
+        if own is None:
             return None
         key = ModelKey(name, own.decode(errors="replace"))
         groups = {
@@ -525,7 +524,7 @@ class RedisStore(Store):
         named = {each: group for group, members in groups.items() for each in members}
         named |= {each: "other" for each in keys.lasting(*key) if each not in named}
         sizes = await self._run(_MEASURE, list(named), [_MEASURED_SAMPLES])
-        total = Counter(open=stats.open_bytes)
+        total = Counter(open=repaired(open_bytes))
         for group, size in zip(named.values(), sizes, strict=True):
             total[group] += size
         return ModelMemory(*(total[field] for field in ModelMemory._fields))

@@ -126,6 +126,9 @@ def test_the_whole_store_survives_in_a_folder(live: Served, tmp_path: Path, monk
         lasting = [name for name in before if re.search(r"\{whole\}:.*:(log$|p:|kept|shadows$)", name)]
         assert len(lasting) == 7
         assert [name for name in lasting if before[name] != after[name]] == []
+    for option in (("--url", live.url), ("--api-key", KEY), ("--rounds",)):  # they are for the backup of a service
+        refused = run("backup", folder, "--all", *option)
+        assert (refused.exit_code, f"wager: {option[0]}: " in refused.stderr) == (1, True)
     again = run("backup", folder, "--all")  # it is the directory of a store now
     assert (again.exit_code, "it is the log of a store" in again.stderr) == (1, True)
 

@@ -79,7 +79,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "list_busiest": lambda store: store.list_busiest(10),
     "measure": lambda store: store.measure("forest"),
     "read_damage": lambda store: store.read_damage(KEY),
-    "list_damaged": lambda store: store.list_damaged(10),
+    "has_damage": lambda store: store.has_damage(),
     "read_imports": lambda store: store.read_imports(KEY),
     "list_kept": lambda store: store.list_kept(KEY),
     "load_kept": lambda store: store.load_kept(KEY, "mine"),

@@ -51,7 +51,7 @@ async def use_every_operation(store: RedisStore) -> None:
     assert await store.record_damage(KEY, [Damage(3, 3, 3, "noise")])
     await store.mark_snapshot(KEY, 2, "noise")
     assert [each.last for each in (await store.read_damage(KEY)).found] == [2, 3]
-    assert await store.list_damaged(10) == [KEY.name]
+    assert await store.has_damage()
     assert {block.id for block in await Scenario(store, KEY).blocks()} == {"a", "b"}
     assert await store.delete_model(KEY.name)
     await use_closing_operations(store)

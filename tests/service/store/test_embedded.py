@@ -1,5 +1,6 @@
 """The laws of the embedded server: one owner, no orphaned server, no lost write."""
 
+import asyncio
 import itertools
 import math
 import os
@@ -20,6 +21,8 @@ import redis
 from service.store.embedded import server as embedded
 from service.store.embedded.server import EmbeddedServer, EmbeddedServerError, embedded_store_url
 from service.store.embedded.system import available_memory, children_of
+from service.store.redis.redis_store import RedisStore
+from service.store.values import StoreLoad
 from tests.servers import wait_until
 from tests.service.store.troubles import no_larger_files
 
@@ -122,6 +125,14 @@ def test_a_folder_has_one_private_server_and_keeps_its_data(tmp_path: Path) -> N
         assert read(server, "key") == b"value"
 
 
+async def load_of(url: str) -> StoreLoad:
+    store = RedisStore(url, 10.0)
+    try:
+        return await store.read_load()
+    finally:
+        await store.close()
+
+
 def test_the_socket_of_a_long_path_is_elsewhere(tmp_path: Path) -> None:
     data_dir = tmp_path / ("long" * 30)
     with EmbeddedServer(data_dir) as server:
@@ -129,6 +140,7 @@ def test_the_socket_of_a_long_path_is_elsewhere(tmp_path: Path) -> None:
         socket_path = Path(server.url.removeprefix("unix://"))
         assert data_dir not in socket_path.parents
         assert mode(socket_path.parent) == 0o700
+        assert math.isfinite(asyncio.run(load_of(server.url)).disk_free)
     assert not socket_path.parent.exists()
     assert (data_dir / "appendonlydir").is_dir()
 
