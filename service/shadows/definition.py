@@ -67,7 +67,7 @@ def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) 
     _check_comparable(learner, "the learner", model)
     if model.definition.features.norm == "reject" and learner.context_norm != model.learner.context_norm:
         detail = (
-            f"{learner.algorithm} bounds another norm than the model's learner, {model.learner.algorithm}, so a promotion "
+            f"{learner.algorithm} bounds another norm than {model.learner.algorithm}, the model's learner: a promotion "
             "would change which contexts the model refuses"
         )
         raise ShadowLearnerError(detail, "learner.algorithm")
