@@ -203,7 +203,7 @@ def regularizer(space: Any, points: FloatArray) -> FloatArray:
 
 def some_sets(n: int) -> tuple[str, ...]:
     digits = np.random.default_rng(n).integers(0, 2, size=(20, n))
-    return tuple({"".join(map(str, row)) for row in digits})
+    return tuple(dict.fromkeys("".join(map(str, row)) for row in digits))
 
 
 def random_scores(space: OutputSpace, seed: int, n: int = 12) -> FloatArray:
