@@ -26,6 +26,7 @@ from service.lifecycle.model_file import ExportedModel, file_of
 from service.models.model import Limits, Model, new_model
 from service.replicas.statistics import SLOTS, RoundStatistics
 from service.schemas.models import ModelDefinition
+from service.settings import Settings
 from toolkit import ToolError
 from toolkit.files.columns import Chosen
 from toolkit.files.lines import FileError
@@ -38,7 +39,9 @@ _APPLY = (
     "online-to-batch conversion applies here to fenchel-young (Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 4.6) with a "
     "fixed step up to its theorem's, and to folklore (Agarwal, Kale and Zimmert 2022)"
 )
-_LIMITS = Limits(2**28, 10**9)  # the defaults of a service, which checks its own at the import
+_LIMITS = Limits(
+    *(Settings.model_fields[each].default for each in ("max_state_bytes", "max_step_cost", "max_evidence_bytes"))
+)  # the defaults of a service, which checks its own at the import
 _NORM = 10.0  # of the comparators, by default
 
 
@@ -162,10 +165,7 @@ def fit_rows(learner: FenchelYoung | Folklore, contexts: Contexts, truths: IntAr
     mistakes = simulate(learner, contexts, truths, draws.random(contexts.n)).mistakes
     if isinstance(learner, Folklore):
         return online_to_batch(learner, contexts, truths, int(step.integers(1, contexts.n + 1))), float(mistakes.mean())
-    weights = average_weights(learner, contexts, truths)
-    state = state_of(learner, weights)
-    state.squared_norm[()] = np.sum(weights**2)  # of the direction; a radius needs it if the model learns again
-    return state, float(mistakes.mean())
+    return state_of(learner, average_weights(learner, contexts, truths)), float(mistakes.mean())
 
 
 def _file(model: Model, state: State) -> bytes:

@@ -30,8 +30,7 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
     The learner has full information, so its own answers do not matter. If the T ≥ 1 rounds are independent
     and identically distributed, the expected target loss of `state_of` these weights exceeds the expected surrogate
     loss of any U by at most C/T (Theorem 4.6). C is the learner's guarantee for U: `regret_bound(‖U‖)` of a structured
-    learner, and X²‖U‖² / (2(1 - ln 2) ln 2) of `fenchel-young`. Raises `ValueError` if the arrays are empty or do not
-    fit.
+    learner, and ‖U‖² / (2 `proved_step`) of `fenchel-young`. Raises `ValueError` if the arrays are empty or do not fit.
     """
     check_contexts(contexts, learner.problem.n_features)
     check_truths(true_labels, learner)
@@ -48,12 +47,13 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
 
 
 def state_of(learner: Descending, weights: FloatArray) -> DescentState:
-    """Return the state in which a learner decides with these weights (n_scores, d); do not fold rounds into it."""
+    """Return the state in which a learner decides with these weights (n_scores, d)."""
     state = learner.init()
     state.fraction[()] = 0.5
     state.direction[0, 0] = 1.0
     state.scale[()] /= learner.weights(state)[0, 0]
     state.direction[:] = weights.T
+    state.squared_norm[()] = np.sum(weights**2)
     return state
 
 

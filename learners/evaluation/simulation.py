@@ -77,11 +77,12 @@ def simulate(
     paid = np.empty((0, 0)) if rewards is None else rewards
     world = _World(contexts, true_labels, revealed, uniforms, several, among, paid)
     result = Simulation(np.empty(n, np.int64), np.empty(n), np.empty(n, np.bool_), state)
-    if not isinstance(learner, CompiledLearner):
-        return _play(learner, world, result)
-    state, contexts = learner.prepare(state, contexts)
-    world, result = world._replace(contexts=contexts), result._replace(state=state)
-    _play_compiled(learner.verbs.parameters, world, _room(learner, world), result)
+    if isinstance(learner, CompiledLearner):
+        state, contexts = learner.prepare(state, contexts)
+        world, result = world._replace(contexts=contexts), result._replace(state=state)
+        _play_compiled(learner.verbs.parameters, world, _room(learner, world), result)
+    else:
+        result = _play(learner, world, result)
     if learner.abstention_reward is not None:
         result.mistakes[result.labels == learner.problem.n_labels - 1] = False
     return result

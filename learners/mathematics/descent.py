@@ -15,6 +15,7 @@ import numpy as np
 from learners.base import AnyLearner, BoolArray, Contexts, FloatArray, IntArray
 from learners.kernels import compiled, row
 from learners.layouts import Count, Layout, NonNegativeScalar, PositiveScalar, zero_state
+from learners.mathematics.guarantees import ROUNDING
 from learners.mathematics.linear_algebra import add_outer, scale_into_ball, score, squared_norm
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
@@ -81,6 +82,11 @@ def steps(
         return Steps(_ADAPTIVE, 2.0 * ball / math.sqrt(2.0), ball, 1.0, norm_bound)
     step = named[learning_rate] if isinstance(learning_rate, str) else learning_rate
     return Steps(_FIXED, float(step), ball, 1.0, norm_bound)
+
+
+def proved_step(steps: Steps, largest: float) -> float | None:
+    """Return η if it is fixed and at most the largest step that a theorem covers, else `None`."""
+    return steps.step if steps.mode == _FIXED and steps.step <= largest * ROUNDING else None
 
 
 @compiled

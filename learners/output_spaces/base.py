@@ -139,8 +139,10 @@ class OutputSpace(ABC):
 
     def draw(self, mean: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, float]:
         """Draw as `randomize`; return the answer and its exact probability."""
-        output = self.randomize(mean, uniforms)
-        return output, self.probability(mean, output)
+        nearest = self.nearest(mean)
+        p = self._mixing(mean, nearest)
+        output = self.random_vertex(mean, uniforms[1:]) if uniforms[0] < p else nearest
+        return output, (1.0 - p) * np.array_equal(output, nearest) + p * self.vertex_probability(mean, output)
 
     def probability(self, mean: FloatArray, output: FloatArray) -> float:
         """Return the exact probability that `randomize` returns this output for this mean; 0 if it is not a vertex."""

@@ -9,13 +9,14 @@ import pydantic
 from learners.base import FloatArray, IntArray
 from learners.hyperparameters import Magnitude, hyperparameters
 from learners.output_spaces.base import Constants
-from learners.output_spaces.polytope import Polytope, steepness
+from learners.output_spaces.binary import Binary
+from learners.output_spaces.polytope import steepness
 
 _UNIT = 2**42  # probabilities are whole multiples of 1/_UNIT, so that their sums are exact
 
 
 @hyperparameters
-class FixedSize(Polytope):
+class FixedSize(Binary):
     """Outputs are the vectors of D zeros and ones with m ones, 0 < m < D.
 
     The Hamming loss / D counts each wrong label twice: included, and another one left out. Norm ℓ2, ν = √2,
@@ -25,6 +26,7 @@ class FixedSize(Polytope):
     """
 
     name = "fixed-size"
+    n_uniforms = 2  # one to mix, one to draw
     n_labels: Annotated[int, pydantic.Field(ge=2, le=1_000_000)]
     """D."""
     size: Annotated[int, pydantic.Field(ge=1, le=999_999)]
@@ -48,10 +50,10 @@ class FixedSize(Polytope):
         strong_convexity = 8.0 * gamma / nu if self.regularization is None else self.regularization
         return Constants(gamma, nu, strong_convexity, 1.0, math.sqrt(2.0 * min(m, D - m)))
 
-    def oracle(self, costs: FloatArray) -> FloatArray:
-        """Return the m labels of least cost."""
+    def nearest(self, mean: FloatArray) -> FloatArray:
+        """Return the m labels of largest mean."""
         result = np.zeros(self.n_labels)
-        result[np.argsort(costs, kind="stable")[: self.size]] = 1.0
+        result[np.argsort(-mean, kind="stable")[: self.size]] = 1.0
         return result
 
     def is_vertex(self, output: FloatArray) -> bool:
@@ -65,18 +67,10 @@ class FixedSize(Polytope):
         mean: FloatArray = np.clip(near - _shift(near, self.size), 0.0, 1.0)
         return mean
 
-    def law(self, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-        ends = self._ends(mean)
-        starts = np.unique(np.append(ends % _UNIT, 0))  # where the set changes, as u goes from 0 to 1
-        vertices = np.zeros((len(starts), self.n_labels))
-        for start, vertex in zip(starts, vertices, strict=True):
-            vertex[self._members(ends, start)] = 1.0
-        return np.diff(np.append(starts, _UNIT)) / _UNIT, vertices
-
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Draw a vertex by systematic sampling."""
-        result = np.zeros(self.n_labels)
-        result[self._members(self._ends(mean), int(uniforms[0] * _UNIT))] = 1.0
+        result, starts = np.zeros(self.n_labels), int(uniforms[0] * _UNIT) + np.arange(self.size) * _UNIT
+        result[np.searchsorted(self._ends(mean), starts, side="right")] = 1.0
         return result
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
@@ -86,10 +80,6 @@ class FixedSize(Polytope):
         first = (np.append(0, ends)[members] - whole).max()
         last = (ends[members] - whole).min()
         return max(0, min(int(last), _UNIT) - max(int(first), 0)) / _UNIT
-
-    def draw(self, mean: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, float]:
-        """Do the same as `OutputSpace.draw`, without computing the whole law."""
-        return super(Polytope, self).draw(mean, uniforms)
 
     def _ends(self, mean: FloatArray) -> IntArray:
         """Return the ends of the labels' intervals (D,), in multiples of 1/_UNIT; the last one is m."""
@@ -101,10 +91,6 @@ class FixedSize(Polytope):
             lengths[free] += each
             lengths[free[:more]] += 1
         return np.cumsum(lengths)
-
-    def _members(self, ends: IntArray, start: int) -> IntArray:
-        """Return the labels (m,) whose intervals contain start, start + 1, and so on."""
-        return np.searchsorted(ends, start + np.arange(self.size) * _UNIT, side="right")
 
 
 def _shift(excess: FloatArray, size: int) -> float:

@@ -36,8 +36,9 @@ class Polytope(Binary):
 
     def decode(self, scores: FloatArray) -> FloatArray:
         """Project θ/λ onto the hull (SparseMAP)."""
-        weights, vertices = nearest_point(scores / self.constants.strong_convexity, self.oracle)
-        return _mean(weights, vertices) if np.isfinite(scores).all() else np.full(self.dimension, np.nan)
+        if not np.isfinite(scores).all():
+            return np.full(self.dimension, np.nan)
+        return _mean(*nearest_point(scores / self.constants.strong_convexity, self.oracle))
 
     def law(self, mean: FloatArray) -> tuple[FloatArray, FloatArray | BoolArray]:
         """Return the law of ỹ: m probabilities, which sum to 1, and m different vertices (m, D)."""

@@ -1,11 +1,11 @@
 """Verdicts and bounds: whether a model's decisions have settled, and what its theorem guarantees."""
 
-import math
+import dataclasses
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
-from service.analytics.estimates import UNKNOWN, Estimate, Subject, chances, label_value, observed
+from service.analytics.estimates import UNKNOWN, Chance, Estimate, Subject, chances, label_value, observed
 from service.replicas.statistics import RoundStatistics
 from service.replicas.sums import MOST_LABELS, Epoch, RewardCurve, joined
 from service.schemas.statistics import VerdictWord
@@ -29,7 +29,8 @@ class Verdict(NamedTuple):
     reason: str
 
 
-class _Case(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class _Case:
     subject: Subject
     statistics: RoundStatistics
     latest: Epoch
@@ -57,10 +58,15 @@ class _Case(NamedTuple):
         curve = self.statistics.curve
         return observed(sum(curve.rounds), sum(curve.rewards), sum(curve.squares))
 
-    @property
+    @cached_property
+    def chances(self) -> list[Chance]:
+        """Estimates of the reward of uniform draws."""
+        return chances(self.statistics)
+
+    @cached_property
     def beaten(self) -> Estimate | None:
         """The reward of uniform draws, if that of the latest rounds, or of all, is clearly above it."""
-        lowest = min((each.estimate for each in chances(self.statistics)), key=lambda each: each.high, default=UNKNOWN)
+        lowest = min((each.estimate for each in self.chances), key=lambda each: each.high, default=UNKNOWN)
         if self.earned.low > lowest.high or ((self.earned.mean or 0.0) > lowest.high < self.served.low):
             return lowest
         return None
@@ -68,7 +74,7 @@ class _Case(NamedTuple):
     @property
     def at_chance(self) -> Estimate | None:
         """The reward of uniform draws, if there are enough rounds, and the latest reward is not above it by far."""
-        known = [each.estimate for each in chances(self.statistics) if each.covered >= COVERED]
+        known = [each.estimate for each in self.chances if each.covered >= COVERED]
         narrowest = min(known, key=lambda each: each.high - each.low, default=None)
         if narrowest is None or self.latest.rounds < ENOUGH_ROUNDS or self.beaten is not None:
             return None
@@ -86,7 +92,7 @@ def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
     if latest.rounds < LEAST_ROUNDS or not latest.weighed:
         return Verdict("exploring", f"There are {latest.rounds} recent rounds; a verdict needs {LEAST_ROUNDS}.")
     found = _judged(_Case(subject, statistics, latest, latest.propensity / latest.weighed))
-    fall = _fall(statistics)
+    fall = _fall(statistics, latest)
     if fall is None:
         return found
     return Verdict("dropped", fall) if found.verdict != "collapsed" else Verdict("collapsed", f"{found.reason} {fall}")
@@ -168,9 +174,9 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
     return Verdict("leaning", f"{served}, which is not clearly above that of uniform draws yet.")
 
 
-def _fall(statistics: RoundStatistics) -> str | None:
+def _fall(statistics: RoundStatistics, latest: Epoch) -> str | None:
     """Return what has fallen, if the latest reward is clearly and by far below that of an earlier stretch."""
-    curve, latest = statistics.curve, joined(statistics.latest)
+    curve = statistics.curve
     most = min(max(LEAST_ROUNDS, sum(curve.rounds) // (STRETCHES + 1)), ENOUGH_ROUNDS)
     start, n = len(curve.rounds), 0
     while start and n < most:
@@ -246,31 +252,5 @@ def bound_of(learner: Any, rounds: int) -> Bound:
         return Bound(None, _NO_THEOREM)
     if learner.algorithm == "adahedge":
         return Bound(learner.bound(rounds), _OF_EXPERTS)
-    mistakes = _of_gaptron(learner, rounds) if learner.algorithm == "gaptron" and rounds else None
+    mistakes = learner.bound(rounds) if learner.algorithm == "gaptron" and rounds else None
     return Bound(None, _NO_NUMBER) if mistakes is None else Bound(mistakes, _CONDITION)
-
-
-def _of_gaptron(learner: Any, rounds: int) -> float | None:
-    """Return the bound of Gaptron with a radius D: Van der Hoeven 2020, Theorems 1-6, as its guarantee states it."""
-    if learner.radius is None or learner.learning_rate != "theorem":
-        return None
-    square, share = learner.radius**2, learner.eta_scale
-    if learner.needs_true_label:
-        return float(square / (2.0 * share * safe_step(learner.loss, learner.problem)))
-    k = learner.problem.n_labels
-    last, explored = _explored(learner, rounds)
-    step = share * safe_step(learner.loss, learner.problem, last)  # κγ_T
-    return float(square / (2.0 * step) + (k - 1) / k * explored)
-
-
-def _explored(learner: Any, rounds: int) -> tuple[float, float]:
-    if not learner.falls:
-        gamma = learner.exploration
-        if learner.horizon is not None:
-            gamma = tuned_exploration(learner.loss, learner.problem, learner.radius, learner.horizon)
-        return gamma, gamma * rounds
-    constant = math.sqrt(learner.problem.n_labels)
-    if learner.exploration == "theorem":
-        constant = anytime_constant(learner.loss, learner.problem, learner.radius)
-    least, root = learner.least_exploration, math.sqrt(rounds)
-    return min(1.0, max(constant / root, least)), min(float(rounds), 2.0 * constant * root + least * rounds)

@@ -95,9 +95,9 @@ LEARNERS: Errors = {
     "test_the_theorems_rate_minimizes_the_bound": [
         (
             "bandit reduction: a rate that falls despite the horizon",
-            "exploration_rate",
-            "self.horizon or rounds + 1",
-            "rounds + 1",
+            "ExploredRounds._fixed_rate",
+            "self._best_rate(self.horizon)",
+            "None",
         ),
     ],
     "test_tuned_rate_minimizes_the_bound_of_theorem_2": [
@@ -244,7 +244,7 @@ LEARNERS: Errors = {
     "test_anytime_rate_matches_the_formula": [
         (
             "bandit reduction: rate without K",
-            "ExploredRounds.exploration_rate",
+            "ExploredRounds._best_rate",
             "self.problem.n_labels * regret",
             "regret",
         ),

@@ -14,14 +14,23 @@ from learners.base import BoolArray, Contexts, FloatArray, Problem, Rounds
 from learners.hyperparameters import Magnitude, Positive, hyperparameters
 from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.learner import CompiledLearner, Delayed, DelayedUpdate, FullInformation
-from learners.mathematics.descent import DescentState, Steps, check_radius, count, descend, multiplier, steps, untaught
+from learners.mathematics.descent import (
+    DescentState,
+    Steps,
+    check_radius,
+    count,
+    descend,
+    multiplier,
+    proved_step,
+    steps,
+    untaught,
+)
 from learners.mathematics.exploration import leader, settle, softmax
 from learners.mathematics.guarantees import (
     ANY_SEQUENCE,
     AT_ONCE,
     LATE,
     NO_LOGARITHM_OF_T,
-    ROUNDING,
     uncovered,
     within,
 )
@@ -84,10 +93,7 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
     @property
     def proved_step(self) -> float | None:
         """η, if it is fixed and at most Theorem 5.1's: expected mistakes then exceed the loss by at most ‖U‖²/(2η)."""
-        if self.learning_rate in ("adaptive", "parameter-free"):
-            return None
-        step = _steps(self).step
-        return step if step <= theorem_step(self.problem) * ROUNDING else None
+        return proved_step(_steps(self), theorem_step(self.problem))
 
     @property
     def n_scores(self) -> int:

@@ -108,6 +108,10 @@ class FenchelYoungMultilabel(Drawing):
 
     def probabilities(self, means: FloatArray) -> FloatArray:
         """Return the probability that each label is in the answer, (n, K)."""
+        if self.sets is None and self.set_size is None:
+            nearest = self.space.nearest(means)
+            p = np.minimum(1.0, 2.0 * np.linalg.norm(nearest - means, axis=1, keepdims=True))
+            return np.asarray(nearest + p * (means - nearest))
         result = np.empty((len(means), self.problem.n_labels))
         for i, mean in enumerate(means):
             result[i] = self.space.expected_output(mean)

@@ -28,9 +28,18 @@ from learners.base import (
 from learners.checks import FLOAT, check_uniforms, expect_array
 from learners.hyperparameters import Magnitude, Positive, hyperparameters, refusal
 from learners.learner import CheckedLearner, DelayedUpdate, FullInformation
-from learners.mathematics.descent import DescentState, Steps, check_radius, descend_all, multiplier, steps, untaught
+from learners.mathematics.descent import (
+    DescentState,
+    Steps,
+    check_radius,
+    descend_all,
+    multiplier,
+    proved_step,
+    steps,
+    untaught,
+)
 from learners.mathematics.exploration import as_propensity
-from learners.mathematics.guarantees import AT_ONCE, LATE, NO_LOGARITHM_OF_T, ROUNDING, uncovered, within
+from learners.mathematics.guarantees import AT_ONCE, LATE, NO_LOGARITHM_OF_T, uncovered, within
 from learners.mathematics.linear_algebra import scores
 from learners.mathematics.preparation import one_by_one
 from learners.output_spaces.base import OutputSpace
@@ -153,10 +162,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
     @property
     def proved_step(self) -> float | None:
         """η, if it is fixed and at most 2a/b: the expected target loss then exceeds the surrogate by ‖U‖²/(2η)."""
-        if self.learning_rate in ("adaptive", "parameter-free"):
-            return None
-        step = self.step_sizes.step
-        return step if step <= 2.0 * self.surrogate_gap / self.smoothness * ROUNDING else None
+        return proved_step(self.step_sizes, 2.0 * self.surrogate_gap / self.smoothness)
 
     def regret_bound(self, comparator_norm: float, failure: float = 0.0) -> float:
         """Return the bound on target loss minus surrogate loss, against any U with ‖U‖ = comparator_norm.

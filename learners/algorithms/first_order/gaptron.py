@@ -130,8 +130,22 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
     def proved_step(self) -> float | None:
         """η, if it is fixed and within Theorems 1-3: expected mistakes then exceed the loss by at most ‖U‖²/(2η)."""
         mode, step = _step_of(self, _schedule(self))
-        proved = self.needs_true_label and mode == _FIXED and not _too_large(step, safe_step(self.loss, self.problem))
-        return step if proved else None
+        return step if self.needs_true_label and mode == _FIXED and not _too_large(self, step) else None
+
+    def bound(self, rounds: int) -> float | None:
+        """Return by how much expected mistakes in some rounds, at least one, may exceed the loss of any U in the ball.
+
+        Theorems 1-6: D²/(2η) + ((K - 1)/K) Σ γ_t, with η = κγ_T if gradients are averaged. `None` if no theorem covers
+        the settings, or there is no ball.
+        """
+        schedule = _schedule(self)
+        mode, step = _step_of(self, schedule)
+        if self.radius is None or mode == _ADAPTIVE or _too_large(self, step):
+            return None
+        if mode == _AVERAGED:
+            step *= scheduled_rate(schedule, rounds - 1)
+        explored = min(rounds, 2.0 * math.sqrt(schedule.constant * rounds) + schedule.least * rounds)
+        return self.radius**2 / (2.0 * step) + (1.0 - 1.0 / self.problem.n_labels) * explored
 
     @property
     def falls(self) -> bool:
@@ -326,12 +340,16 @@ def _adaptive_guarantee(learner: Gaptron) -> str:
     )
 
 
-def _too_large(step: float, safe: float) -> bool:
-    return not step <= safe * ROUNDING
+def _too_large(learner: Gaptron, step: float) -> bool:
+    """Check whether the surrogate gap does not pay for a step, which is η/γ if gradients are averaged."""
+    gamma = None
+    if not learner.needs_true_label:
+        gamma = 1.0 if learner.falls else max(_schedule(learner).least, _gap_of(learner))
+    return not step <= safe_step(learner.loss, learner.problem, gamma) * ROUNDING
 
 
 def _full_guarantee(learner: Gaptron, step: float) -> str:
-    if _too_large(step, safe_step(learner.loss, learner.problem)):
+    if _too_large(learner, step):
         return uncovered("the step exceeds what the surrogate gap pays for", _COVERED)
     bound = "‖U‖²/(2η), where η is the learning_rate"
     if learner.learning_rate == "theorem":
@@ -347,15 +365,14 @@ def _bandit_guarantee(learner: Gaptron, step: float) -> str:
     loss, theorem, named = learner.loss, THEOREMS[learner.loss] + 3, learner.learning_rate == "theorem"
     if learner.radius is None:
         return uncovered("the theorems under bandit feedback need W in a ball, and no radius is set", _COVERED)
-    gamma = 1.0 if learner.falls else _schedule(learner).least
-    if _too_large(step, safe_step(loss, learner.problem, max(gamma, _gap_of(learner)))):
+    if _too_large(learner, step):
         return uncovered("the step exceeds what the surrogate gap pays for", _COVERED)
     if learner.falls:
         bound, source = "D²/(2κγ_T) + ((K - 1)/K) Σ γ_t after T rounds, with κ = step/γ_t", "the proof of "
     elif learner.horizon is not None and named and math.isclose(learner.eta_scale, 1.0):
         most = counted(tuned_bound(loss, learner.problem, learner.radius, learner.horizon))
         bound, source = f"{_TUNED[loss]} = {most} after T = {learner.horizon:,} rounds", ""
-    elif gamma == 0.0:
+    elif (gamma := _schedule(learner).least) == 0.0:
         most = counted(learner.radius**2 / (2.0 * step))
         bound, source = f"D²/(2η) = {most} after any number of rounds, with γ = 0 and step η = {step:.4g}", ""
     else:

@@ -14,10 +14,10 @@ all rounds Σ (1 - σ_y) <= Σ loss(U) + K R/γ in expectation; exploration adds
 bound on its expected mistakes has the same guarantee, with its theorem's loss.
 """
 
-import functools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -54,7 +54,6 @@ class Proof(NamedTuple):
     loss: str  # the loss of the comparators
     regret: str  # R(T)
     source: str
-    value: float | None  # R(T) against comparators of norm B; None if it depends on their loss
 
 
 class ExploredRounds(CheckedLearner[Any]):
@@ -65,36 +64,33 @@ class ExploredRounds(CheckedLearner[Any]):
     comparator_bound: float
 
     def __post_init__(self) -> None:
-        if self.exploration != "anytime":
-            check_horizon(self.horizon, self.exploration)
-        elif self.horizon is not None:
-            raise ValueError("a horizon requires exploration: theorem")
+        check_horizon(self.horizon, self.exploration)
         _ = self.base_learner
         if isinstance(self.exploration, str) and self.base_regret(1) is None:
             reason = f"{self.exploration} needs the base's bound R(T) as a number, and these settings have none"
             raise refusal("exploration", reason)
 
-    @property
+    @cached_property
     @abstractmethod
     def base_learner(self) -> AnyLearner:
         """The learner that learns from the correct explored rounds."""
 
+    @property
     @abstractmethod
-    def proof(self, rounds: int) -> Proof | str:
-        """Return what is proved about the base after T rounds, or why nothing is."""
+    def proof(self) -> Proof | str:
+        """What is proved about the base, or why nothing is."""
+
+    @abstractmethod
+    def base_regret(self, rounds: int) -> float | None:
+        """Return R(T), the base's bound after T rounds against comparators of norm B, or None if it has no number."""
 
     @abstractmethod
     def base_state(self, state: State) -> State:
         """Return the state of the base, as views of this state; `updates` is its count of rounds."""
 
-    def base_regret(self, rounds: int) -> float | None:
-        """Return R(T), the base's bound after T rounds against comparators of norm B, or None if it has no number."""
-        proof = self.proof(rounds)
-        return None if isinstance(proof, str) else proof.value
-
     @property
     def guarantee(self) -> str:
-        proof = self.proof(1)
+        proof = self.proof
         if self.exploration == "anytime":
             return uncovered("the theorem's γ is fixed, but this γ falls", "a fixed exploration, or theorem")
         if isinstance(proof, str):
@@ -103,7 +99,7 @@ class ExploredRounds(CheckedLearner[Any]):
         if self.horizon is not None:
             rounds, bound = f"T = {self.horizon:,} rounds", self.regret_bound(self.horizon)
             number = f" At the comparator_bound, this is at most {counted(bound)}."
-        best = "" if proof.value is None else "; with the best γ, by at most 2 √(K T R(T))"
+        best = "" if self.base_regret(1) is None else "; with the best γ, by at most 2 √(K T R(T))"
         return (
             f"Expected {proof.costs} exceed {proof.loss} by at most K R(T)/γ + γT after {rounds} fixed in advance, "
             f"where γ = {gamma:.4g} and R(T) = {proof.regret}{best} (Agarwal, Kale and Zimmert 2022, {proof.source})."
@@ -154,12 +150,18 @@ class ExploredRounds(CheckedLearner[Any]):
 
     def exploration_rate(self, rounds: int) -> float:
         """Return γ after `rounds` rounds: the fixed one, or min(1, √(K R(t)/t)) for t = T, or rounds + 1 if anytime."""
-        if not isinstance(self.exploration, str):
-            return float(self.exploration)
-        t = self.horizon or rounds + 1
-        regret = self.base_regret(t)
+        return self._best_rate(rounds + 1) if self._fixed_rate is None else self._fixed_rate
+
+    @cached_property
+    def _fixed_rate(self) -> float | None:
+        if isinstance(self.exploration, str):
+            return None if self.horizon is None else self._best_rate(self.horizon)
+        return float(self.exploration)
+
+    def _best_rate(self, rounds: int) -> float:
+        regret = self.base_regret(rounds)
         assert regret is not None
-        return min(1.0, math.sqrt(self.problem.n_labels * regret / t))
+        return min(1.0, math.sqrt(self.problem.n_labels * regret / rounds))
 
     def _as_full_information(self, rounds: Rounds, which: BoolArray) -> Rounds:
         chosen = select(rounds, which)
@@ -191,6 +193,10 @@ def select(rounds: Rounds, which: BoolArray) -> Rounds:
     return Rounds(contexts, *columns)
 
 
+def _no_regret(*_: object) -> None:
+    """Return R(T) of a base whose bound is no number."""
+
+
 class Base(NamedTuple):
     """A learner with full information whose distribution is a probability for each label.
 
@@ -199,7 +205,9 @@ class Base(NamedTuple):
     """
 
     learner: type[Any]
-    prove: Callable[[Any, float, int], Proof | str]  # from the learner, B and T
+    prove: Callable[[Any], Proof | str]
+    regret: Callable[[Any, float, int], float | None] = _no_regret  # R(T), from the learner, B and T
+    takes_norm: bool = False  # whether B is its comparator_bound
     fixed: Mapping[str, Any] = MappingProxyType({})  # settings that cannot be chosen
     defaults: Mapping[str, Any] = MappingProxyType({})  # settings that differ from the learner's defaults
 
@@ -209,7 +217,7 @@ class Base(NamedTuple):
         where = "base_settings" if given else "base"
         if taken := sorted(set(given) & {*self.fixed, "problem", "comparator_bound"}):
             raise refusal(where, f"the reduction sets {taken[0]} of its base itself")
-        bound = {"comparator_bound": settings.comparator_bound} if self.learner is Folklore else {}
+        bound = {"comparator_bound": settings.comparator_bound} if self.takes_norm else {}
         try:
             chosen = {**self.defaults, **given, **self.fixed, **bound}
             learner: AnyLearner = self.learner(problem=settings.problem, **chosen)
@@ -219,18 +227,21 @@ class Base(NamedTuple):
         return learner
 
 
-def folklore_proof(base: Folklore, _: float, rounds: int) -> Proof:
+def folklore_proof(_: object = None) -> Proof:
     """Return what Theorem 3.3 proves about FOLKLORE."""
     return Proof(
         "mistakes",
         "the logistic loss, in nats, of any W with rows of norm at most B",
         "2KBX + (2BX + ln K + 2)/4 · K d ln(1 + T)",
         "Theorem 4.1",
-        base.regret_bound(rounds),
     )
 
 
-def _stepping(base: Any, norm: float, costs: str, loss: str, source: str) -> Proof | str:
+def _folklore_regret(base: Folklore, _: float, rounds: int) -> float:
+    return base.regret_bound(rounds)
+
+
+def _stepping(base: Any, costs: str, loss: str, source: str) -> Proof | str:
     """Return the proof of a base whose expected costs exceed a loss by at most ‖U‖²/(2η) for its step η."""
     step = base.proved_step
     if step is None:
@@ -241,42 +252,45 @@ def _stepping(base: Any, norm: float, costs: str, loss: str, source: str) -> Pro
         f"‖U‖²/(2η) for the base's step η = {step:.4g}",
         f"the proof of Theorem 4.1, with the bound on the base's expected {costs} in {source}; no bound on the base's "
         "own loss is needed",
-        norm**2 / (2.0 * step),
     )
 
 
-def _fenchel_young_proof(base: FenchelYoung, norm: float, _: int) -> Proof | str:
+def _stepping_regret(base: Any, norm: float, _: int) -> float | None:
+    step = base.proved_step
+    return None if step is None else norm**2 / (2.0 * step)
+
+
+def _fenchel_young_proof(base: FenchelYoung) -> Proof | str:
     source = "Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 5.1"
-    return _stepping(base, norm, "mistakes", "the base-2 logistic loss of any U", source)
+    return _stepping(base, "mistakes", "the base-2 logistic loss of any U", source)
 
 
-def _gaptron_proof(base: Gaptron, norm: float, _: int) -> Proof | str:
+def _gaptron_proof(base: Gaptron) -> Proof | str:
     source = f"van der Hoeven 2020, Theorem {THEOREMS[base.loss]}"
-    return _stepping(base, norm, "mistakes", f"the {LOSSES[base.loss]} loss of any U", source)
+    return _stepping(base, "mistakes", f"the {LOSSES[base.loss]} loss of any U", source)
 
 
-def _ordinal_proof(base: FenchelYoungOrdinal, norm: float, _: int) -> Proof | str:
+def _ordinal_proof(base: FenchelYoungOrdinal) -> Proof | str:
     source = "Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 4.2"
     costs = "differences of levels, divided by K - 1,"
-    return _stepping(base, norm, costs, "the Fenchel-Young loss of any U", source)
+    return _stepping(base, costs, "the Fenchel-Young loss of any U", source)
 
 
-def _perceptron_proof(*_: object) -> Proof:
+def _perceptron_proof(_: object) -> Proof:
     return Proof(
         "mistakes",
         "the hinge loss L of any U",
         "2X²‖U‖² + X‖U‖ √(2γL/K)",
         "the proof of Theorem 4.1, with the bound on the base's mistakes in Beygelzimer, Orabona and Zhang 2017, "
         "Theorem 1, and the concavity of the root",
-        None,
     )
 
 
-def _boosting_proof(*_: object) -> str:
+def _boosting_proof(_: object) -> str:
     return "the base's theorem compares its mistakes with its weak learners', not with a comparator's loss"
 
 
-def _hedge_proof(*_: object) -> str:
+def _hedge_proof(_: object) -> str:
     return "the base's theorem bounds the cost of abstaining, not the mistakes"
 
 
@@ -291,16 +305,17 @@ BaseName: TypeAlias = Literal[
 ]
 
 BASES: dict[BaseName, Base] = {
-    "folklore": Base(Folklore, folklore_proof),
-    "fenchel-young": Base(FenchelYoung, _fenchel_young_proof),
+    "folklore": Base(Folklore, folklore_proof, _folklore_regret, takes_norm=True),
+    "fenchel-young": Base(FenchelYoung, _fenchel_young_proof, _stepping_regret),
     "gaptron": Base(
         Gaptron,
         _gaptron_proof,
-        {"information": "full"},
-        {"loss": "logistic", "learning_rate": "theorem"},
+        _stepping_regret,
+        fixed={"information": "full"},
+        defaults={"loss": "logistic", "learning_rate": "theorem"},
     ),
     "perceptron": Base(Perceptron, _perceptron_proof),
-    "fenchel-young-ordinal": Base(FenchelYoungOrdinal, _ordinal_proof),
+    "fenchel-young-ordinal": Base(FenchelYoungOrdinal, _ordinal_proof, _stepping_regret),
     "adaboost-olm": Base(AdaBoostOlm, _boosting_proof),
     "adahedge": Base(AdaHedge, _hedge_proof),
 }
@@ -345,35 +360,30 @@ class BanditReduction(ExploredRounds):
     only for R, as the Frobenius norm of the comparator.
     """
 
-    def proof(self, rounds: int) -> Proof | str:
-        return BASES[self.base].prove(self.base_learner, self.comparator_bound, rounds)
-
     @property
+    def proof(self) -> Proof | str:
+        return BASES[self.base].prove(self.base_learner)
+
+    def base_regret(self, rounds: int) -> float | None:
+        return BASES[self.base].regret(self.base_learner, self.comparator_bound, rounds)
+
+    @cached_property
     def base_learner(self) -> AnyLearner:
-        return _base(self).learner
+        return BASES[self.base].build(self)
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [layout.shape for layout in state_layout(self.base_learner).values()][:-1]
 
     @property
     def base_numbers(self) -> int:
         """The number of entries of the base's arrays, without its count of rounds."""
-        return sum(math.prod(shape) for shape in _base(self).shapes)
+        return sum(map(math.prod, self._shapes))
 
     def base_state(self, state: BanditReductionState) -> State:
-        learner, shapes = _base(self)
         parts, start = [], 0
-        for shape in shapes:
+        for shape in self._shapes:
             stop = start + math.prod(shape)
             parts.append(state.numbers[start:stop].reshape(shape))
             start = stop
-        return learner.state_type(*parts, state.updates)
-
-
-class _Base(NamedTuple):
-    learner: AnyLearner
-    shapes: list[tuple[int, ...]]  # of its arrays, without its count of rounds
-
-
-@functools.lru_cache(maxsize=256)
-def _base(settings: BanditReduction) -> _Base:
-    # Cached: building and validating a learner takes longer than one of its updates.
-    learner = BASES[settings.base].build(settings)
-    return _Base(learner, [layout.shape for layout in state_layout(learner).values()][:-1])
+        return self.base_learner.state_type(*parts, state.updates)

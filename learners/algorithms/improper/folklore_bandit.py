@@ -4,6 +4,7 @@ Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multic
 ALT 2022, Algorithm 2 and Theorem 4.1. `bandit_reduction` has the reduction.
 """
 
+from functools import cached_property
 from typing import Annotated, NamedTuple
 
 from learners.algorithms.improper.bandit_reduction import ExploredRounds, Proof, folklore_proof
@@ -45,10 +46,14 @@ class FolkloreBandit(ExploredRounds):
     """B of FOLKLORE: the comparator's weights of each label have norm at most B."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
-    def proof(self, rounds: int) -> Proof:
-        return folklore_proof(self.base_learner, self.comparator_bound, rounds)
-
     @property
+    def proof(self) -> Proof:
+        return folklore_proof()
+
+    def base_regret(self, rounds: int) -> float:
+        return self.base_learner.regret_bound(rounds)
+
+    @cached_property
     def base_learner(self) -> Folklore:
         return Folklore(
             problem=self.problem, comparator_bound=self.comparator_bound, delayed_update=self.delayed_update

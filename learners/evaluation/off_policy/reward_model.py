@@ -154,5 +154,5 @@ def _vectors(contexts: Contexts, columns: IntArray | None) -> FloatArray:
     rows = np.repeat(np.arange(contexts.n), np.diff(contexts.starts))
     places = np.minimum(np.searchsorted(columns, indices), len(columns) - 1)
     known = columns[places] == indices
-    np.add.at(vectors, (rows[known], places[known]), contexts.values[known])
+    vectors[rows[known], places[known]] = contexts.values[known]
     return vectors

@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 import numpy as np
+import pydantic
 import pytest
 from scipy.special import logsumexp
 
@@ -46,6 +47,16 @@ def test_reduction_over_folklore_equals_folklore_bandit() -> None:
     two = list(play(FolkloreBandit(**settings), world))
     assert bits(join(one)) == bits(join(two))
     assert bits([step.distribution for step in one]) == bits([step.distribution for step in two])
+
+
+def test_base_settings_are_checked_even_if_they_equal_valid_ones() -> None:
+    def made(count: Any) -> BanditReduction:
+        return BanditReduction(problem=SMALL, base="adaboost-olm", base_settings={"weak_learners": count})
+
+    assert made(1) != made(2)
+    for count in (True, 2.0):
+        with pytest.raises(pydantic.ValidationError, match="adaboost-olm: weak_learners"):
+            made(count)
 
 
 def test_every_learner_of_labels_from_true_labels_is_a_base() -> None:

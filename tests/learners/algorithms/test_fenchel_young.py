@@ -10,7 +10,7 @@ from learners.base import Contexts, FloatArray, Problem
 from tests.learners.arrays import assert_close, is_finite
 from tests.learners.formulas import LN2, gradient, losses_of, projected
 from tests.learners.traces import LONG, MICRO, long_teacher, long_world
-from tests.learners.worlds import expected_mistakes, make_world, one_round, pick, play, random_rounds
+from tests.learners.worlds import expected_mistakes, make_world, one_round, pick, play, random_rounds, two_clusters
 
 SMALL = Problem(3, 2)
 RUNS: dict[str, dict[str, Any]] = {
@@ -134,16 +134,18 @@ def test_adaptive_bound_holds() -> None:
 
 def test_theorem_4_3_bound_holds() -> None:
     """With probability 1 - δ, mistakes exceed the loss of U by at most (4X²‖U‖²/(1 + ln 2) + ln(1/δ))/(1 - ln 2)."""
-    problem, X = Problem(5, 6, 2.0), 2.0
-    world, learner = make_world(13, 600, problem), FenchelYoung(problem=problem, learning_rate="high-probability")
-    steps = list(play(learner, world))
+    world = two_clusters(1, 600, noise=0.0)
+    steps = list(play(FenchelYoung(problem=Problem(2, 2), learning_rate="high-probability"), world))
     errors = np.array([1.0 - s.distribution[y] for s, y in zip(steps, world.truth, strict=True)])
     mistakes = (np.random.default_rng(0).random((2000, 600)) < errors).sum(axis=1)  # the weights depend on no answer
-    for U in (np.zeros((5, 6)), *(c * learner.weights(steps[-1].after) for c in (0.3, 1.0, 2.0))):
-        loss = losses_of("logistic", world.contexts @ U.T, world.truth).sum()
-        for delta in (0.5, 0.05):
-            bound = (4 * X**2 * np.sum(U**2) / (1 + LN2) + np.log(1 / delta)) / (1 - LN2)
-            assert np.mean(mistakes > loss + bound) <= delta
+    for delta in (0.5, 0.05):
+        bounds = []
+        for norm in (0.0, 1.0, 2.0, 3.0):
+            U = norm / np.sqrt(2) * np.array([[1.0, 0.0], [-1.0, 0.0]])
+            excess = (4 * norm**2 / (1 + LN2) + np.log(1 / delta)) / (1 - LN2)
+            bounds.append(losses_of("logistic", world.contexts @ U.T, world.truth).sum() + excess)
+        assert np.mean(mistakes > min(bounds)) <= delta
+        assert min(bounds) < 0.5 * 600
 
 
 def test_steps_match_the_formulas() -> None:

@@ -51,7 +51,9 @@ def test_average_weights_is_the_mean_over_the_rounds(learner: Descending) -> Non
 
 def test_state_of_holds_the_given_weights(learner: Descending) -> None:
     weights = np.random.default_rng(4).normal(size=(learner.n_scores, PROBLEM.n_features))
-    assert_close(learner.weights(state_of(learner, weights)), weights, 1e-12)
+    state = state_of(learner, weights)
+    assert_close(learner.weights(state), weights, 1e-12)
+    assert_close(state.squared_norm, np.sum(state.direction**2), 1e-12)
     assert (learner.weights(state_of(learner, 0.0 * weights)) == 0.0).all()
 
 

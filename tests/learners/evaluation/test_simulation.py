@@ -7,6 +7,7 @@ import pytest
 
 from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.first_order.uniform import Uniform, UniformState
+from learners.algorithms.improper.bandit_reduction import BanditReduction
 from learners.answers import is_structured
 from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, IntArray, Problem, Rounds
 from learners.evaluation.simulation import Simulation, simulate
@@ -89,6 +90,21 @@ def test_simulation_equals_the_plain_loop(setting: Setting) -> None:
     assert bits(simulation) == bits(expected)
     assert [column.dtype for column in simulation[:3]] == [np.int64, np.float64, np.bool_]
     assert type(simulation.state) is setting.learner.state_type
+
+
+class Abstaining(BanditReduction):
+    """A learner without kernels whose last label abstains."""
+
+    abstention_reward = 0.7
+
+
+def test_abstentions_are_no_mistakes_without_kernels() -> None:
+    learner = Abstaining(problem=Problem(3, 5), exploration=1.0)
+    world = make_world(11, N, learner.problem)
+    played = simulate(learner, Contexts.dense(world.contexts), world.truth, world.uniforms)
+    wrong: BoolArray = played.labels != world.truth
+    assert (wrong & (played.labels == 2)).any()
+    assert (played.mistakes == (wrong & (played.labels != 2))).all()
 
 
 def test_any_number_of_labels_can_be_right(setting: Setting) -> None:

@@ -20,7 +20,7 @@ OPTIONAL = {
 }  # fmt: skip
 """Learners with a `delayed_update` hyperparameter."""
 
-REDUCTIONS = {"folklore-bandit"}
+REDUCTIONS = {"folklore-bandit", "bandit-reduction"}
 """Learners that toss a coin with the γ of the prediction, and do not weight by the propensity."""
 
 CASES = [
@@ -34,14 +34,25 @@ CASES = [
     Case(ALL_LEARNERS["fenchel-young-multilabel"], {"learning_rate": "adaptive", "radius": 1.0}),
     Case(ALL_LEARNERS["fenchel-young-ranking"], {"polytope": "birkhoff"}),
     Case(ALL_LEARNERS["folklore-bandit"], {"exploration": 0.9, "comparator_bound": 2.0}),
+    Case(
+        ALL_LEARNERS["bandit-reduction"],
+        {"exploration": 0.9, "base": "gaptron", "base_settings": {"learning_rate": 1.0}},
+    ),
 ]
 
 
 @pytest.fixture(params=CASES, ids=str)
 def modes(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     case: Case = request.param
-    one, two = ({**case.hyperparameters, "delayed_update": mode} for mode in ("as_of_prediction", "recompute"))
-    return case._replace(hyperparameters=one).at(PROBLEM), case._replace(hyperparameters=two).at(PROBLEM)
+    given = case.hyperparameters
+
+    def learner(mode: str) -> AnyLearner:
+        late: dict[str, Any] = {"delayed_update": mode}
+        if "base_settings" in given:
+            late = {"base_settings": given["base_settings"] | late}
+        return case._replace(hyperparameters=given | late).at(PROBLEM)
+
+    return learner("as_of_prediction"), learner("recompute")
 
 
 def test_learners_with_delayed_update_are_listed() -> None:

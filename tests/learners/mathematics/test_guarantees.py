@@ -257,6 +257,9 @@ def test_bandit_bounds_hold(loss: Any, choice: dict[str, Any]) -> None:
         gammas = np.minimum(1.0, np.maximum(np.sqrt(2 / np.arange(1, T + 1)), choice.get("least_exploration", 0.0)))
     kappa = safe_step(loss, problem, 1.0) * learner.eta_scale
     bound = D**2 / (2 * kappa * gammas[-1]) + gammas.sum() / 2
+    number = learner.bound(T)
+    assert number is not None
+    assert bound * (1.0 - 1e-12) <= number <= 1.01 * bound
     world = two_clusters(1, T, noise=0.05)
     worst = mean_mistakes(learner, world)
     for U in comparators(world, problem, D):
@@ -271,6 +274,7 @@ def test_theorem_4_bound_holds_without_exploration() -> None:
     q = np.exp(-np.sqrt(2.0))
     bound = 4.0 * (1.0 + q) / (q * np.log(2.0))
     assert f" = {np.ceil(bound):.0f} after any number of rounds" in learner.guarantee
+    assert learner.bound(T) == pytest.approx(bound, rel=1e-12)
     world = two_clusters(1, T, noise=0.05)
     worst = mean_mistakes(learner, world)
     for U in comparators(world, learner.problem, 1.0):

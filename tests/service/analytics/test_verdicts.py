@@ -1,5 +1,7 @@
 """The laws of estimates and verdicts: each verdict for a log whose story is known."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from learners.base import Contexts, Problem
 from learners.evaluation.simulation import simulate
 from learners.registry import ALL_LEARNERS
 from service.analytics.estimates import UNKNOWN, Subject, chances, label_value, observed, uniform_value
-from service.analytics.verdicts import LEAST_ROUNDS, verdict_of
+from service.analytics.verdicts import LEAST_ROUNDS, bound_of, verdict_of
 from service.replicas.statistics import RoundStatistics, StatisticsAccumulator
 from service.store.records.codecs import label_codec
 from service.store.records.layout import FEEDBACK
@@ -218,3 +220,21 @@ def test_intervals_of_rewards() -> None:
     assert (bits.low, bits.high) == pytest.approx((0.2189, 0.3958), abs=1e-4)
     assert graded.mean == bits.mean
     assert graded.high - graded.low > bits.high - bits.low
+
+
+@pytest.mark.parametrize(
+    ("settings", "mistakes"),
+    [
+        ({"exploration": 0.0}, 4.0 * (1.0 + np.exp(-np.sqrt(2.0))) / np.exp(-np.sqrt(2.0)) / np.log(2.0)),
+        ({"exploration": 0.25}, 4.0 / 0.25 / np.log(2.0) + 0.25 * 100 / 2),
+        ({"information": "full"}, 2.0 / np.log(2.0)),
+    ],
+    ids=str,
+)
+def test_the_bound_of_gaptron_is_that_of_its_theorem(settings: dict[str, Any], mistakes: float) -> None:
+    """D²/(2η) + ((K - 1)/K) Σ γ_t; without exploration, η is that of Theorem 4 for the least gap."""
+    given = {"loss": "logistic", "learning_rate": "theorem", "radius": 1.0, **settings}
+    found = bound_of(ALL_LEARNERS["gaptron"](problem=Problem(2, 2), **given), 100)
+    assert found.mistakes == pytest.approx(mistakes, rel=1e-12)
+    assert found.reward(100) == max(0.0, 1.0 - mistakes / 100)
+    assert bound_of(ALL_LEARNERS["gaptron"](problem=Problem(2, 2), **given, eta_scale=2.0), 100).mistakes is None
