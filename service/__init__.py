@@ -1,3 +1,3 @@
-"""The input and output of Wager: HTTP, the store, the command line."""
+"""The prediction service: HTTP interface, rounds, store and command line."""
 
 __version__ = "0.1.0"

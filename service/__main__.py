@@ -1,7 +1,7 @@
 """The command `wager`, also `python -m service`.
 
 Exit codes of `wager serve`: 0 after a stop by signal, 2 for invalid settings, 3 if the application did not start, 4 if
-the address is not available, 5 if the embedded store cannot run.
+the address is not available, 5 if the embedded store cannot start, or may have lost data when it stopped.
 """
 
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ _ORDER = (
 
 
 class _Commands(TyperGroup):
-    """The commands. Each is imported at its first use: a worker needs no toolkit."""
+    """The commands. Most are imported when first used, so that `wager serve` does not load the toolkit."""
 
     def list_commands(self, ctx: object) -> list[str]:
         for name in _ORDER:

@@ -1,4 +1,4 @@
-"""The composition root of a worker: settings, store, use cases, HTTP interface."""
+"""The composition root of a worker: wires settings, store, use cases and HTTP interface."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
     """Create the application of one worker.
 
     Without `settings`, the process is a dedicated worker: it reads them from the environment, and loads the kernels of
-    the stored models when it starts. Raises `ValueError` if the settings name no store.
+    the busiest models when it starts. Raises `ValueError` if the settings name no store.
     """
     die_with_parent()
     warms_up, settings = settings is None, settings or Settings()
@@ -103,7 +103,7 @@ def _policy(settings: Settings, environment: Environment, opened: OpenStore, wat
 async def _running(
     environment: Environment, sessions: SessionCache, watch: Telemetry, draining: Draining, warms_up: bool
 ) -> AsyncIterator[None]:
-    """Maintain the sessions while the worker runs; then close its threads and its store."""
+    """Run the background tasks while the worker serves; then stop them, and close its threads and its store."""
 
     async def keep_up() -> None:
         watch.tick()
@@ -126,9 +126,9 @@ async def _running(
 
 
 async def _warm_up(environment: Environment) -> None:
-    """Load the kernels of the first stored models while requests are served; for other models, requests load them.
+    """Load the kernels of the busiest models while requests are served; for other models, requests load them.
 
-    The kernels of a learner take up to 60 MB.
+    The kernels of a learner take up to 60 MB of memory.
     """
     with contextlib.suppress(WagerError):  # a request will load them
         for name in await environment.store.list_busiest(_MOST_WARMED):
@@ -136,7 +136,7 @@ async def _warm_up(environment: Environment) -> None:
             if stored is not None:
                 model = await environment.models.read(stored)
                 await environment.compute.run(name, load, type(model.learner))
-    gc.freeze()  # kernels last as long as the process
+    gc.freeze()  # kernels live as long as the process
 
 
 async def _each_second(run: Callable[[], Awaitable[None]]) -> None:

@@ -1,7 +1,7 @@
-"""Threads for long computations. API keys share them fairly, and they never delay the exit of the process.
+"""Threads for long computations. Owners (API keys or models) share them fairly; no thread delays the process's exit.
 
-Kernels release the interpreter's lock, so the event loop continues while they run. Long work is divided into slices.
-Between two slices, other work gets a turn, and a cancelled computation ends.
+Kernels release the GIL, so the event loop continues while they run. Callers divide long work into slices. Between two
+slices, other work gets a turn, and a cancelled computation ends.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class _Job(NamedTuple):
 
 
 class Compute:
-    """A pool of daemon threads, at least 2, each started when needed; one owner uses at most half of them."""
+    """A pool of `threads` daemon threads, at least 2, each started when needed; one owner uses at most half of them."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -45,9 +45,9 @@ class Compute:
         return bool(self._running.total())
 
     async def run(self, owner: str, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
-        """Run a function in a thread; if long, it must release the interpreter's lock.
+        """Run a function in a thread; if long, it must release the GIL. Raises `StoppingError` after `close`.
 
-        In a request with an API key, the key replaces `owner`: its models have one share of the threads together.
+        In a request with an API key, the key replaces `owner`, so that all its requests count as those of one owner.
         """
         if self._closed:
             raise StoppingError("this worker is stopping")
@@ -130,7 +130,7 @@ class Compute:
 
 
 def steps_in_slice(cost: int, overhead: int = 0) -> int:
-    """Return the steps, at least 1, in a slice that costs about `costs.SLICE`, or its fixed overhead if larger."""
+    """Return the steps, at least 1, of a slice that costs about `costs.SLICE`, or the slice's `overhead` if larger."""
     return max(1, max(costs.SLICE, overhead) // max(cost, 1))
 
 

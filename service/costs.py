@@ -1,13 +1,13 @@
 """Costs of computations, in multiply-adds. They decide which work needs a thread, and how much is done together.
 
-A multiply-add takes about a nanosecond. Learners estimate their own decisions and folds; those below are measured.
+A multiply-add takes up to a nanosecond. Learners estimate their own decisions and folds; the other costs are measured.
 """
 
 from learners.base import AnyLearner
 
 # Limits on computations.
 INLINE = 5_000_000  # a few milliseconds: cheaper work runs in the event loop, other work in a thread
-SLICE = 20_000_000  # about ten milliseconds: then other work gets a turn. A slice costs more only if one step does
+SLICE = 20_000_000  # 10 to 20 milliseconds: then other work gets a turn. A slice costs more only if one step does
 STRETCH = 1_000_000_000  # about one second: then a fold checks whether its model still exists
 IMPORTED_TOGETHER = 200_000_000  # decisions of rounds that are imported together
 PREDICTED_TOGETHER = 2_000_000_000  # decisions of one batch; then other requests for the model get a turn
@@ -15,14 +15,14 @@ PROMOTION = 2_000_000_000  # rounds that a promotion folds, while the request an
 FIRST_CALL = 2**63  # of a kernel: it may compile, so it always needs a thread
 
 # Requests.
-BATCH_ITEM, BATCH_NUMBER = 2_000, 50  # one item of a batch, and one number in it, if the batch is decoded together
-SINGLE_ITEM = 100_000  # one item of a batch that is validated alone, because an item is invalid
-WEBHOOK_BYTE = 50  # verified and parsed
+BATCH_ITEM, BATCH_NUMBER = 2_000, 50  # one item, and one number in it, of a batch decoded at once
+SINGLE_ITEM = 100_000  # one item of a batch that has an invalid item, so that each is validated alone
+WEBHOOK_BYTE = 50  # one byte verified and parsed
 CONTEXT_NUMBER = 100  # one number checked
 CONTEXT_FEATURE, CONTEXT_PRODUCT = 2_500, 2_000  # one named feature, or product of two, read and hashed
 ACTION = 20_000  # one action with some features, read
 OPTIONS = 10_000  # the options of a request, checked
-FINGERPRINT = 20_000  # of a request with an id
+FINGERPRINT = 20_000  # of a request with an id, to recognize its repetition
 
 # Decisions, on top of the learner's.
 STORED_NUMBER, STORED_FEATURE = 30, 1_500  # one number, or named feature, of a context, encoded
@@ -32,16 +32,16 @@ TYPICAL_NONZEROS = 1000  # assumed entries of a sparse context that has not been
 
 # Answers.
 LISTED_PROBABILITY = 30
-REPEATED_PREDICTION = 80_000  # one stored prediction, decoded
+REPEATED_PREDICTION = 80_000  # one stored prediction, decoded for a repeated request
 EXPLAINED_NUMBER, EXPLAINED_FEATURE = 100, 5_000
 DECODED_BYTE, PRINTED_BYTE = 50, 100  # one byte of the log decoded, or decoded and converted to JSON
 PRINTED_ROUND = 20_000  # one line of the log, written as JSON
-STATISTICS_BYTE = 500  # read, including its part of the response
+STATISTICS_BYTE = 500  # one stored byte read, and its share of the response written
 GLANCE = 100_000  # one model in a list, without its statistics
 
 # Models.
-DEFINITION_CHARACTER = 50  # read
-DEFINITION_LABEL = 1_000  # checked and written
+DEFINITION_CHARACTER = 50  # one character read
+DEFINITION_LABEL = 1_000  # one label checked and written
 DEFINITION_PAIR = 2  # two sets that a learner may answer, compared
 
 

@@ -24,11 +24,11 @@ class Environment:
     rng: np.random.Generator
     new_id: Callable[[], str]
     monotonic: Callable[[], float] = time.monotonic  # seconds
-    store_offset: Callable[[], float] = float  # seconds to add to the store's clock, which expires predictions
+    store_offset: Callable[[], float] = float  # seconds to add to the store's clock; 0 except in tests
 
     @cached_property
     def models(self) -> ModelReader:
-        """Reads models, and caches the latest ones."""
+        """The reader of stored models, which caches the latest ones."""
         return ModelReader(self.compute)
 
 

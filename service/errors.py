@@ -15,12 +15,12 @@ from typing import ClassVar, TypeVar, cast
 class WagerError(Exception):
     """The base of all intentional errors of the service.
 
-    The title of a problem is the first line of the docstring, without the period.
+    The first line of the docstring, without the period, is the title of the problem that clients get.
 
     Attributes:
         detail: human-readable description, without the field.
         field: the path of the invalid field in the request, such as `context.3`; None if no field is invalid.
-        retry_after: seconds, at least 1, after which to try again; None if a retry would not help.
+        retry_after: seconds, at least 1, for the header `Retry-After`; None to omit it.
     """
 
     status: ClassVar[int]
@@ -163,7 +163,7 @@ class OverloadedError(WagerError, slug="too-busy", status=503):
 class OpenPredictionsFullError(WagerError, slug="open-predictions-full", status=429):
     """The open predictions of the model have too many bytes.
 
-    Feedback and their expiry make room.
+    Feedback and expiry make room.
     """
 
     retry_after = 10
@@ -188,7 +188,7 @@ class StoreUnavailableError(StoreError, slug="store-unavailable", status=503):
 
 
 class OtherHistoryError(StoreUnavailableError):
-    """The store has lost changes of a model that the worker has seen; read the model again."""
+    """The store has lost changes of a model that the worker has seen, so the worker must read the model again."""
 
 
 class StoreFullError(StoreError, slug="store-full", status=507):
@@ -231,7 +231,7 @@ class HyperparameterError(InvalidInputError, slug="invalid-hyperparameter"):
 
 
 class UnknownHyperparameterError(HyperparameterError):
-    """A hyperparameter that the learner does not have."""
+    """The learner does not have this hyperparameter."""
 
 
 MissingFieldError = _invalid("MissingFieldError", "missing-field", "A required field is missing")
@@ -309,7 +309,7 @@ REQUEST_ERRORS = (
 """Errors of a request for a prediction, and of an imported one."""
 
 FIT_ERRORS = (ClosingPolicyError, RewardNotAcceptedError, ModelTooLargeError, ModelTooCostlyError)
-"""Errors of policies that do not suit the learner, and of a learner that exceeds the limits."""
+"""Errors of policies that do not fit the learner, and of a learner that exceeds the limits."""
 
 LEARNER_ERRORS = (UnknownAlgorithmError, HyperparameterError, FeaturesError, InterceptError, *FIT_ERRORS)
 """Errors of the choice of a learner."""

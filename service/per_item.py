@@ -13,9 +13,9 @@ _Result = TypeVar("_Result")
 
 
 def map_results(function: Callable[[_Item], _Result], items: Sequence[_Item | Exception]) -> list[_Result | Exception]:
-    """Call a function on each item; return each result, or the exception that refuses the item.
+    """Call a function on each item; return each result, or the `WagerError` or `ValidationError` that it raised.
 
-    Exceptions from earlier steps are returned unchanged. The function may run twice on an item.
+    Items that are exceptions, from earlier steps, are returned unchanged. The function may run twice on an item.
     """
     if _none_failed(items):
         with contextlib.suppress(WagerError, pydantic.ValidationError):  # faster if all succeed, as usual
@@ -33,7 +33,7 @@ def _attempt(function: Callable[[_Item], _Result], item: _Item) -> _Result | Exc
 async def apply_to_valid(
     function: Callable[[Sequence[_Item]], Awaitable[Sequence[_Result | Exception]]], items: Sequence[_Item | Exception]
 ) -> list[_Result | Exception]:
-    """Call a function once, on all valid items; return results and exceptions in the items' order."""
+    """Call a function once, with all valid items; return results and exceptions in the order of the items."""
     if _none_failed(items):
         return list(await function(items))
     fit = [item for item in items if not isinstance(item, Exception)]
@@ -42,7 +42,7 @@ async def apply_to_valid(
 
 
 def indices_of(items: Sequence[object], kind: type[Exception]) -> list[int]:
-    """Return the positions of exceptions of a kind; fast if there are none."""
+    """Return the indices of exceptions of a kind; fast if there are none."""
     if not any(issubclass(each, kind) for each in set(map(type, items))):
         return []
     return [i for i, item in enumerate(items) if isinstance(item, kind)]

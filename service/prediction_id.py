@@ -16,7 +16,7 @@ OWN = "~"
 """Prefix of the block names that the service generates."""
 
 SINGLE = -1
-"""The token of a prediction that is alone in its block."""
+"""The token of a prediction that is alone in its block; the wire form omits it."""
 
 _PLACE_BITS = 16
 """Number of low bits of a token that contain its position in the block. The 32 bits above are noise."""
@@ -33,7 +33,7 @@ def wire_form(model: str, block: str, token: int) -> str:
 def wire_forms(model: str, block: str, tokens: Sequence[int]) -> list[str]:
     """Return the wire forms of the ids of one block."""
     if SINGLE in tokens:
-        return [f"{model}:{block}"]  # a single prediction
+        return [f"{model}:{block}"]  # the block has one prediction
     begin = f"{model}:{block}:"
     return [begin + token for token in map(str, tokens)]
 
@@ -61,7 +61,7 @@ def tokens_of(bounds: Sequence[int], secret: str) -> list[int]:
     """Return the tokens of n predictions in blocks.
 
     Args:
-        bounds: start of each block, and n.
+        bounds: the index of the first prediction of each block, in order, then n.
         secret: seed of the noise; do not use it for anything else.
     """
     noise = np.frombuffer(hashlib.shake_128(secret.encode()).digest(4 * bounds[-1]), "<u4").astype(np.int64)

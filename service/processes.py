@@ -60,12 +60,12 @@ def die_with_parent(parent_pid: int | None = None) -> None:
 
 
 def tied_workers() -> dict[str, Any]:
-    """Return the options of joblib for processes that end with this one, even if it is killed."""
+    """Return joblib options for worker processes that end with this one, even if it is killed."""
     return {"initializer": _begin_worker, "initargs": (os.getpid(),)}
 
 
 def _begin_worker(parent_pid: int) -> None:
-    """Leave Ctrl-C to the parent, which then ends this process."""
+    """Ignore Ctrl-C, which also reaches the parent: its end then ends this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent_pid)
 
@@ -85,7 +85,7 @@ if __name__ == "__main__":
 
 
 class Draining:
-    """Delays the first SIGTERM, and reports whether it has arrived. A second one is not delayed."""
+    """Delays the first SIGTERM, if `seconds` is not 0, and reports its arrival. A second one is not delayed."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -93,7 +93,7 @@ class Draining:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Wrap the current SIGTERM handler, if a delay is set."""
+        """Wrap the current SIGTERM handler, if there is a delay and this is the main thread; restore it at the end."""
         if not self._seconds or threading.current_thread() is not threading.main_thread():
             yield
             return

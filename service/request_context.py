@@ -1,6 +1,6 @@
 """The notes on the current request, for its log line and its errors.
 
-`Observer` creates the notes; later steps add to them. Tasks started by a request inherit its notes.
+The middleware `Observer` creates the notes; later steps add to them. Tasks started by a request inherit its notes.
 """
 
 from contextvars import ContextVar

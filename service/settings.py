@@ -25,12 +25,12 @@ from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB, _TIB = 2**10, 2**20, 2**30, 2**40
 _OF_EMBEDDED = frozenset({"appendfsync", "disk_reserve_bytes", "memory_limit_bytes"})
-"""The settings that have no effect with a store URL, except the data directory, which the container image sets."""
+"""The settings refused with a store URL. The data directory is not one of them: the container image sets it."""
 
 FOREIGN = {
     *("api_key", "base_url"),  # the client, and the commands that use a service
     *("balance", "publish", "replicas", "store", "store_memory"),  # docker-compose.yml
-    "kernels",  # the entry point of the image
+    "kernels",  # the entry point of the container image
     *("locust_model", "open_bandit", "test_folder"),  # benchmarks and tests
 }
 """Variables with the prefix that are not settings: their names without it, in lower case."""
@@ -41,7 +41,7 @@ _OF_KUBERNETES = re.compile(r"(\w+_)?(service_host|service_port(_\w+)?|port_\d+_
 FEEDBACK_FIELDS = ("prediction_id", "correct", "reward", "true_label", "true_labels")
 
 _LINK = re.compile(r"(tcp|udp|sctp)://")
-"""The beginning of the value of other such variables: `WAGER_PORT` and `WAGER_..._PORT`."""
+"""The beginning of the values that Kubernetes gives to `WAGER_PORT` and `WAGER_..._PORT`."""
 
 
 def _check_store_url(url: str) -> str:
@@ -51,7 +51,7 @@ def _check_store_url(url: str) -> str:
 
 def _check_host(host: str) -> str:
     try:
-        host.encode("idna")  # as the system's calls do
+        host.encode("idna")  # as `socket` does
     except UnicodeError:
         raise ValueError("must be an IP address or a host name; each part between dots has 1 to 63 letters") from None
     return host
@@ -101,7 +101,7 @@ def _words(secrets: SecretStr) -> list[str]:
 
 
 def _list_of(fits: Callable[[str], object], refusal: str) -> AfterValidator:
-    """Return a check of comma-separated names; The name replaces `%` in the refusal."""
+    """Return a check of comma-separated names. In the error, the name that does not fit replaces `%`."""
 
     def check(names: str) -> str:
         if names and not _split(names):
@@ -193,7 +193,7 @@ class Settings(BaseSettings):
     An argument overrides the environment variable (``WAGER_PORT``, ...). An empty variable counts as unset. An unset
     one is read from the directory `secrets_dir`, if given: from the file with the variable's name (``WAGER_STORE_URL``,
     in upper or lower case); an empty file counts as unset too. Sizes are in bytes and may have a unit (``64MiB``). An
-    unknown variable or file with the prefix, unless it belongs to another part of the service, is an invalid setting.
+    unknown variable or file with the prefix is an invalid setting, unless another part of Wager or Kubernetes uses it.
     So is a setting given twice, by two variables or by two files.
 
     Raises:
@@ -342,7 +342,7 @@ class Settings(BaseSettings):
         if path is not None and info.field_name != "store_key_file":
             try:
                 ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
-            except OSError:  # of ssl too
+            except OSError:  # `ssl.SSLError` is one
                 raise ValueError("must be a readable file with certificates in PEM format") from None
         return path
 
@@ -393,7 +393,7 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # it hides that a setting is given twice
+        env_settings: PydanticBaseSettingsSource,  # unused: it hides that a setting is given twice
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,  # the directory is `secrets_dir`
     ) -> tuple[PydanticBaseSettingsSource, ...]:
@@ -409,10 +409,7 @@ class Settings(BaseSettings):
         return init_settings, *(InitSettingsSource(settings_cls, dict(each)) for each in others)
 
     def as_environment(self) -> dict[str, str]:
-        """Return the environment variables that pass these settings to a worker, except `secrets_dir`.
-
-        The files may have changed since they were read.
-        """
+        """Return the environment variables that pass these settings, without `secrets_dir`, whose files may change."""
         without = {"secrets_dir"} | (_OF_EMBEDDED if self.store_url else set())
         values = self.model_dump(exclude_none=True, exclude=without)
         return {
@@ -422,7 +419,7 @@ class Settings(BaseSettings):
 
     @property
     def keys_required(self) -> bool:
-        """Whether requests need an API key. Without a host setting, another program may have chosen any address."""
+        """Whether requests need an API key. If `host` is unset, another program chose the address: it may be public."""
         private = "host" in self.model_fields_set and self.on_loopback
         return self.auth == "required" or (self.auth == "auto" and not private)
 
@@ -435,12 +432,12 @@ class Settings(BaseSettings):
             return self.host == "localhost"
 
     def all_webhook_secrets(self) -> list[tuple[str, str]]:
-        """Return the secrets that a webhook may be signed with, each after the pattern of its models."""
+        """Return (pattern of model names, secret) for each secret that may sign webhooks."""
         return [] if self.webhook_secrets is None else list(map(_of_models, _words(self.webhook_secrets)))
 
     @property
     def webhook_member_paths(self) -> dict[str, list[str]]:
-        """The paths of the members of a webhook's data that contain fields of feedback."""
+        """The paths of members in a webhook's data, by the field of feedback that they contain."""
         return dict(map(_member_path, _split(self.webhook_members)))
 
     @property

@@ -1,4 +1,4 @@
-"""Creates many named tuples quickly."""
+"""Fast construction of many named tuples."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -8,5 +8,5 @@ _Row = TypeVar("_Row", bound=tuple[Any, ...])
 
 
 def named_tuples(kind: type[_Row], rows: Iterable[Iterable[Any]]) -> list[_Row]:
-    """Convert each row, with a value for every field, to a named tuple, in a third of the time of calls of `kind`."""
+    """Convert rows, each with a value for every field, to named tuples, in a third of the time that calls take."""
     return list(map(partial(tuple.__new__, kind), rows))

@@ -26,7 +26,7 @@ from toolkit.progress import with_progress
 from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, download, path_of
 
 _PAGE = 1000
-_MOST_NAMED = 20  # unchanged models that the sentence at the end names
+_MOST_NAMED = 20  # unchanged models that the final message names
 
 
 def backup(
@@ -43,8 +43,8 @@ def backup(
     Needs the scope read. Open predictions, kept snapshots and API keys are not included. The command can be repeated:
     it skips models that have not changed since. A folder without manifest.json is not complete.
 
-    With --all, the folder gets everything in the store of WAGER_STORE_URL, or of WAGER_DATA_DIR, while the service goes
-    on: it is a data directory, `wager serve --data-dir` serves a copy of it.
+    --all copies the whole store of WAGER_STORE_URL or WAGER_DATA_DIR, while the service keeps running. The folder is
+    then a data directory: `wager serve --data-dir` can serve a copy of it.
     """
     if all_:
         for option in ("url", "api_key", "rounds"):
@@ -57,7 +57,7 @@ def backup(
     folder.mkdir(parents=True, exist_ok=True)
     with connect(url, api_key) as client:
         models = list(_models(client))
-        (folder / MANIFEST).unlink(missing_ok=True)  # not before the service has answered: the old backup is intact
+        (folder / MANIFEST).unlink(missing_ok=True)  # only now: without an answer, the old backup stays complete
         for listed in with_progress(models, lambda model: str(model["name"])):
             name = listed["name"]
             try:
@@ -71,7 +71,7 @@ def backup(
             except RemoteError as error:
                 if error.type in ("newer-version", "store-corrupt"):
                     unreadable.append(name)
-                elif error.type != "model-not-found":  # deleted since
+                elif error.type != "model-not-found":  # it was deleted since the list was read
                     raise
     write_manifest(folder, notes, __version__)
     _report(folder, notes, same, unreadable, as_json=as_json)

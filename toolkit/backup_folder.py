@@ -17,19 +17,17 @@ _CHUNK = 2**20
 
 
 class BackupError(ToolError):
-    """A folder is not a complete backup."""
+    """A backup cannot be written or read."""
 
 
 class Note(NamedTuple):
-    """The note on a model in a backup."""
+    """A backup's note on a model: the model's version, and the size and checksum of its file."""
 
     name: str
     etag: str  # of the model
     rounds: int
-    shadows: list[
-        list[str | int | None]
-    ]  # for each: its name, when the model got it, its rounds, how often it began again
-    bytes: int  # of its file
+    shadows: list[list[str | int | None]]  # of each: name, created_at, rounds_seen, restarts
+    bytes: int  # the size of its file
     sha256: str  # of its file
 
     def is_of(self, folder: Path) -> bool:
@@ -64,7 +62,7 @@ def write_manifest(folder: Path, notes: list[Note], release: str) -> None:
 
 
 def read_manifest(folder: Path) -> list[Note]:
-    """Return the notes of all models in a backup."""
+    """Return the notes of all models in a backup. Raises `BackupError` without a valid manifest."""
     path = folder / MANIFEST
     try:
         found = json.loads(path.read_text())
@@ -82,7 +80,7 @@ def read_manifest(folder: Path) -> list[Note]:
 
 
 def check_file(folder: Path, note: Note) -> None:
-    """Check the size and the checksum of a model's file."""
+    """Check the size and the checksum of a model's file. Raises `BackupError`."""
     path, digest = file_of(folder, note.name), hashlib.sha256()
     try:
         for chunk in chunks_of(path):

@@ -19,9 +19,9 @@ _PARTIAL = f"{_BASE}.part"
 
 
 def back_up_store(folder: Path, *, as_json: bool) -> None:
-    """Write everything in the store of the settings, at one moment, to a folder; note the time in the store.
+    """Write a consistent copy of the configured store to a folder; record the time of the backup in the store.
 
-    The folder becomes a data directory: an append-only log that is an RDB file, without later commands.
+    The folder becomes a data directory, whose append-only log consists of an RDB file without later commands.
     """
     log = folder / LOG_FOLDER
     log.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -34,7 +34,7 @@ def back_up_store(folder: Path, *, as_json: bool) -> None:
 
 
 async def _copy(log: Path, opened: OpenStore) -> int:
-    """Write the base of the log, complete or not at all; return its size."""
+    """Write the RDB file of the log, complete or not at all; return its size."""
     begun = time.time()
     partial_file = log / _PARTIAL
     with os.fdopen(os.open(partial_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

@@ -1,4 +1,4 @@
-"""The commands of the toolkit. Each is imported at its first use: some imports take a second."""
+"""The commands of the toolkit. Each is imported only when it is run, because some imports take a second."""
 
 import functools
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _EXTRA = {"joblib", "matplotlib", "pyarrow", "distributed"}  # optional dependen
 
 
 def command(name: str) -> Callable[..., None]:
-    """Return a tool by name. It reports errors for the user in one line on standard error."""
+    """Return the function of a command. It reports errors for the user in one line on standard error."""
     function = _function(name)
 
     @functools.wraps(function)
@@ -30,7 +30,7 @@ def command(name: str) -> Callable[..., None]:
 
 
 def _function(name: str) -> Callable[..., None]:
-    """Return an analyst's command, or an operator's."""
+    """Import a command, and return its function."""
     match name:
         case "compare":
             from toolkit.compare.command import compare

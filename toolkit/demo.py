@@ -32,7 +32,7 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 _CLASSES = 10
 _DIMENSION = 20
-_NOISE = 0.6  # length of the noise added to a class centre of length 1
+_NOISE = 0.6  # root mean square length of the noise around a class centre of length 1
 _CONNECTIONS = 8
 _RECENT = 500  # rounds in the accuracy of the progress bar
 _STRETCHES = 10  # rows of the learning curve
@@ -58,7 +58,7 @@ class Results:
         self.true_labels[true_label] += 1
 
     def accuracy(self, part: slice = slice(None)) -> float:
-        """Return the accuracy, from 0 to 1, over a part of the rounds."""
+        """Return the accuracy, from 0 to 1, over a part of the rounds; 0 without rounds."""
         rounds = self.correct[part]
         return sum(rounds) / max(1, len(rounds))
 
@@ -78,7 +78,7 @@ def demo(
 
 
 def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> None:
-    """Teach a new model for `rounds` rounds and print its accuracy. If the service stays, so does the model."""
+    """Teach a new model for `rounds` rounds and print its accuracy. A service that was running keeps the model."""
     console = Console(highlight=False)
     name = f"demo-{secrets.token_hex(4)}"
     headers = key_header(api_key)
@@ -182,7 +182,7 @@ def _learning_curve(results: Results) -> Table:
 
 @contextlib.contextmanager
 def _service(url: str | None, console: Console) -> Iterator[tuple[str, bool]]:
-    """Yield the URL of a ready service (the given, a running or a new one), and whether it stays."""
+    """Yield the URL of a ready service, which is started if necessary, and whether it keeps running afterwards."""
     base = (url or DEFAULT_URL).rstrip("/")
     if _is_ready(base):
         console.print(f"Service    {base}")
@@ -204,7 +204,7 @@ def _own_service(folder: Path, console: Console) -> Iterator[tuple[str, bool]]:
     with log.open("wb") as file:
         process = subprocess.Popen(
             tied_command([sys.executable, "-m", "service", "serve", *options]),
-            env={k: v for k, v in os.environ.items() if not k.startswith("WAGER_")},
+            env={k: v for k, v in os.environ.items() if not k.startswith("WAGER_")},  # the default settings
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,

@@ -36,8 +36,8 @@ def export(
     every: Annotated[float, typer.Option(min=0.1, help="With --follow: seconds between two looks.")] = 5.0,
     as_json: AsJson = False,
 ) -> None:
-    """Write the log of a model to files. In a folder, write the rounds that its parts lack; repeat for the rest."""
-    format_ = _format(output, format_)  # before anything is done
+    """Write the log of a model to files. In a folder, a repeated run adds only the missing rounds."""
+    format_ = _format(output, format_)  # before the service is called
     job: _Job | None = None
     try:
         with connect(url, api_key) as client:
@@ -53,7 +53,7 @@ def export(
 
 
 def _format(output: Path, named: str | None) -> str:
-    """Return the format named by the option, or by the suffix of the output."""
+    """Return the format that the option names, or the suffix of the output, or parquet."""
     of_suffix = next((each for each, suffix in SUFFIXES.items() if suffix == output.suffix), None)
     if output.suffix and of_suffix is None and not output.is_dir():
         suffixes = ", ".join(SUFFIXES.values())
@@ -132,7 +132,7 @@ class _Job:
                 return
 
     def _wait(self, every: float | None) -> bool:
-        """Write the waiting rounds, and wait for new ones."""
+        """Write the waiting rounds, and wait for new ones; return False without `--follow`."""
         if every is None:
             return False
         if self._waiting:
@@ -149,7 +149,7 @@ class _Job:
             self._flush(self._part_rounds)
 
     def _label_count(self, line: JsonMapping) -> int | None:
-        """Return the model's number of labels at a prediction; None if unknown, or if the model has actions."""
+        """Return how many labels the model had at a prediction; None if unknown, or if the model has actions."""
         if self._export.model["actions"] is not None:
             return None
         try:

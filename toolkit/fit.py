@@ -1,4 +1,4 @@
-"""The command `wager fit`: makes a frozen model from labelled rows, with a bound on its excess risk."""
+"""The command `wager fit`: fits a frozen model to labelled rows, with a bound on its excess risk."""
 
 import json
 import math
@@ -41,8 +41,8 @@ _APPLY = (
 )
 _LIMITS = Limits(
     *(Settings.model_fields[each].default for each in ("max_state_bytes", "max_step_cost", "max_evidence_bytes"))
-)  # the defaults of a service, which checks its own at the import
-_NORM = 10.0  # of the comparators, by default
+)  # the defaults; the service checks its own limits at the import
+_NORM = 10.0  # the default bound on the norm of the comparators
 
 
 def fit(
@@ -64,7 +64,7 @@ def fit(
     output: Annotated[Path | None, typer.Option(help="Write the file of the model, and send nothing.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a frozen model from one pass over labelled rows in random order, with a bound on its excess risk."""
+    """Fit a frozen model in one pass over labelled rows in random order, with a bound on its excess risk."""
     path = path_of(model)
     chosen = Chosen(label_column, None, None, names_in(feature_columns), feature_prefix, names_in(text_columns))
     reader = open_reader(file, format_, chosen)
@@ -125,7 +125,7 @@ def _sample(reader: Reader, model: Model) -> tuple[Contexts, IntArray]:
 
 
 def bound_of(learner: FenchelYoung | Folklore, rows: int, comparator_norm: float | None) -> JsonObject:
-    """Return the bound on the expected excess risk after a pass over T = `rows` independent rows, and what it is about.
+    """Return the bound on the expected excess risk after a pass over T = `rows` independent rows, and its conditions.
 
     Raises `ToolError` for settings and comparators to which no theorem applies.
     """
@@ -155,9 +155,9 @@ def bound_of(learner: FenchelYoung | Folklore, rows: int, comparator_norm: float
 
 
 def fit_rows(learner: FenchelYoung | Folklore, contexts: Contexts, truths: IntArray, seed: int) -> tuple[State, float]:
-    """Play prepared contexts once, in an order and with draws that the seed decides.
+    """Play prepared contexts once, in an order and with draws that the seed determines.
 
-    Return the state that the conversion makes of the pass, and the share of wrong answers in it.
+    Return the state from online-to-batch conversion, and the share of wrong answers in the pass.
     """
     order, step, draws = (np.random.default_rng((seed, stream)) for stream in range(3))
     places = order.permutation(contexts.n)

@@ -1,4 +1,4 @@
-"""The command `wager memory`: which models use the memory of the store."""
+"""The command `wager memory`: lists the models that use the most memory of the store."""
 
 import json
 from typing import Annotated
@@ -22,7 +22,7 @@ def memory(
     """List the models that use the most memory of the store, in bytes, and what uses it.
 
     Reads the store of WAGER_STORE_URL, or of WAGER_DATA_DIR, whether or not the service is running. Logs are estimated
-    from samples. The rest of the memory is the store's, and that of predictions which have their feedback.
+    from samples. The rest of the memory is overhead of the store, and predictions that have received feedback.
     """
     load, found = use_store(_measure, create=False)
     largest = sorted(found.items(), key=lambda item: (-sum(item[1]), item[0]))[:most]

@@ -1,4 +1,4 @@
-"""`python -m toolkit.openapi_page` writes openapi.json and openapi.md, from the application's schema."""
+"""`python -m toolkit.openapi_page` writes openapi.json and openapi.md from the application's schema."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def documents() -> dict[str, str]:
-    """Return the text of each file, which does not depend on the environment."""
+    """Return the text of each file by name; it does not depend on the environment."""
     settings = Settings.model_construct(store_url="redis://nowhere")  # unlike Settings(), reads no environment
     api = create_app(settings).openapi()
     return {
@@ -145,7 +145,7 @@ def _body(operation: Schema) -> str:
 
 
 def _answer(status: str, response: Schema) -> list[str]:
-    """Return a row: the object of a success, or the description of an error, which names its types."""
+    """Return a row: the status, the object of a success, and the description, which names the types of an error."""
     kinds = [
         _type(each["schema"]) if "$ref" in each.get("schema", {}) else f"`{kind}`"
         for kind, each in response.get("content", {}).items()
@@ -166,7 +166,7 @@ def _learners() -> Iterator[str]:
 
 
 def _objects(api: Schema, operations: Iterable[tuple[str, Schema]]) -> Iterator[str]:
-    """Describe all objects, except request bodies that only one operation uses and describes."""
+    """Describe all objects, except request bodies that are described with the only operation that uses them."""
     yield "## Objects"
     text = json.dumps(api)
     inline = {name for _, each in operations if (name := _body(each)) and text.count(f'/{name}"') == 1}

@@ -14,7 +14,7 @@ _Item = TypeVar("_Item")
 
 
 class Progress:
-    """A progress bar, if standard error is a terminal; elsewhere a line at each tenth. `total` is None if unknown."""
+    """A progress bar if standard error is a terminal, else a line at each tenth of `total`, if that is not None."""
 
     def __init__(self, what: str, total: int | None, unit: str = "rounds") -> None:
         console = Console(file=sys.stderr)
@@ -33,7 +33,7 @@ class Progress:
         self._bar.stop()
 
     def advance(self, n: int) -> None:
-        """Count what is done; `n` may be 0."""
+        """Count `n` more units as done; `n` may be 0."""
         self._done += n
         seconds = time.monotonic() - self._began
         pace = self._done / max(seconds, 1e-9)
@@ -47,7 +47,7 @@ class Progress:
         self._bar.update(self._task, text=name)
 
     def end(self) -> None:
-        """Count an item."""
+        """Count one item as done."""
         self._bar.advance(self._task)
 
 

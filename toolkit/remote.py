@@ -21,9 +21,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 PAGE = 2_000
-"""Rounds per request."""
+"""Maximum rounds per request."""
 
-_CHANGES = 1_000  # per request
+_CHANGES = 1_000  # maximum per request
 _TIMEOUT_SECONDS = 60.0
 
 
@@ -53,7 +53,7 @@ def answered(url: object) -> Iterator[None]:
 
 
 def key_header(key: str | None) -> dict[str, str]:
-    """Return the header with an API key.
+    """Return the header with an API key; no header without a key.
 
     Raises:
         RemoteError: if a header cannot contain it. The message does not contain the key.
@@ -66,13 +66,13 @@ def key_header(key: str | None) -> dict[str, str]:
 
 
 def connect(url: str, key: str | None) -> httpx2.Client:
-    """Return a client of the service at a URL. Raise `RemoteError` if the URL or the key is invalid."""
+    """Return a client of the service at a URL. Raises `RemoteError` if the URL or the key is invalid."""
     with answered(url):
         return httpx2.Client(base_url=url, headers=key_header(key), timeout=_TIMEOUT_SECONDS)
 
 
 def path_of(model: str) -> str:
-    """Return the path of a model. Raise `RemoteError` if the name is invalid."""
+    """Return the path of a model. Raises `RemoteError` if the name is invalid."""
     if not re.fullmatch(NAME, model):
         raise RemoteError(f"there is no model {quoted(model)}")
     return f"/models/{model}"
@@ -92,7 +92,7 @@ def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx
 
 
 def download(client: httpx2.Client, path: str) -> Iterator[bytes]:
-    """Yield the body of a successful answer in chunks. Raise as `call` does."""
+    """Yield the body of a successful answer in chunks. Raises as `call` does."""
     with answered(client.base_url), client.stream("GET", path) as answer:
         if not answer.is_success:
             answer.read()
@@ -127,7 +127,8 @@ def pages(
 ) -> Iterator[list[JsonObject]]:
     """Yield the lines of a log in pages, at most `limit` lines.
 
-    At the end of the log, `wait` returns whether to look for further rounds. If none arrived, the next page is empty.
+    At the end of the log, `wait` returns whether to look for further rounds. A request that finds none yields an empty
+    page.
     """
     left = limit
     while left is None or left > 0:

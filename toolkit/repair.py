@@ -32,7 +32,7 @@ class Finding(NamedTuple):
     model: str
     what: str
     reason: str
-    damaged: bool = True  # False: a newer version wrote it
+    damaged: bool = True  # False: not damaged, but written by a newer version
 
     def __str__(self) -> str:
         kind = "damaged" if self.damaged else "written by a newer version, not searched"
@@ -151,7 +151,7 @@ async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> Asy
             yield _finding(model.name, f"log after round {after}", error)
             return
         entries = tail.entries
-        if not begun and not entries and tail.changes:  # the log of a copy, without a round yet
+        if not begun and not entries and tail.changes:  # the log of a copy that has no round yet
             after = tail.changes[0].round_count
         if not entries or entries[-1].last_round <= after:
             if entries or after != tail.round_count:

@@ -1,4 +1,4 @@
-"""The command `wager replay`: sends rounds to a running service, each exactly once."""
+"""The command `wager replay`: imports the rounds of a file into a model, each exactly once."""
 
 import json
 import time
@@ -25,7 +25,7 @@ from toolkit.progress import Progress
 from toolkit.remote import DEFAULT_URL, AsJson, Key, RemoteError, Url, call, connect, path_of
 
 _REQUEST_BYTES = 2**20
-"""Approximate bytes of a request; the service accepts at least four times as many."""
+"""Approximate maximum bytes of a request; by default, the service accepts four times as many."""
 
 _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds between attempts to send a request."""
@@ -58,7 +58,7 @@ def replay(
 ) -> None:
     """Import the rounds of a file into a model, each exactly once. Repeat the command to continue an interrupted one.
 
-    Rounds with a propensity are learned as logged. Of fully labelled ones, the model draws the label itself.
+    Rounds with a propensity are learned as logged. For rows with only a true label, the model draws the label itself.
     """
     features, text = options.names_in(feature_columns), options.names_in(text_columns)
     chosen = Chosen(label_column, propensity_column, reward_column, features, feature_prefix, text)
@@ -111,7 +111,7 @@ def _definition(
 
 
 def _create(client: httpx2.Client, definition: JsonObject, shape: Shape) -> None:
-    """Create a model, unless another client has created one for the same rounds."""
+    """Create a model, unless another client has just created one that fits the same rounds."""
     typer.echo(f"creating the model {json.dumps(definition)}", err=True)
     try:
         call(client, "POST", "/models", json=definition)
@@ -196,7 +196,7 @@ class Sender:
 
 
 def _batches(rows: Iterator[Row], offset: int, most: int) -> Iterator[tuple[int, list[Row]]]:
-    """Yield the offset and the rows of each request."""
+    """Yield the offset and the rows of each request; the first offset is `offset`."""
     batch, size = list[Row](), 0
     for row in rows:
         bytes_ = _size(row.round)

@@ -1,4 +1,4 @@
-"""A typed client of Wager, the self-hosted bandit prediction service."""
+"""A typed client for Wager, a self-hosted bandit prediction service."""
 
 from wager_client import problem_types as problems
 from wager_client.async_client import AsyncWager

@@ -1,4 +1,4 @@
-"""`AsyncWager`, the client for asyncio. It has the methods of `Wager`."""
+"""`AsyncWager`, the client for asyncio, with the methods of `Wager`."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class AsyncWager(Configured[AsyncTransport]):
-    """A client of a Wager service for one event loop: see `Wager`. Its `http_client` is an `AsyncClient`."""
+    """A client of a Wager service for one event loop; see `Wager`. `http_client` is an `AsyncClient`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class AsyncWager(Configured[AsyncTransport]):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections, unless the caller created them."""
+        """Close the connections, unless the caller or another client owns them."""
         if self._own:
             await self._http.here().aclose()
 
@@ -88,7 +88,7 @@ class AsyncWager(Configured[AsyncTransport]):
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> Feedback:
-        """Send feedback for a prediction, a slot, or an id. See `Wager.feedback`."""
+        """Send feedback for a prediction or a slot, or for its id. See `Wager.feedback`."""
         if (prediction_id := id_of(prediction)) is None:
             self.counts.ignored += 1
             return Feedback(None, "ignored")
@@ -127,7 +127,7 @@ class AsyncWager(Configured[AsyncTransport]):
         return await self._call(operations.get_model(name))
 
     async def list_models(self, *, page_size: int = 100) -> AsyncIterator[ModelSummary]:
-        """Yield the models that the API key allows, ordered by name."""
+        """Yield the models that the API key can access, ordered by name."""
         cursor: str | None = ""
         while cursor is not None:
             page = await self._call(operations.list_models(cursor, page_size))
@@ -146,7 +146,7 @@ class AsyncWager(Configured[AsyncTransport]):
     async def explain(
         self, model: str, context: object = None, *, actions: Sequence[Mapping[str, Any]] | None = None
     ) -> Explanation:
-        """Explain how a model sees a context. Stores nothing."""
+        """Return a model's features, scores and distribution for a context, without storing a prediction."""
         return await self._call(operations.explain(model, context, actions))
 
     async def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> AsyncIterator[Round]:

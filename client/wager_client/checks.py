@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
-_LONGEST = 100  # characters of a value that errors show
+_LONGEST = 100  # characters of a value in an error message
 
 
 def wrong(name: str, given: object, expected: str) -> TypeError:
@@ -19,7 +19,7 @@ def shown(given: object) -> str:
 
 
 def text(name: str, given: object, expected: str) -> str:
-    """Return a string that is not empty. Raises `TypeError` if it is not a string, `ValueError` if it is empty."""
+    """Check for a non-empty string; return it. Raises `TypeError` for other types, `ValueError` if it is empty."""
     if not isinstance(given, str):
         raise wrong(name, given, expected)
     if not given:
@@ -28,12 +28,12 @@ def text(name: str, given: object, expected: str) -> str:
 
 
 def model_name(given: object) -> str:
-    """Return the name of a model. Raises errors as `text` does."""
+    """Check the name of a model; return it. Raises errors as `text` does."""
     return text("model", given, "the name of a model")
 
 
 def number(name: str, given: object, least: float, *, above: bool = False) -> None:
-    """Check for a number of at least, or above, `least`. Raises `TypeError` or `ValueError`."""
+    """Check for a number of at least, or with `above` more than, `least`. Raises `TypeError` or `ValueError`."""
     if isinstance(given, bool) or not isinstance(given, Real):
         raise wrong(name, given, "a number")
     try:
@@ -52,14 +52,14 @@ def whole(name: str, given: object, least: int) -> None:
 
 
 def mapping(name: str, given: object) -> Mapping[str, Any]:
-    """Return a mapping. Raises `TypeError` for other types."""
+    """Check for a mapping; return it. Raises `TypeError` for other types."""
     if not isinstance(given, Mapping):
         raise wrong(name, given, "a dictionary")
     return given
 
 
 def items(name: str, given: object, expected: str) -> list[Any]:
-    """Return the items of a batch. Raises `TypeError` for a string, a mapping, or a value that is not iterable."""
+    """Return a batch as a list. Raises `TypeError` for strings, bytes, mappings and values that are not iterable."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise wrong(name, given, f"a list of {expected}")
     return list(given)
@@ -68,7 +68,7 @@ def items(name: str, given: object, expected: str) -> list[Any]:
 def default(given: object) -> None:
     """Check the caller's default answer: a label, labels in order, or None. Raises errors as `text` does."""
     expected = "a label, or with `top` a list of labels"
-    labels = [given] if given is None or isinstance(given, str) else given
+    labels = [given] if given is None or isinstance(given, str) else given  # a sequence may not contain None
     if not isinstance(labels, Sequence) or not all(each is given or isinstance(each, str) for each in labels):
         raise wrong("default", given, expected)
     if not labels or "" in labels:

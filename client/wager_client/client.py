@@ -1,4 +1,4 @@
-"""`Wager`, the client for code without asyncio."""
+"""`Wager`, the synchronous client."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
@@ -20,18 +20,18 @@ class Wager(Configured[SyncTransport]):
         base_url: URL of the service; by default `WAGER_BASE_URL`, otherwise http://127.0.0.1:8000.
         api_key: by default `WAGER_API_KEY`, otherwise none.
         timeout: seconds for a whole call, including retries and waits.
-        max_retries: maximum attempts after the first one, which are made if the service is away.
-        backoff: average seconds before the second attempt; the wait doubles with each attempt, up to 5 seconds.
-        http_client: an `httpx2.Client` or `httpx.Client` to use; it stays open when this client closes.
-            Create both clients after a fork.
+        max_retries: maximum further attempts if the service is away: no answer, or status 408, 429 or most of 5xx.
+        backoff: mean seconds before the second attempt; the mean doubles with each attempt, up to 5 seconds. A
+            `Retry-After` of the service may prolong a wait.
+        http_client: an `httpx2.Client` or `httpx.Client`, which the caller closes. Create both clients after a fork.
 
     Attributes:
-        counts: the numbers of retries, of default answers, and of ignored feedback and activations for these.
+        counts: the numbers of retries, default answers, and calls of `feedback` and `activate` for default answers.
 
     Raises:
-        ValueError: from any method, if an argument is out of range, or a number in it is NaN or infinite.
+        ValueError: from any method, if an argument is out of range, or a request would contain NaN or infinity.
         TypeError: from any method, if an argument has the wrong type, such as None for a prediction.
-        RuntimeError: from any method that sends a request, in a fork of the process that passed an `http_client`.
+        RuntimeError: from any method that needs a connection, in a fork of the process that passed `http_client`.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Wager(Configured[SyncTransport]):
         self.close()
 
     def close(self) -> None:
-        """Close the connections, unless the caller created them."""
+        """Close the connections, unless the caller or another client owns them."""
         if self._own:
             self._http.here().close()
 
@@ -79,15 +79,15 @@ class Wager(Configured[SyncTransport]):
 
         Args:
             model: the model's name.
-            context: an object, a list of numbers, or indices and values; None for a model without features.
+            context: a dictionary, a list of numbers, or `indices` and `values`; None for a model without features.
             actions: the actions to choose from, each with `id` and `features`, for a model with actions.
-            eligible: the labels or ids to choose from; None for all.
-            top: how many answers to return, best first; None for a single one.
-            prediction_id: your own id; the service makes one for None.
+            eligible: the labels or action ids to choose from; None for all.
+            top: how many different labels or actions to return, in order; None for a single answer.
+            prediction_id: your own id; the client generates one for None.
             activated: False to refuse feedback until `activate` is called.
             baseline: the label that you would choose yourself.
             policy: the probability of each label, for a model in the mode `logging`.
-            include_distribution: True to list the probabilities of all labels.
+            include_distribution: True to return the probability of each label.
             default: the answer if the service is away; with `top`, the answers in order.
         """
         item = given(
@@ -110,7 +110,7 @@ class Wager(Configured[SyncTransport]):
         return operations.default_prediction(model, default)
 
     def predict_batch(self, model: str, items: Sequence[Mapping[str, Any]]) -> list[Prediction | ProblemError]:
-        """Return a prediction or an error for each item, in order. Items have the arguments of `predict` as fields."""
+        """Return a prediction or an error for each item, in order. Items have the fields of `predict`."""
         return self._call(operations.predict_batch(model, items))
 
     def feedback(
@@ -122,7 +122,7 @@ class Wager(Configured[SyncTransport]):
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> Feedback:
-        """Send feedback for a prediction, a slot, or an id. Repeated feedback has the status `duplicate`.
+        """Send feedback for a prediction or a slot, or for its id. Repeated feedback has the status `duplicate`.
 
         Feedback for a default answer is not sent, and has the status `ignored`. Raises `WagerError` if the service
         refuses it or is away.
@@ -167,7 +167,7 @@ class Wager(Configured[SyncTransport]):
         return self._call(operations.get_model(name))
 
     def list_models(self, *, page_size: int = 100) -> Iterator[ModelSummary]:
-        """Yield the models that the API key allows, ordered by name."""
+        """Yield the models that the API key can access, ordered by name."""
         cursor: str | None = ""
         while cursor is not None:
             page = self._call(operations.list_models(cursor, page_size))
@@ -175,10 +175,10 @@ class Wager(Configured[SyncTransport]):
             cursor = page.next_cursor
 
     def change_model(self, model: Model | str, changes: Mapping[str, Any], *, etag: str | None = None) -> Model:
-        """Change the labels or the policies of a model, given as returned by `get_model`, or as its name and `etag`.
+        """Change the labels or policies of a model: pass the result of `get_model`, or the name and an `etag`.
 
-        Changes are the fields of `PATCH /models/{name}`, such as `window_seconds`. Raises `PreconditionFailedError` if
-        the model has changed since (never for the etag `*`); `WagerError` if the service refuses it or is away.
+        `changes` has fields of `PATCH /models/{name}`, such as `window_seconds`. Raises `PreconditionFailedError` if
+        the model has changed since (never for the etag `*`); `WagerError` if the service refuses them or is away.
         """
         return self._call(operations.change_model(model, changes, etag))
 
@@ -189,7 +189,7 @@ class Wager(Configured[SyncTransport]):
     def explain(
         self, model: str, context: object = None, *, actions: Sequence[Mapping[str, Any]] | None = None
     ) -> Explanation:
-        """Explain how a model sees a context. Stores nothing."""
+        """Return a model's features, scores and distribution for a context, without storing a prediction."""
         return self._call(operations.explain(model, context, actions))
 
     def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> Iterator[Round]:
@@ -210,7 +210,7 @@ class Wager(Configured[SyncTransport]):
     ) -> Any:
         """Send any other request to the service, with the same key, retries and errors.
 
-        The path is one such as `/models/news/statistics`; quote the names in it with `urllib.parse.quote`. The body is
+        `path` is, for example, `/models/news/statistics`; quote names in it with `urllib.parse.quote`. The body is
         a JSON value. Pass `repeatable=True` if a repeat is harmless: by default, only GET and HEAD are sent again.
         Returns the response as a JSON value, as bytes if it is not JSON, or None if it is empty. Raises `WagerError` if
         the service refuses the request or is away.

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 _TYPE_PREFIX = "urn:wager:problem:"
-_RETRIED = frozenset({408, 429, 500, 502, 503, 504, 507})
-_NEVER_DONE = frozenset({"rate-limited", "too-many-wrong-keys", "too-busy"})
+_RETRIED = frozenset({408, 429, 500, 502, 503, 504, 507})  # statuses of a service that is away
+_NEVER_DONE = frozenset({"rate-limited", "too-many-wrong-keys", "too-busy"})  # refused before execution
 
 
 class WagerError(Exception):
@@ -44,14 +44,14 @@ class ProblemError(WagerError):
     """The service, or a proxy, refused the request.
 
     Attributes:
-        slug: the last part of the problem's type, such as `model-not-found`; empty without a known problem.
+        slug: the problem's type without the service's prefix, such as `model-not-found`; empty without a type.
         status: the HTTP status.
         title: the kind of problem, for people.
-        detail: the field, the value given and the values allowed, for people.
+        detail: what is wrong in this request, for people; the start of a body that is not a JSON object.
         field: the path of the invalid field, if any.
         errors: each invalid field, with `field` and `detail`.
-        request_id: the id of the request, which the service's log contains.
-        retry_after: seconds to wait before another attempt; None if the answer does not contain them.
+        request_id: the id of the request in the service's log, if any.
+        retry_after: seconds to wait before another attempt; None if the answer names none, or a date.
     """
 
     of_slug: ClassVar[dict[str, "type[ProblemError]"]] = {}
@@ -135,13 +135,13 @@ def class_of_status(status: int) -> type[ProblemError]:
 
 
 def problem_of(status: int, body: Mapping[str, Any], retry_after: float | None = None) -> ProblemError:
-    """Convert the body of a problem to an error of its type's class, or else of its status's class."""
+    """Convert a problem's body to an error, of the class of its type if there is one, else of its status."""
     slug = str(body.get("type", "")).removeprefix(_TYPE_PREFIX)
     return ProblemError.of_slug.get(slug, class_of_status(status))(status, body, retry_after)
 
 
 def problem_of_answer(status: int, headers: Mapping[str, str], content: bytes) -> ProblemError:
-    """Convert an unsuccessful answer, perhaps of a proxy, to an error. Header names are in lower case."""
+    """Convert an unsuccessful answer, perhaps from a proxy, to an error. Header names are in lower case."""
     try:
         body = json.loads(content)
     except ValueError:

@@ -41,7 +41,7 @@ class Answer(NamedTuple):
             raise UnexpectedAnswerError(f"the answer is not JSON: {self.content[:100]!r}") from error
 
     def lines(self) -> list[Any]:
-        """Return the values of a body with one JSON value per line. Raises `UnexpectedAnswerError` if it has others."""
+        """Return the values of a body with one JSON value per line. Raises `UnexpectedAnswerError` for other lines."""
         return [self._replace(content=line).json() for line in self.content.split(b"\n") if line]
 
 
@@ -50,7 +50,7 @@ class Operation(Generic[T]):
     """One request, and the function that reads its answer.
 
     `repeatable`: a repeat is harmless even if the service has executed the request. `quick`: the service answers within
-    milliseconds, so an attempt does not need the whole time.
+    milliseconds, so an attempt need not wait for the whole timeout.
     """
 
     method: str
@@ -67,7 +67,7 @@ class Operation(Generic[T]):
         return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
 
     def result(self, answer: Answer) -> T:
-        """Return the result. Raises `ProblemError` for a refusal, `UnexpectedAnswerError` for an unreadable answer."""
+        """Read an answer. Raises `ProblemError` for a refusal, `UnexpectedAnswerError` if it is unreadable."""
         if 200 <= answer.status < 300:
             return self.read(answer)
         raise problem_of_answer(*answer)
@@ -79,7 +79,7 @@ def repeatable(operation: Operation[T]) -> Operation[T]:
 
 
 def given(**values: object) -> dict[str, Any]:
-    """Return the values that are not None, with tuples and sets as lists."""
+    """Return the values that are not None; convert tuples and sets to lists."""
     return {name: _listed(value) for name, value in values.items() if value is not None}
 
 
@@ -112,7 +112,7 @@ Default = str | Sequence[str]  # used if the service is away: a label, or with `
 
 @dataclass(frozen=True)
 class FeedbackItem:
-    """Feedback for one prediction: `correct`, `true_label` or `true_labels`, or only `reward`."""
+    """Feedback for one prediction: `correct`, the true label or labels, or both; or only `reward`."""
 
     prediction_id: str | None
     correct: bool | None = None
@@ -133,10 +133,7 @@ def id_of(prediction: str) -> str: ...
 @overload
 def id_of(prediction: Prediction | Slot | str) -> str | None: ...
 def id_of(prediction: Prediction | Slot | str) -> str | None:
-    """Return the id of a prediction; None for a default answer.
-
-    Raises `TypeError` for other values.
-    """
+    """Return the id of a prediction or slot; None for a default answer. Raises `TypeError` for other values."""
     found = prediction if isinstance(prediction, str) else getattr(prediction, "prediction_id", _NONE)
     if found is not None and not isinstance(found, str):
         raise checks.wrong("prediction", prediction, "a prediction, a slot, or the id of one")
@@ -162,7 +159,7 @@ def _full_id(model: str, item: Json) -> str:
 
 
 def _read(kind: type[ResultT], given: object, asked: str) -> ResultT:
-    """Return a result. Raises `UnexpectedAnswerError`, also if it is for another request, as on a shared connection."""
+    """Read a result. Raises `UnexpectedAnswerError`, also for another request's result, as on a shared connection."""
     found = read(kind, given)
     if found.prediction_id != asked:
         raise UnexpectedAnswerError(f"the answer is for {found.prediction_id!r}; the request was for {asked!r}")
@@ -190,7 +187,7 @@ def predict_batch(model: str, items: Iterable[Json]) -> Operation[list[Predictio
 
 
 def feedback(item: FeedbackItem) -> Operation[Feedback]:
-    """Build the request that sends feedback. A repeat is a duplicate."""
+    """Build the request that sends feedback. A repeat is harmless: the service reports a duplicate."""
     asked = str(item.prediction_id)
     return Operation("POST", "/feedback", lambda answer: _read(Feedback, answer.json(), asked), item.body(), quick=True)
 
@@ -199,7 +196,7 @@ IGNORED = Feedback(None, "ignored")  # the result of feedback for a default answ
 
 
 def feedback_items(items: Iterable[FeedbackItem | Json]) -> list[FeedbackItem]:
-    """Convert objects to feedback items, and predictions or slots to their ids. Raises `TypeError`."""
+    """Convert objects to feedback items, and predictions or slots in them to ids. Raises `TypeError`."""
     listed = checks.items("items", items, "FeedbackItem, or of dictionaries with its fields")
     return [_feedback_item(f"items[{n}]", each) for n, each in enumerate(listed)]
 
@@ -213,7 +210,7 @@ def _feedback_item(name: str, given: object) -> FeedbackItem:
 
 
 def feedback_batch(items: Sequence[FeedbackItem]) -> Operation[list[Feedback | ProblemError]]:
-    """Build the request that sends a batch of feedback. Items for default answers are not sent, but `ignored`."""
+    """Build the request that sends a batch of feedback. Items for default answers are not sent: see `IGNORED`."""
     bodies = [item.body() for item in items if item.prediction_id is not None]
     read_sent = _items(Feedback, "results", [body["prediction_id"] for body in bodies])
 
@@ -283,7 +280,10 @@ def _summary(body: Json) -> ModelSummary:
 
 
 def change_model(model: Model | str, changes: Json, etag: str | None) -> Operation[Model]:
-    """Build the request that changes a model. Raises `ValueError` without an ETag, `TypeError` for wrong types."""
+    """Build the request that changes a model. Raises `ValueError` without an ETag, `TypeError` for wrong types.
+
+    The service recognises a repeat by its ETag; with `*`, a repeat could overwrite another client's change.
+    """
     if not isinstance(model, str | Model):
         raise checks.wrong("model", model, "a model from `get_model`, or its name")
     checks.mapping("changes", changes)

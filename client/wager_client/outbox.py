@@ -1,8 +1,8 @@
 """The contents of a feedback queue: waiting feedback, sent feedback, and results. Uses no threads and no network.
 
 New feedback, failed feedback, and feedback that made a whole request fail are sent in separate requests, and each model
-has its own lanes. A lane without progress waits longer. Therefore, a damaged model does not delay other models, and a
-damaged prediction does not delay other predictions.
+has its own lanes. The waits of a lane grow while it makes no progress. Therefore, a damaged model does not delay other
+models, and a damaged prediction does not delay other predictions.
 """
 
 import heapq
@@ -21,7 +21,7 @@ from wager_client.errors import ProblemError
 from wager_client.operations import FeedbackItem
 from wager_client.results import Feedback
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0  # mean seconds between attempts
 _HURRIED_WAIT = 0.2  # maximum seconds between two attempts while a caller waits for the queue
 _LONGEST_ASKED = 60.0  # maximum seconds of a Retry-After header that the queue respects
 
@@ -39,20 +39,20 @@ class Entry(NamedTuple):
 
 
 class Backoff:
-    """The time of the next attempt. The waits double with each consecutive failure."""
+    """The time of the next attempt. The mean wait doubles with each consecutive failure, up to `_LONGEST_WAIT`."""
 
     def __init__(self) -> None:
         self.failures, self.due, self._asked = 0, -math.inf, -math.inf
 
     def fail(self, now: float, draw: float, asked: float = 0.0) -> None:
-        """Wait after a failure at `now`, for at least `asked` (both in seconds); `draw` is random, in [0, 1)."""
+        """Wait after a failure at `now`, for at least `asked` seconds (at most 60); `draw` is random, in [0, 1)."""
         self.failures += 1
         wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(self.failures - 1, 20)) * (0.5 + draw)
         self._asked = now + min(asked, _LONGEST_ASKED)
         self.due = max(now + wait, self._asked)
 
     def hurry(self, now: float) -> None:
-        """Wait only briefly from now, or as long as the service asked for."""
+        """Wait at most `_HURRIED_WAIT` from now, but as long as the service asked for."""
         self.due = max(min(self.due, now + _HURRIED_WAIT), self._asked)
 
     def reset(self) -> None:
@@ -77,7 +77,7 @@ class Lane(Backoff):
 class Pool(Backoff):
     """Lanes that share requests of at most `batch` entries. They wait together after a whole request failed.
 
-    Each model has a lane; the lanes used last are at the end. `room` is the maximum size of the next request. It is
+    Each model has a lane; recently used lanes are at the end. `room` is the maximum size of the next request. It is
     smaller than `batch` after a request that may have failed because of its items.
     """
 
@@ -115,7 +115,7 @@ class Pool(Backoff):
         self.room = min(self._batch, self.room + 1 + self._batch // 20)
 
     def next(self) -> float:
-        """Return the time at which a request is due."""
+        """Return the time at which a request is due; infinity without entries."""
         return max(self.due, min((lane.due for lane in self.lanes.values() if lane.entries), default=math.inf))
 
 
@@ -152,10 +152,10 @@ OnDrop = Callable[[FeedbackItem, str], None]
 
 _log = logging.getLogger(__name__)
 
-_TOO_LATE = frozenset({"prediction-expired", "prediction-not-found", "model-not-found"})
+_TOO_LATE = frozenset({"prediction-expired", "prediction-not-found", "model-not-found"})  # reported as `expired`
 _TOO_MUCH = frozenset({400, 413, 422})  # statuses of a request refused because of its items
 _LATER = frozenset({401, 403, 408, 421, 429})  # statuses below 500 after which the same feedback may be accepted
-_SOON = frozenset({408, 429, 502, 503, 504, 507})  # statuses that may change within seconds
+_SOON = frozenset({408, 429, 502, 503, 504, 507})  # statuses of failures that may pass within seconds
 
 
 def may_succeed(problem: ProblemError) -> bool:
@@ -180,7 +180,7 @@ class Record(Protocol):
 class Report:
     """The results of all feedback that was added to a queue."""
 
-    recorded: int = 0  # recorded by the service, as a round or until the window closes
+    recorded: int = 0  # recorded by the service, as a round now or when the window closes
     duplicates: int = 0  # recorded before, for example if an earlier answer was lost
     conflicts: int = 0  # refused, because the prediction has other feedback
     expired: int = 0  # refused, because the window has closed, or the prediction or its model no longer exists
@@ -202,7 +202,7 @@ class Outbox:
 
     `call_back` calls `on_drop` for each unrecorded entry. `now` returns seconds of a monotonic clock, `draw` a random
     number in [0, 1). The record persists entries; `restored` contains the entries of an earlier process, and `damaged`
-    is the number of its unreadable ones. `pending` counts entries without a final result. Raises `ValueError` or
+    is the number of its unreadable lines. `pending` counts entries without a final result. Raises `ValueError` or
     `TypeError` for an invalid argument.
     """
 
@@ -230,7 +230,7 @@ class Outbox:
         self._fresh, self._failed, self._alone = self._pools = Pool(batch), Pool(batch), Pool(1)
         self._fresh.put_back(restored)
         self._sent: list[Entry] = []
-        self._drops: tuple[DropOrder, DropOrder] | None = None  # until the next request
+        self._drops: tuple[DropOrder, DropOrder] | None = None  # computed when needed, valid until the next request
         self._sending = self._fresh  # the pool of the entries in the current or last request
         self._next, self._waiters, self.pending = -math.inf, 0, len(restored)
         self._counts = dict.fromkeys(("recorded", "duplicates", "conflicts", "expired", "refused", "dropped"), 0)
@@ -240,7 +240,7 @@ class Outbox:
 
     @property
     def finished(self) -> bool:
-        """Whether no entry remains that may succeed within seconds."""
+        """Whether nothing is in flight, and no waiting entry may succeed within seconds."""
         return not self._sent and all(lane.hopeless or not lane.entries for lane in self._lanes())
 
     def report(self) -> Report:
@@ -270,7 +270,7 @@ class Outbox:
         return True
 
     def _make_room(self, model: str) -> bool:
-        """Drop an entry that is not being sent, if the rule allows this for a new entry of the model."""
+        """Drop a waiting entry, if `drop` allows this for a new entry of the model; return whether one was dropped."""
         failed, fresh = self._drops = self._drops or self._drop_orders()
         if failed and (self._drop == "oldest" or model not in self._failed.lanes):
             entry = failed.pop()
@@ -291,7 +291,7 @@ class Outbox:
     def take(self) -> list[FeedbackItem]:
         """Return the items of the next request; none if nothing is due. They are in flight until `settle`.
 
-        Pools take turns; but while a caller waits for the queue, failed feedback is sent only if nothing else is due.
+        Pools take turns; but while a caller waits for the queue, new feedback always goes first.
         """
         now = self._now()
         if now < self._next:
@@ -354,7 +354,7 @@ class Outbox:
             self._hold(model, [entry for entry, _ in failed], stuck=model not in progress, hopeless=hopeless)
 
     def _note_error(self, sent: Sequence[Entry], error: Exception) -> None:
-        """Put the sent entries back. If one may have caused the error, halves are sent next, down to single items."""
+        """Put the sent entries back. If one may have caused the error, the next request has half as many."""
         pool, self._last_error = self._sending, str(error)
         problem = error if isinstance(error, ProblemError) else None
         refused = problem is not None and problem.status in _TOO_MUCH
@@ -367,7 +367,7 @@ class Outbox:
             pool.put_back(sent)
         if suspect and len(sent) > 1:
             pool.room = len(sent) // 2
-            pool.reset()  # the search is quick
+            pool.reset()  # search for the entry without growing waits
         if not refused:
             self._delay(pool, 0.0 if problem is None else problem.retry_after or 0.0)
         return None

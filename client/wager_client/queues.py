@@ -22,7 +22,7 @@ from wager_client.results import Feedback, Prediction, Slot
 from wager_client.sending import LONGEST_ATTEMPT
 from wager_client.spool import Spool, opened
 
-_EXIT_SECONDS = 5.0
+_EXIT_SECONDS = 5.0  # maximum wait of an exiting process for its open queues, each
 
 
 def contents(
@@ -43,17 +43,17 @@ def refuse_fork(pid: int) -> None:
 class FeedbackQueue:
     """A bounded queue of feedback, which a thread sends in batches.
 
-    While the service is away, feedback waits, and the thread tries again after longer and longer waits. If only one
-    model fails, only its feedback waits. Feedback that is sent twice counts once. Create the queue after a fork, and
-    close it before the client.
+    While the service is away, feedback waits, and the thread retries at growing intervals. If only one model fails,
+    only its feedback waits. Feedback that is sent twice counts once. Create the queue after a fork, and close it before
+    the client.
 
     Args:
         client: sends the feedback. A request takes at most its `timeout`, and at most 5 seconds.
         size: maximum items in the queue.
         batch: maximum items per request.
-        drop: what a full queue drops: the oldest waiting item, or the newest, which is the one to add. Items that have
-            failed are dropped first; but with "newest" none, if one of them is of the new item's model.
-        on_drop: called with the item and the reason, in any thread, for feedback that will not be recorded.
+        drop: what a full queue drops: "oldest", the oldest waiting item, or "newest", the item to add. Items that have
+            failed are dropped first; with "newest", only if none of them is of the new item's model.
+        on_drop: called, in any thread, with each item that will not be recorded, and the reason.
         spool: a file that stores the queue, so that the next process continues it; None for none. Refused feedback is
             stored in a second file next to it.
         fsync: whether each write to the file waits for the disk.
@@ -102,10 +102,10 @@ class FeedbackQueue:
         true_label: str | None = None,
         true_labels: Sequence[str] | None = None,
     ) -> bool:
-        """Add feedback without waiting, except with `fsync` for the disk; return whether it is in the queue.
+        """Add feedback without waiting, except for the disk with `fsync`; return whether it is in the queue.
 
         Ignores feedback for a default answer. Raises `RuntimeError` after `close` or a fork; `ValueError` for NaN or an
-        infinite reward; `TypeError` if the first argument is no prediction, slot or id, or JSON cannot express a value.
+        infinite reward; `TypeError` if the first argument is not a prediction, slot or id, or a value is not JSON.
         """
         refuse_fork(self._pid)
         item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
@@ -185,8 +185,8 @@ class FeedbackQueue:
 class AsyncFeedbackQueue:
     """A bounded queue of feedback, which a task sends in batches. Create and use it in one event loop.
 
-    The constructor has the arguments and errors of `FeedbackQueue`. But `on_drop` is called in the event loop, and
-    `fsync` blocks the event loop during each write.
+    The constructor has the arguments and errors of `FeedbackQueue`, but takes an `AsyncWager`. `on_drop` is called in
+    the event loop, and each write to the file blocks the event loop, with `fsync` until the disk has it.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class AsyncFeedbackQueue:
     ) -> None:
         if not isinstance(client, AsyncWager):
             raise checks.wrong("client", client, "an AsyncWager; FeedbackQueue takes a Wager")
-        self._loop = asyncio.get_running_loop()  # before a file is opened
+        self._loop = asyncio.get_running_loop()  # fails before a file is opened
         self._client = client.with_options(max_retries=0, timeout=min(client.timeout, LONGEST_ATTEMPT))
         self._outbox, self._spool = contents(size, batch, drop, on_drop, spool, fsync=fsync)
         self._pid = os.getpid()
@@ -271,7 +271,7 @@ class AsyncFeedbackQueue:
         refuse_fork(self._pid)
         try:
             here = asyncio.get_running_loop()
-        except RuntimeError:  # none, as in another thread
+        except RuntimeError:  # no event loop runs here, as in another thread
             here = None
         if here is not self._loop:
             raise RuntimeError("the feedback queue belongs to the event loop that made it; make one in each event loop")

@@ -15,12 +15,12 @@ from wager_client.errors import ProblemError, UnexpectedAnswerError
 Json = Mapping[str, Any]  # a JSON object
 
 
-_LOCAL = {"local": True}  # marks fields that are not part of answers
+_LOCAL = {"local": True}  # marks fields that the service does not send
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One of the answers to a request with `top`. Send its feedback to its own id."""
+    """One of the answers to a request with `top`. Send its feedback with its `prediction_id`."""
 
     prediction_id: str | None
     label: str
@@ -53,10 +53,10 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Feedback:
-    """Recorded feedback.
+    """The result of sending feedback.
 
     Attributes:
-        correct: None if the reward is neither 0 nor 1, or the answer abstained.
+        correct: None if the reward is neither 0 nor 1, the answer abstained, or the feedback was ignored.
         abstained: whether the answer abstained, which is neither right nor wrong.
         status: `recorded`; `duplicate` if it was recorded before; `ignored` for a default answer, which is never sent.
         round: the number of the round; None while it waits for the window to close, and if it was ignored.
@@ -73,7 +73,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Activation:
-    """An active prediction. `status` is `activated`, `duplicate`, or `ignored` for a default answer."""
+    """The result of an activation. `status` is `activated`, `duplicate`, or `ignored` for a default answer."""
 
     prediction_id: str | None
     status: str
@@ -149,7 +149,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Explanation:
-    """A model's view of a context. See `POST /models/{name}/explain`."""
+    """How a model sees a context. See `POST /models/{name}/explain`."""
 
     model: str
     rounds_seen: int
@@ -175,7 +175,7 @@ _T = TypeVar("_T")
 
 
 def read(kind: type[_T], given: object, **more: object) -> _T:
-    """Convert a JSON object to a dataclass, with the object as `raw`. Raises `UnexpectedAnswerError`."""
+    """Convert a JSON object to a dataclass; `raw`, if it has one, is the object. Raises `UnexpectedAnswerError`."""
     if not isinstance(given, Mapping):
         raise UnexpectedAnswerError(f"got {str(given)[:100]!r} for a {kind.__name__}; must be an object")
     try:

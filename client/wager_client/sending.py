@@ -1,4 +1,4 @@
-"""Sends an operation with httpx2 or httpx, and manages its attempts, their time, the waits, and the errors."""
+"""Sends operations with httpx2 or httpx: attempts, time limits, waits and errors."""
 
 import asyncio
 import copy
@@ -17,7 +17,7 @@ from wager_client import checks
 from wager_client.errors import DeadlineError, NoAnswerError, ProblemError, WagerError
 from wager_client.operations import Answer, Operation
 
-_UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError"})
+_UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError"})  # no request was sent
 
 T = TypeVar("T")
 
@@ -99,13 +99,13 @@ def _check_key(key: object) -> None:
 
 
 class PerProcess(Generic[T]):
-    """An HTTP client for each process: a fork needs a new one, because it would receive its parent's answers."""
+    """An HTTP client for each process: after a fork, shared connections would mix up the answers of both processes."""
 
     def __init__(self, first: T, another: Callable[[], T]) -> None:
         self._of_process, self._another = {os.getpid(): first}, another
 
     def here(self) -> T:
-        """Return the HTTP client of this process. Raises `RuntimeError` in a fork, if the caller supplied it."""
+        """Return the HTTP client of this process. Raises `RuntimeError` in a fork, if the caller supplied the first."""
         found = self._of_process.get(os.getpid())
         return self._of_process.setdefault(os.getpid(), self._another()) if found is None else found
 
@@ -117,7 +117,7 @@ def _refuse_fork() -> NoReturn:
 
 
 def sync_transport(given: Any) -> PerProcess[SyncTransport]:
-    """Return the caller's HTTP client, or new ones for None. Raises `TypeError` if it is not synchronous."""
+    """Wrap the caller's HTTP client; for None, create one per process. Raises `TypeError` if it is not synchronous."""
     if given is None:
         return PerProcess[SyncTransport](httpx2.Client(), httpx2.Client)
     if not _has(given, "stream", "close"):
@@ -126,7 +126,7 @@ def sync_transport(given: Any) -> PerProcess[SyncTransport]:
 
 
 def async_transport(given: Any) -> PerProcess[AsyncTransport]:
-    """Return the caller's HTTP client, or new ones for None. Raises `TypeError` if it is not for asyncio."""
+    """Wrap the caller's HTTP client; for None, create one per process. Raises `TypeError` if it is not for asyncio."""
     if given is None:
         return PerProcess[AsyncTransport](httpx2.AsyncClient(), httpx2.AsyncClient)
     if not _has(given, "request", "aclose"):
@@ -154,7 +154,7 @@ class Counts:
 
 
 class Configured(Generic[T]):
-    """The options, connections and counts of a client."""
+    """The base of both clients: the options, connections and counts."""
 
     def __init__(self, options: Options, http: PerProcess[T], *, own: bool) -> None:
         self._options, self._http, self._own = options, http, own
@@ -162,7 +162,7 @@ class Configured(Generic[T]):
 
     @property
     def timeout(self) -> float:
-        """Return the seconds for a whole call."""
+        """The maximum seconds for a whole call, including retries."""
         return self._options.timeout
 
     def with_options(
@@ -201,19 +201,19 @@ def no_answer(error: Exception, url: str) -> NoAnswerError:
     return NoAnswerError(f"{url} did not answer: {error or name}", maybe_done=name not in _UNSENT)
 
 
-LONGEST_WAIT = 5.0
+LONGEST_WAIT = 5.0  # mean seconds between two attempts
 LONGEST_ATTEMPT = 5.0
 """Maximum seconds of a quick attempt, except the last: a dead worker's connection may hang for half a minute."""
 
-_LEAST_TIMEOUT = 0.001
-_LEAST_SHARE = 1.0
+_LEAST_TIMEOUT = 0.001  # seconds
+_LEAST_SHARE = 1.0  # minimum seconds of a quick attempt, if as many are left
 
 
 class Attempts:
-    """The attempts of one call. The waits between them double, up to `LONGEST_WAIT`.
+    """The attempts of one call. The mean waits between them double, up to `LONGEST_WAIT`.
 
-    A request that is not `repeatable` is not sent again if the service may have executed it. A `quick` attempt takes at
-    most `LONGEST_ATTEMPT`, and leaves half of the time to later ones, because a connection to a dead worker may hang.
+    A request that is not `repeatable` is not sent again if the service may have executed it. A `quick` attempt, except
+    the last, takes at most `LONGEST_ATTEMPT` and about half of the time left: a connection to a dead worker may hang.
     `now` returns seconds of a monotonic clock, `draw` a random number in [0, 1).
     """
 
@@ -230,7 +230,7 @@ class Attempts:
         return self._deadline - self._now()
 
     def begin(self) -> None:
-        """Begin an attempt. The last one may use all the remaining time."""
+        """Begin an attempt. It may use all the remaining time if it is the last, or not quick, or not repeatable."""
         self._end = self._deadline
         if self._quick and self._repeatable and self.failed < self._options.max_retries:
             share = min(LONGEST_ATTEMPT, max(self.left() / 2, _LEAST_SHARE))
@@ -252,7 +252,7 @@ class Attempts:
         return DeadlineError(f"no answer within {self._options.timeout:g} s")
 
     def wait_after(self, error: WagerError) -> float:
-        """Return the seconds to wait before the next attempt; raise the error if there must be no further attempt."""
+        """Return the seconds to wait before the next attempt; or raise the error if there is no next one."""
         if not error.is_away or (error.maybe_done and not self._repeatable) or self.failed >= self._options.max_retries:
             raise error
         wait = min(LONGEST_WAIT, self._options.backoff * 2.0**self.failed) * (0.5 + self._draw())
@@ -265,7 +265,7 @@ class Attempts:
 
 
 class RemainingTime(Mapping[str, float]):
-    """The timeouts of httpx: when read, each is the remaining time of the attempt."""
+    """The timeouts of httpx: when read, each is the remaining time of the attempt, in seconds."""
 
     _NAMES = ("connect", "read", "write", "pool")
 

@@ -22,24 +22,24 @@ from wager_client.outbox import Entry
 if sys.platform != "win32":  # Windows has no such locks
     import fcntl
 
-_MOST_DONE = 10_000  # entries that are done, before the file is rewritten
+_MOST_DONE = 10_000  # minimum number of done entries for a rewrite of the file
 MOST_REJECTED = 2**23  # bytes after which the file of refused feedback is rotated
 
 _log = logging.getLogger(__name__)
 
 
 class Lines:
-    """A file to which lines are appended atomically.
+    """A file to which whole lines are appended.
 
-    A failed write may leave a part of a line, as on a full disk. The next write truncates it first. Raises `OSError` if
-    the file cannot be opened.
+    A failed write may leave part of a line, as on a full disk; the next write removes it first. Raises `OSError` if the
+    file cannot be opened.
 
     Args:
         path: the file. If its last line is incomplete, as after a power loss, the next write ends this line.
         fsync: whether each write waits for the disk.
 
     Attributes:
-        size: the bytes of the file, without the rest of a failed write.
+        size: the bytes of the file, without what a failed write left.
     """
 
     def __init__(self, path: Path, *, fsync: bool) -> None:
@@ -74,9 +74,8 @@ class Spool:
     uses it, `OSError` if it cannot be opened.
 
     Args:
-        path: the file. Next to it are files with suffixes: `.lock`; `.damaged`, the unreadable lines, if any; and after
-            refusals `.rejected`, the feedback with its problem and the time, whose older lines are rotated to
-            `.rejected.old`.
+        path: the file. Files next to it have its name with a suffix: `.lock`; `.damaged`, for unreadable lines; and
+            `.rejected`, for refused feedback with its problem and the time, which is rotated to `.rejected.old`.
         fsync: whether each write waits for the disk.
         now: returns seconds since the epoch.
 
@@ -176,7 +175,7 @@ class Spool:
             _log.warning("%s: %s; the file grows", self._path, error)
 
     def _rewrite(self) -> Lines:
-        """Replace the file by one with only the live entries; open it for appending."""
+        """Replace the file with one that has only the live entries; open it for appending."""
         new = self._beside(".new")
         try:
             with new.open("wb") as file:
@@ -200,7 +199,7 @@ def _shown(problem: ProblemError) -> dict[str, Any]:
 
 
 def opened(path: Path | str | None, *, fsync: bool) -> Spool | None:
-    """Open the file of a queue; return None for None. Raises `TypeError` for other types, and as `Spool` does."""
+    """Open the file of a queue; return None for None. Raises as `Spool` does, and for any other value."""
     if path is None:
         return None
     if not isinstance(path, str | os.PathLike):
@@ -242,7 +241,7 @@ def _read(path: Path) -> _Found:
 
 
 def _apply(line: object, live: dict[int, dict[str, Any]]) -> None:
-    """Add a line's entry to the live ones, or remove the entries that are done according to the line."""
+    """Apply a line to the live entries: add its entry, or remove the entries that it lists as done."""
     if not isinstance(line, dict):
         raise TypeError("no object")
     if "done" in line:

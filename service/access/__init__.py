@@ -1,1 +1,1 @@
-"""API keys and their permissions."""
+"""API keys, their permissions, and the counts that limit their use."""

@@ -1,4 +1,4 @@
-"""Administration of API keys: create, list, rotate, revoke."""
+"""Creates, lists, rotates and revokes API keys; builds the access control of a worker."""
 
 import hashlib
 from collections.abc import Callable
@@ -19,14 +19,14 @@ _NOISE_BYTES = 38  # 6 for the id, 32 for the secret
 
 
 class IssuedKey(NamedTuple):
-    """A new key. Its text exists only here: the store contains only its digest."""
+    """A new key. `text` is the whole key, of which the store has only the SHA-256 digest."""
 
     id: str
     text: str
 
 
 class KeyAdmin:
-    """Creates, lists, rotates and revokes keys. `now` returns seconds since the epoch, `noise(n)` n random bytes."""
+    """Manages keys. `now` returns seconds since the epoch, `noise(n)` n unpredictable bytes."""
 
     def __init__(self, table: KeyTable, now: Callable[[], float], noise: Callable[[int], bytes]) -> None:
         self._table = table
@@ -36,13 +36,13 @@ class KeyAdmin:
     async def create(
         self, name: str, scopes: list[str], models: str = "*", limit: str | None = None, expires_in: float | None = None
     ) -> IssuedKey:
-        """Create a key that expires in `expires_in` seconds. Raises InvalidInputError if a field is invalid."""
+        """Create a key that expires in `expires_in` seconds; None for never. Raises InvalidInputError."""
         now = self._now()
         fields = {"name": name, "scopes": scopes, "models": models, "limit": limit, "created_at": now}
         return await self._issue(fields | {"expires_at": None if expires_in is None else now + expires_in})
 
     async def rotate(self, key_id: str, overlap_seconds: float) -> IssuedKey:
-        """Issue a replacement with the same fields and lifetime; the old key expires after the overlap or earlier."""
+        """Issue a key with an old key's fields and lifetime; the old key expires after the overlap or earlier."""
         old, now = read_record(key_id, await self._table.get(key_id)), self._now()
         if old is None:
             raise _no_such(key_id)
@@ -50,9 +50,8 @@ class KeyAdmin:
         issued = await self._issue(old.model_dump() | {"created_at": now, "expires_at": life})
         until = now + overlap_seconds if old.expires_at is None else min(old.expires_at, now + overlap_seconds)
         ending = old.model_copy(update={"expires_at": until})
-        if not await self._table.replace(
-            key_id, ending.model_dump_json().encode()
-        ):  # revoked concurrently: revoke the replacement too
+        if not await self._table.replace(key_id, ending.model_dump_json().encode()):
+            # The old key was revoked in the meantime, so revoke the new one too.
             await self._table.remove(issued.id)
             raise _no_such(key_id)
         return issued
@@ -63,7 +62,7 @@ class KeyAdmin:
             raise _no_such(key_id)
 
     async def all(self) -> dict[str, KeyRecord | None]:
-        """Return the record of each key, sorted by id; None for an unreadable record."""
+        """Return all records by key id, in the order of the ids; None for an unreadable record."""
         return {key_id: read_record(key_id, record) for key_id, record in sorted((await self._table.all()).items())}
 
     async def _issue(self, fields: JsonObject) -> IssuedKey:
@@ -84,7 +83,7 @@ def _no_such(key_id: str) -> NotFoundError:
 
 
 class AccessControl(NamedTuple):
-    """Identifies keys, counts the requests of limited keys, and counts the wrong keys of each address."""
+    """Identifies callers, counts requests of rate-limited keys, and counts wrong keys per address."""
 
     gatekeeper: Gatekeeper
     request_counter: RequestCounter

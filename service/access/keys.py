@@ -1,4 +1,4 @@
-"""API keys: their permissions, and the identification of callers. `service.access.key_admin` creates keys."""
+"""Identifies callers by their API keys, and counts wrong keys. `service.access.key_admin` creates keys."""
 
 import hashlib
 import hmac
@@ -18,20 +18,20 @@ from service.error_messages.values import quoted
 from service.errors import UnauthenticatedError
 from service.store.access_tables import KeyTable
 
-MOST_WRONG_KEYS = 20
+MOST_WRONG_KEYS = 20  # per address and window
 WINDOW_SECONDS = 60.0
-_MOST_CACHED = 4096  # addresses, and keys
+_MOST_CACHED = 4096  # maximum addresses with counts; maximum cached keys
 
 
 class WrongKeys:
-    """Counts wrong keys per address, in fixed windows that start at the first one. `now` is monotonic, in seconds."""
+    """Counts wrong keys per address, in windows that open with the first one. `now` is monotonic, in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # end of each window, and its wrong keys
+        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # end of the window, and wrong keys in it
 
     def count(self, address: str) -> int | None:
-        """Count a wrong key; return the seconds to wait if there are too many. An IPv6 /64 network counts as one."""
+        """Count a wrong key; return the seconds to wait if there are too many, else None."""
         source, now = _source(address), self._now()
         ends, seen = self._windows.pop(source, (0.0, 0))
         if ends <= now:
@@ -43,9 +43,10 @@ class WrongKeys:
 
 
 def _source(address: str) -> str:
+    """Return the address to count for; an IPv6 /64 network counts as one address."""
     try:
         known = ipaddress.ip_address(address)
-    except ValueError:  # the path of a socket, or empty
+    except ValueError:  # the path of a Unix socket, or empty
         return address
     if known.version == 4:
         return address
@@ -62,21 +63,21 @@ _REFUSED = "the API key is unknown, expired or revoked"
 
 
 class Names:
-    """The model names that match a pattern, in which `*` matches any characters."""
+    """The model names that match a pattern, in which `*` matches any number of characters."""
 
     def __init__(self, glob: str) -> None:
         self.glob = glob
         self.all = glob == "*"
         self._matches = re.compile(translate(glob)).match
         self._prefix = prefix = glob.partition("*")[0]
-        # A cursor just before the first match: 0x7F sorts after every character of a name.
+        # A cursor just before the prefix: 0x7F sorts after every character of a name.
         self.before = prefix[:-1] + chr(ord(prefix[-1]) - 1) + "\x7f" if prefix else ""
 
     def __contains__(self, name: str) -> bool:
         return self.all or self._matches(name) is not None
 
     def ended_by(self, name: str) -> bool:
-        """Check whether no match sorts after this name."""
+        """Return True only if no match sorts after this name."""
         return name > self._prefix and not name.startswith(self._prefix)
 
 
@@ -90,11 +91,11 @@ class KeyRecord(BaseModel):
     name: Annotated[str, Field(min_length=1, max_length=100)]
     """Owner or purpose, in free text."""
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))]
-    """`admin` includes the others."""
+    """`admin` includes all other scopes."""
     models: Annotated[str, Field(pattern=KEY_GLOB)] = "*"
-    """Pattern of model names."""
+    """Pattern of the names of the models that the key allows."""
     limit: Annotated[str, Field(pattern=KEY_LIMIT)] | None = None
-    """Maximum requests, such as `100/second`; None for no limit."""
+    """Maximum rate of requests, such as `100/second`; None for no limit."""
     created_at: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Seconds since the epoch."""
     expires_at: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -108,7 +109,7 @@ class KeyRecord(BaseModel):
 
 
 class Caller:
-    """The caller of a request, identified by a recently valid API key."""
+    """The caller of a request, with the permissions of its API key."""
 
     def __init__(self, key_id: str, record: KeyRecord) -> None:
         self.key_id = key_id
@@ -120,7 +121,7 @@ class Caller:
 
 
 class Gatekeeper:
-    """Identifies callers by their keys. Caches records: a revocation takes effect within `cache_seconds`."""
+    """Identifies callers by their keys. Caches records, so a revocation takes effect within `cache_seconds`."""
 
     def __init__(self, table: KeyTable, now: Callable[[], float], cache_seconds: float) -> None:
         self._table = table
@@ -129,12 +130,12 @@ class Gatekeeper:
         self._cache: OrderedDict[str, tuple[float, Caller | None]] = OrderedDict()
 
     async def identify(self, key: str) -> Caller:
-        """Return the caller of a key. Raises UnauthenticatedError, StoreUnavailableError."""
+        """Return the caller of a key. Raises UnauthenticatedError, StoreError."""
         if (shape := _KEY.fullmatch(key)) is None:
             raise UnauthenticatedError(_REFUSED)
         now, key_id = self._now(), shape[1]
         until, caller = self._cache.get(key_id, (0.0, None))
-        if not now < until <= now + self._cache_seconds:  # the clock may have been set back
+        if not now < until <= now + self._cache_seconds:  # not cached, expired, or the clock was set back
             caller = await self._look_up(key_id, now + self._cache_seconds)
         if caller is None or not hmac.compare_digest(hashlib.sha256(key.encode()).digest(), caller.digest):
             raise UnauthenticatedError(_REFUSED)

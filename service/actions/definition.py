@@ -1,4 +1,4 @@
-"""The definition of a model with actions, and the actions in a request."""
+"""The `actions` of a model's definition, and the actions in a request."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal
@@ -13,9 +13,9 @@ from service.errors import FeaturesError, InvalidInputError
 from service.json_values import JsonMapping
 from service.strict_body import Body
 
-MOST_ACTIONS = 10_000  # maximum actions of a request
-MOST_INDEX = 2**31 - 1  # maximum size of a vector
-MOST_ID = 256  # maximum characters of an action's id
+MOST_ACTIONS = 10_000  # maximum number of actions in a request
+MOST_INDEX = 2**31 - 1  # maximum size of a candidate's vector: the number of its possible indices
+MOST_ID = 256  # maximum length of an action's id, in characters
 
 ActionId = Annotated[str, Field(min_length=1, max_length=MOST_ID)]
 
@@ -35,7 +35,7 @@ class ActionsDefinition(Body):
 
 
 def _read_named(given: object, read: ValidatorFunctionWrapHandler) -> Any:
-    """Return named features unvalidated, because Pydantic would convert each object twice; validate other kinds."""
+    """Validate features unless named: Pydantic would convert each object twice, and `FactorReader` checks them."""
     if type(given) is dict and "indices" not in given and "values" not in given:
         return given
     return read(given)
@@ -48,7 +48,7 @@ class GivenAction(Body):
     """One of the actions to choose from."""
 
     source: ClassVar[bytes | None] = None
-    """The JSON of its features, if it is known: see `SourceAction`."""
+    """Always None here: only a `SourceAction` keeps the JSON of its features."""
 
     id: ActionId
     """The name of the action, which the answer gives as `label`."""
@@ -62,7 +62,7 @@ GivenActions = Annotated[
 
 
 def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
-    """Refuse actions of a new model that contradict each other or the contexts. Raises InvalidInputError."""
+    """Check the `actions` of a new model, also against its `features`; raise `InvalidInputError` if they do not fit."""
     if actions.features.norm == "reject" and "norm" in actions.features.model_fields_set:
         raise FeaturesError('got "reject"; must be none, scale or unit for actions', "actions.features.norm")
     for name in ("norm", "norm_bound", "intercept"):
@@ -86,13 +86,13 @@ def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
 
 
 def complete(actions: ActionsDefinition, defaults: JsonMapping) -> ActionsDefinition:
-    """Return the actions, with defaults for the missing fields of their features."""
+    """Return the definition, with defaults for the fields that its `features` lack."""
     missing = {name: value for name, value in defaults.items() if name not in actions.features.model_fields_set}
     return actions.model_copy(update={"features": actions.features.model_copy(update=missing)})
 
 
 def repeated(ids: Sequence[str]) -> Iterator[int]:
-    """Yield the positions of ids that occurred before."""
+    """Yield the position of each id that repeats an earlier one."""
     seen: set[str] = set()
     for position, each in enumerate(ids):
         if each in seen:
@@ -100,13 +100,13 @@ def repeated(ids: Sequence[str]) -> Iterator[int]:
         seen.add(each)
 
 
-_MOST_BYTES = 2**23  # maximum bytes in each of the two generations of known features
+_MOST_BYTES = 2**23  # approximate maximum bytes of JSON in each of the two generations of a reader's cache
 
-_READER = TypeAdapter[Any](GivenActionFeatures, config=Body.model_config)  # as for an action in a request
+_READER = TypeAdapter[Any](GivenActionFeatures, config=Body.model_config)  # configured as for a request
 
 
 class SourceAction:
-    """A `GivenAction` that keeps the valid JSON of its features."""
+    """Like a `GivenAction`, but keeps the JSON of its features, which has been validated."""
 
     __slots__ = ("_features", "id", "source")
 
@@ -116,14 +116,14 @@ class SourceAction:
 
     @property
     def features(self) -> Any:
-        """The features, parsed at the first use."""
+        """The features, parsed on first use."""
         if self._features is None:
             self._features = _READER.validate_json(self.source)
         return self._features
 
 
 class SourceReader:
-    """Reads actions. Caches the features that it has validated, in two generations."""
+    """Reads actions. Caches the JSON of valid features, in two generations: a full one replaces the older one."""
 
     def __init__(self) -> None:
         self._recent = set[bytes]()
@@ -131,13 +131,13 @@ class SourceReader:
         self._bytes = 0
 
     def read(self, actions: Iterable[tuple[str, bytes]]) -> list[SourceAction] | None:
-        """Return actions, given the id and the JSON of the features of each; None if one has invalid features."""
+        """Return an action for each id and JSON of its features; None if the features of one are invalid."""
         found, known = list[SourceAction](), self._recent
         for id_, source in actions:
             if source not in known:
                 if not self._is_valid(source):
                     return None
-                known = self._recent
+                known = self._recent  # it may be a new generation
             found.append(SourceAction(id_, source))
         return found
 

@@ -1,4 +1,4 @@
-"""The vectors of candidates, from the features of contexts and actions. docs/actions.md specifies them."""
+"""Encodes candidates, each an action in its context, as the vectors that docs/actions.md specifies."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -17,7 +17,7 @@ from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.errors import FeaturesError
 
-MOST_ENTRIES = 2_000_000  # maximum features of all candidates of a request, products included: 32 MB
+MOST_ENTRIES = 2_000_000  # maximum features of all candidates of a request, products included: 32 MB of vectors
 
 
 class NamedFactors(NamedTuple):
@@ -28,32 +28,32 @@ class NamedFactors(NamedTuple):
 
 
 class ActionVectors:
-    """Encodes the candidates of one model as vectors of `size` indices, without the intercept."""
+    """Encodes the candidates of one model as vectors with `size` possible indices, without the intercept."""
 
     def __init__(self, actions: ActionsDefinition, features: BaseFeatures) -> None:
         own, sides = actions.features, (features, actions.features)
         named = [side.size for side in sides if context_kind(side).has_names]
         products = actions.interactions != []
-        self._plain = 0 if named else own.size
+        self._plain = 0 if named else own.size  # 0 if vectors are hashed: see `joined_vectors`
         self.size = max(named) if named else own.size * (1 + features.size * products)
         self.most_entries = MOST_FEATURES if named else min(MOST_FEATURES, self.size)
         spaces = [dict.fromkeys(pair[side] for pair in actions.interactions or ()) for side in (0, 1)]
         groups = [{namespace: number for number, namespace in enumerate(each, 1)} for each in spaces]
         self._crossed = np.full((len(groups[0]) + 1, len(groups[1]) + 1), actions.interactions is None)
-        for one, other in actions.interactions or ():
+        for one, other in actions.interactions or ():  # group 0 is all namespaces without interactions
             self._crossed[groups[0][one], groups[1][other]] = True
         readers = [FactorReader(context_kind(side), groups[i], bool(named)) for i, side in enumerate(sides)]
         self.contexts, self.actions = readers
 
     def check_new(self) -> None:
-        """Refuse vectors of a new model that are too large. Raises FeaturesError."""
+        """Raise `FeaturesError` if the vectors of a new model would be too large."""
         if self.size > MOST_INDEX:
             detail = f"got {self.size:,} products of features of context and action; must be at most {MOST_INDEX:,}"
             raise FeaturesError(f"{detail}, or set actions.interactions to []", "actions.features.size")
 
     @property
     def cache_bytes(self) -> int:
-        """The approximate memory of the caches of features."""
+        """The approximate memory of the caches of features, in bytes."""
         return self.contexts.cache_bytes + self.actions.cache_bytes
 
     @cached_property
@@ -66,13 +66,13 @@ class ActionVectors:
         return len(action.values) * (1 + len(context.values) * self.crosses)
 
     def join(self, contexts: Sequence[Factors], actions: Sequence[Factors], starts: IntArray) -> Contexts:
-        """Return the vectors of m candidates. `starts` (n + 1,) is the first action of each of n contexts, then m."""
+        """Return the vectors of m candidates. `starts`, (n + 1,), is the first action of each of n contexts, then m."""
         given = contexts if self.crosses else [_NOTHING] * len(contexts)
         return joined_vectors(_sets(given), _sets(actions), starts, self._crossed, self.size, self._plain)
 
     def feature_entries(self, context: NamedFactors, action: NamedFactors) -> list[FeatureEntry]:
-        """Return the nonzero features of one candidate's vector. Values at the same index add up."""
-        names, hashes, values = list[str](), [np.empty(0, np.uint64)], [np.empty(0)]  # an action may have no features
+        """Return the nonzero features of one candidate, before those with the same index are added up."""
+        names, hashes, values = list[str](), [np.empty(0, np.uint64)], [np.empty(0)]  # in case there are no features
         for name, hashed, value, group in zip(action.names, *action.factors, strict=True):
             met = np.flatnonzero(self._crossed[context.factors.groups, group])
             names += [name, *[f"{context.names[c]}*{name}" for c in met.tolist()]]
@@ -102,5 +102,5 @@ def _sets(each: Sequence[Factors]) -> FeatureSets:
 
 
 def _joined(arrays: Sequence[Any], dtype: type[Any]) -> npt.NDArray[Any]:
-    """Concatenate small arrays, faster than numpy does, into a writable one."""
+    """Concatenate small arrays into a writable one, faster than numpy."""
     return np.frombuffer(bytearray().join([one.data for one in arrays]), dtype)

@@ -1,4 +1,4 @@
-"""Reads the features of contexts and actions: a hash, a number and a namespace for each."""
+"""Reads the features of contexts and actions, each as a hash, a number and a namespace."""
 
 from collections.abc import Mapping
 from itertools import chain
@@ -14,30 +14,30 @@ from service.contexts.kind import ContextKind
 from service.error_messages.patterns import MOST_NAME, MOST_TEXT
 from service.errors import InvalidInputError
 
-_MOST_CACHED = 500_000  # maximum features in each of the two generations of a cache, about 12 MB
+_MOST_CACHED = 500_000  # features that fill one of the two generations of a cache, about 12 MB
 
 
-_LARGEST = 1e100  # numbers beyond this magnitude are clipped
+_LARGEST = 1e100  # `NamedReader` clips numbers beyond this magnitude
 
 
 class Factors(NamedTuple):
     """The m features of a context or an action."""
 
-    hashes: Hashes  # (m,), of the names; or indices, where vectors are not hashed
+    hashes: Hashes  # (m,), of the names; or indices if vectors are not hashed
     values: FloatArray  # (m,)
-    groups: IntArray  # (m,), the number of the namespace; 0 for namespaces without interactions
+    groups: IntArray  # (m,), the number of each feature's namespace; 0 for namespaces without interactions
 
 
 class FactorReader:
-    """Reads contexts, or actions, of one model. `groups` numbers the namespaces with interactions from 1."""
+    """Reads the contexts, or the actions, of one model. `groups` numbers the namespaces with interactions, from 1."""
 
     def __init__(self, kind: ContextKind[Any], groups: Mapping[str, int], hashed: bool) -> None:
         self._kind = kind
         self._groups = groups
-        self._hashed = hashed
+        self._hashed = hashed  # if not, `Factors.hashes` are the indices of features
         self._recent: dict[Any, Factors] = {}
         self._older: dict[Any, Factors] = {}
-        self._cached = 0
+        self._cached = 0  # approximate features in the recent generation, plus 10 for each context or action
 
     @property
     def cache_bytes(self) -> int:
@@ -45,14 +45,14 @@ class FactorReader:
         return 2 * 24 * self._cached
 
     def read(self, given: object, path: str) -> Factors:
-        """Return the features of a parsed context. Raises InvalidInputError with a field below `path`."""
+        """Return the features of a parsed context or action; raise `InvalidInputError` with a field below `path`."""
         try:
             return self._read(given)
         except InvalidInputError as error:
             raise _renamed(error, path) from None
 
     def read_action(self, action: GivenAction | SourceAction, path: str) -> Factors:
-        """Return the features of an action, as `read` does. The source, if any, is the key in the cache."""
+        """Return the features of an action, as `read` does. Its `source`, if any, is the key in the cache."""
         source = action.source
         if source is None:
             return self._read_cached(action.features) or self.read(action.features, path)
@@ -73,17 +73,17 @@ class FactorReader:
         return self._kind.cost_of(action.source.count(b",") + 1)
 
     def names(self, given: object) -> list[str]:
-        """Return the names of the features of a parsed context that `read` accepts, in the same order."""
+        """Return the names of the features that `read` returns for the same argument, in the same order."""
         return self._kind.factor_names(given)
 
     def _read_cached(self, given: object) -> Factors | None:
         try:
             return self._recent.get(_key(given))
-        except TypeError:  # lists or objects among the values
+        except TypeError:  # unhashable: some values are lists or objects
             return self._recent.get(repr(given))
 
     def _read(self, given: object) -> Factors:
-        """Return the features of a parsed context. Named features are cached, in two generations."""
+        """Return the features of a parsed context or action. Named features are cached, in two generations."""
         if not self._kind.has_names:
             return self._new(given)
         found = self._read_cached(given)
@@ -138,9 +138,9 @@ def _renamed(error: InvalidInputError, path: str) -> InvalidInputError:
 
 
 def _flat(given: object) -> list[tuple[str, str, float]] | None:
-    """Return the namespace, the name and the number of each feature, in order; None unless all have plain values.
+    """Return the namespace, name and number of each feature, sorted; None unless all are plain, valid and unique.
 
-    Most actions do, and this is much faster than `NamedReader`, which reads the others and reports errors.
+    Most actions qualify, and this is much faster than `NamedReader`, which reads the others and reports errors.
     """
     if type(given) is not dict or not given:
         return None

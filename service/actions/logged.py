@@ -1,7 +1,7 @@
 """Logged actions: the JSON in the part `actions` of a prediction's record.
 
-The chosen action is `{"n": number of candidates, "chosen": position, "actions": [[id, features]]}`. With
-`log_actions: all`, `actions` has all candidates, each as `[id, features, probability]`.
+It is `{"n": number of candidates, "chosen": position in "actions", "actions": [[id, features]]}`, with the chosen
+action only. With `log_actions: all`, "actions" has all candidates, each as `[id, features, probability]`.
 """
 
 import json
@@ -19,24 +19,24 @@ class Logged(NamedTuple):
 
     id: str
     features: Any  # as sent
-    probability: float | None  # None if unknown, or if only the chosen action is kept
+    probability: float | None  # None if unknown, or if the log has only the chosen action
 
 
 class LoggedActions(NamedTuple):
     """The actions of a prediction in the log."""
 
-    chosen: str  # its id
+    chosen: str  # the id of the chosen action
     n: int  # the number of candidates
     actions: list[Logged]  # the chosen one only, or all
 
 
 def as_sent(given: object) -> Any:
-    """Return a parsed context, or the features of an action, as JSON values."""
+    """Return a parsed context, or the features of an action, as the JSON value sent; {} for None."""
     return given.model_dump() if isinstance(given, BaseModel) else {} if given is None else given
 
 
 def encode(actions: Sequence[GivenAction], chosen: int, distribution: Sequence[float | None] | None) -> bytes:
-    """Encode the chosen action, or all actions if there is a distribution; None is an unknown probability."""
+    """Encode the chosen action; with a `distribution`, in which None is an unknown probability, encode all actions."""
     if distribution is None:
         action = actions[chosen]
         kept: list[list[Any]] = [[action.id, as_sent(action.features)]]

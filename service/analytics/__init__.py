@@ -1,1 +1,1 @@
-"""Analysis of the statistics: estimates, verdicts, evaluation."""
+"""Estimates and verdicts from the statistics of models, and evaluations of their logs."""

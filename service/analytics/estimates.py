@@ -1,4 +1,4 @@
-"""Estimates with confidence intervals, and their inputs: the definition and the counters of a model."""
+"""Estimates of mean rewards with confidence intervals, from the statistics of a model."""
 
 from typing import NamedTuple
 
@@ -14,32 +14,32 @@ from service.store.values import ModelStats
 
 
 class Subject(NamedTuple):
-    """A model whose statistics are read."""
+    """What the statistics of a model depend on besides its rounds."""
 
     learner: AnyLearner
-    labels: tuple[str, ...]  # the first labels by number, as many as are counted individually; may be unknown
+    labels: tuple[str, ...]  # the first `MOST_LABELS`, which are counted individually; empty if unknown
     has_actions: bool
     has_contexts: bool
 
     @property
     def explores(self) -> bool:
-        """Whether the learner needs exploration: it does not if all feedback has the true label."""
+        """Whether the learner needs exploration; one that always gets the true label does not."""
         return not self.learner.needs_true_label
 
     def name_of(self, label: int) -> str:
-        """Return a label by its number."""
+        """Return the label with this number; "number 3" if the label is unknown."""
         return self.labels[label] if label < len(self.labels) else f"number {label}"
 
 
 def subject_of(model: Model) -> Subject:
-    """Return the subject of a model."""
+    """Return what a model's statistics depend on."""
     definition = model.definition
     labels = tuple(definition.labels[:MOST_LABELS])
     return Subject(model.learner, labels, definition.actions is not None, definition.features.size > 0)
 
 
 def subject_of_summary(summary: ModelSummary) -> Subject:
-    """Return the subject of a listed model, whose labels are unknown."""
+    """Return what the statistics of a listed model depend on; its labels are unknown."""
     return Subject(learner_of(summary), (), summary.actions is not None, summary.features.size > 0)
 
 
@@ -51,7 +51,7 @@ class CountedModel(NamedTuple):
 
 
 def counted_model(stats: ModelStats) -> CountedModel:
-    """Decode a model's statistics, as zeros if it has none; raise `StoreCorruptError` if they cannot be read."""
+    """Decode a model's statistics, zeros if it has none; raise `StoreCorruptError` or `NewerVersionError`."""
     try:
         return CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
     except ValueError as error:
@@ -69,7 +69,7 @@ def snapshot_lag(stats: ModelStats) -> int:
 
 
 def open_predictions(model: CountedModel, now: float) -> int:
-    """Return the number of open predictions in the window, which is accurate to 1/`SLOTS` of its length."""
+    """Return about how many predictions are open: the start of the window is accurate to 1/`SLOTS` of its length."""
     stats, statistics = model
     first = int(now // statistics.slot_seconds) - SLOTS + 1
     before = max((slot for slot in stats.predictions_by if slot < first), default=None)
@@ -78,25 +78,25 @@ def open_predictions(model: CountedModel, now: float) -> int:
     return max(0, made - closed - fold_lag(stats))
 
 
-LEVEL = 0.95  # the confidence level of every interval
+LEVEL = 0.95  # the default confidence level
 
 
 class Estimate(NamedTuple):
-    """A mean reward in [0, 1] with its interval; the mean is None without any round."""
+    """A mean reward in [0, 1] with its interval; the mean is None if there are no rounds."""
 
     mean: float | None
     low: float
     high: float
-    rounds: float  # in the mean; for a weighted mean, the effective number
+    rounds: float  # their number; for a weighted mean, the effective number
 
 
 UNKNOWN = Estimate(None, 0.0, 1.0, 0.0)
 
 
 def observed(rounds: int, total: float, squares: float, level: float = LEVEL) -> Estimate:
-    """Return the mean of observed rewards: with Wilson's interval if each is 0 or 1, else with empirical Bernstein.
+    """Return the mean of rewards with Wilson's interval if each is 0 or 1, otherwise with the empirical Bernstein one.
 
-    `squares` is the sum of their squares, which equals `total` only if each is 0 or 1.
+    `total` is the sum of the rewards, and `squares` that of their squares; they are equal only if each is 0 or 1.
     """
     if not rounds:
         return UNKNOWN
@@ -109,17 +109,17 @@ def observed(rounds: int, total: float, squares: float, level: float = LEVEL) ->
 def _weighted(sums: LabelSums, labels: slice) -> Estimate:
     """Return the self-normalized weighted mean (SNIPS), with Wilson's interval at its effective number of rounds.
 
-    The effective number is the smaller of Kish's, (Σw)²/Σw², and the number of unweighted rounds whose mean would
-    have the estimated variance Σw²(r - v)²/(Σw)².
+    With weights w = 1/p, rewards r and mean v, this number is the smaller of Kish's, (Σw)²/Σw², and the number of
+    unweighted rewards of 0 or 1 (at least 1) whose mean v would have the estimated variance, Σw²(r - v)²/(Σw)².
     """
-    weights = sum(sums.weights[labels])  # w = 1/p
+    weights = sum(sums.weights[labels])  # Σw
     if not weights > 0.0:
         return UNKNOWN
-    squares = sum(sums.squared_weights[labels])  # w²
+    squares = sum(sums.squared_weights[labels])  # Σw²
     mean = min(1.0, sum(sums.reward_weights[labels]) / weights)
     effective = weights**2 / squares
     spread = sum(sums.squared_reward_weights[labels]) - 2.0 * mean * sum(sums.reward_squared_weights[labels])
-    spread += mean * mean * squares
+    spread += mean * mean * squares  # Σw²(r - v)²
     if spread > 0.0 and 0.0 < mean < 1.0:
         effective = min(effective, max(1.0, mean * (1.0 - mean) / (spread / weights**2)))
     low, high = wilson(mean * effective, effective, LEVEL)
@@ -127,7 +127,7 @@ def _weighted(sums: LabelSums, labels: slice) -> Estimate:
 
 
 def label_reward(sums: LabelSums, label: int) -> Estimate:
-    """Return the mean reward of the rounds that answered a label."""
+    """Return the mean reward of the rounds that answered a label; number `MOST_LABELS` is all others together."""
     if label >= len(sums.rounds):
         return UNKNOWN
     return observed(sums.rounds[label], sums.rewards[label], sums.squares[label])
@@ -136,7 +136,7 @@ def label_reward(sums: LabelSums, label: int) -> Estimate:
 def label_value(sums: LabelSums, label: int, *, has_contexts: bool) -> Estimate:
     """Return the estimated mean reward of always answering a label, where it is eligible.
 
-    Without contexts, this is the mean reward of the rounds that answered it.
+    Without contexts, no weights are needed: it is the mean reward of the rounds that answered the label.
     """
     if not has_contexts:
         return label_reward(sums, label)
@@ -149,19 +149,19 @@ def uniform_value(sums: LabelSums) -> Estimate:
 
 
 class Chance(NamedTuple):
-    """The reward of uniform draws, as far as a log can tell it from the reward served."""
+    """An estimate of the mean reward of uniform draws, and how much of their distribution the log covers."""
 
     estimate: Estimate
-    covered: float  # the share of the uniform distribution that the weighted rounds represent; about 1 if all
+    covered: float  # estimated share of the uniform distribution that the log covers; about 1 for all of it
 
 
 def chances(statistics: RoundStatistics) -> list[Chance]:
-    """Return estimates of the reward of uniform draws; empty without K labels or rounds.
+    """Return estimates of the mean reward of uniform draws; empty without K labels or rounds.
 
-    The first is self-normalized. The others are stratified: with n rounds, of which about Σ1/p over the draws of
-    favourites (p > 1/2) have one, uniform draws answer it with the probability Σ1/(p·n·K), and something explored
-    otherwise. So the weights of explored draws, which vary much, decide only what exploring is worth, not its share.
-    Each bounds these weights differently.
+    The first is self-normalized. The others are stratified into draws of favourites (labels with p > 1/2) and explored
+    draws. Over the former, Σ1/p estimates how many of the n rounds have a favourite, so a uniform draw answers it with
+    probability Σ1/p / (n·K). The weights of explored draws, which vary widely, then affect only the estimated reward of
+    exploring, not its share. Each stratified estimate bounds these weights by another of `CLIPS`.
     """
     sums, chance, labels = statistics.by_label, statistics.chance, statistics.labels or 0
     n, all_weights = sum(sums.weighed), sum(sums.weights)

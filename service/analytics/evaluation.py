@@ -1,4 +1,4 @@
-"""Evaluates policies on the latest rounds of a model, in a worker."""
+"""Evaluates policies on the latest rounds of a model, for `GET /models/{name}/evaluation`."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -28,19 +28,19 @@ from service.store.records.layout import HOLDOUT
 from service.store.records.optional_fields import LogRows
 from service.store.values import LogEntry
 
-LEVEL = 0.95  # the level of all intervals
-MOST_ROUNDS = 100_000  # of an evaluation
-_REPLICATES, _SEED, _LEAST_CLIP = 500, 1, 10.0
-_PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # of a page of rounds, and of all pages with their eligible labels
+LEVEL = 0.95  # the confidence level of all intervals
+MOST_ROUNDS = 100_000  # maximum rounds of an evaluation
+_REPLICATES, _SEED, _LEAST_CLIP = 500, 1, 10.0  # see `Settings`, `chooses` and `clip_for`
+_PAGE_BYTES, _MOST_BYTES = 2**19, 2**26  # of a page of rounds; of all rounds, or of all their masks
 
 
 def clip_for(rounds: int) -> float:
-    """Return the largest weight of clipped IPS for a log of this size: √n, as in the paper, but at least 10."""
+    """Return the largest weight of clipped IPS for n rounds: about √n, as in Ionides (2008), but at least 10."""
     return max(_LEAST_CLIP, float(round(math.sqrt(rounds))))
 
 
 def policy_value(policy: str, label: str | None, sums: Sums, settings: Settings) -> PolicyValue:
-    """Evaluate a policy on a log."""
+    """Return the values of a policy, given its sums over a log."""
     found = evaluation_of(sums, settings, LEVEL)
     return PolicyValue(
         policy=policy,
@@ -69,20 +69,20 @@ def _abstention(found: Abstention) -> AbstentionValue:
 
 
 class _Page(NamedTuple):
-    rounds: LoggedRounds  # without contexts and eligible labels
+    rounds: LoggedRounds  # its contexts and eligible labels are left out
     masks: npt.NDArray[np.uint8]  # (n, ⌈K / 8⌉), the eligible labels as bits; (n, 0) if every label was eligible
 
 
 class LatestRounds:
-    """Evaluates the policies of models."""
+    """Evaluates policies on the latest rounds of any model."""
 
     def __init__(self, environment: Environment) -> None:
         self._store, self._compute, self._models = environment.store, environment.compute, environment.models
 
     async def evaluate(self, name: str, most: int) -> EvaluationAnswer:
-        """Return the values of the served policy, the holdout, the uniform one, and the best constant label.
+        """Evaluate the served policy, uniform draws and, where they exist, the holdout and the best constant label.
 
-        Reads `most` of the latest rounds, or fewer if they are large; raises `NotEvaluableError` for sets or rankings.
+        Reads about the latest `most` rounds, fewer if they are large. Raises `NotEvaluableError` for sets and rankings.
         """
         stored = await stored_under(self._store, name)
         model = await self._models.read(stored)
@@ -91,10 +91,10 @@ class LatestRounds:
             raise NotEvaluableError(detail, "name")
         limit = min(most, _most_rounds(model))
         pages = await self._read(model, max(0, stored.round_count - limit), stored.round_count)
-        return await self._compute.run(name, _values, model, pages, limit < most)  # its first call may compile
+        return await self._compute.run(name, _values, model, pages, limit < most)  # the first call may compile
 
     async def _read(self, model: Model, after: int, last: int) -> list[_Page]:
-        """Return the readable rounds after `after`, up to `last`, in pages."""
+        """Return pages of the readable rounds after `after`, up to `last` or the end of its log entry."""
         pages, size = list[_Page](), max(1, _PAGE_BYTES // model.choice.records.round_bytes)
         while after < last:
             entries = (await self._store.read_tail(model.key, after, min(size, last - after))).entries
@@ -163,7 +163,7 @@ def _best_constant(model: Model, rounds: LoggedRounds, pages: Sequence[_Page]) -
     """Choose the best constant label on one half of the rounds; return it for evaluation on the other half."""
     labels = model.definition.labels
     label = choose_label(label_sums(rounds, len(labels), _SEED))
-    allowed = np.concatenate([_allowed(page, label) for page in pages])
+    allowed = np.concatenate([_allowed(page, label) for page in pages])  # elsewhere, the policy draws uniformly
     chances = np.where(allowed, (rounds.labels == label).astype(np.float64), 1.0 / rounds.counts)
     evaluated = Evaluated(GivenChances(chances), ~chooses(_SEED, rounds.numbers))
     return "best_constant", labels[label], evaluated

@@ -20,11 +20,11 @@ from service.schemas.models import ModelSummary
 from service.store.stored_models import UnreadModel
 from service.store.values import ModelStats
 
-LEAST_EVIDENCE = 10.0  # minimum effective rounds of the best label
+LEAST_EVIDENCE = 10.0  # minimum effective rounds of a label to be the best one
 _MICRO = 1e6
 _RARE, _CERTAIN = PROPENSITY_BOUNDS.index(0.05), PROPENSITY_BOUNDS.index(0.9)
-_MOST_POINTS = 32  # in the curve of a listed model
-_MOST_SUBJECTS = 512
+_MOST_POINTS = 32  # maximum points in the sparkline of a listed model
+_MOST_SUBJECTS = 512  # maximum cached subjects
 
 _ACTIONS = (
     "The answers are ids of actions, which requests bring. Their number is not bounded, and the service counts none of "
@@ -80,7 +80,7 @@ def _mean(estimate: Estimate) -> schemas.MeanAnswer:
 
 
 def _served_reward(statistics: RoundStatistics) -> Estimate:
-    """Return the mean reward of the served answers, without the holdout, since detailed counting began."""
+    """Return the mean reward of all counted rounds, without the holdout."""
     curve = statistics.curve
     return observed(sum(curve.rounds), sum(curve.rewards), sum(curve.squares))
 
@@ -91,13 +91,13 @@ def _latest_reward(statistics: RoundStatistics) -> Estimate:
 
 
 def _metric_of(subject: Subject, statistics: RoundStatistics) -> Literal["accuracy", "reward"]:
-    """Return the name of the mean reward: `accuracy` if every reward is 0 or 1."""
+    """Return the name of the mean reward: `accuracy` if every reward is 0 or 1, and the learner cannot abstain."""
     abstains = subject.learner.abstention_reward is not None
     return "reward" if abstains or statistics.reward != statistics.correct else "accuracy"
 
 
 def _abstention(subject: Subject, statistics: RoundStatistics) -> schemas.AbstentionAnswer | None:
-    """Return what abstained and what it cost, and the accuracy of the other rounds; None if nothing may abstain."""
+    """Return the abstentions, their cost and the accuracy of the other rounds; None if the model cannot abstain."""
     if subject.learner.abstention_reward is None and not statistics.abstained:
         return None
     rounds, reward = sum(statistics.curve.rounds), sum(statistics.curve.rewards)
@@ -176,7 +176,7 @@ def _label_answers(subject: Subject, statistics: RoundStatistics) -> list[schema
 
 
 def _best_label(subject: Subject, statistics: RoundStatistics) -> str | None:
-    """Return the active label with the largest value, among those with enough evidence."""
+    """Return the label with the largest value, not retired and with enough evidence; None if there is none."""
     means = dict[int, float]()
     for k in range(min(statistics.labels or 0, MOST_LABELS)):
         value = estimates.label_value(statistics.by_label, k, has_contexts=subject.has_contexts)
@@ -186,7 +186,7 @@ def _best_label(subject: Subject, statistics: RoundStatistics) -> str | None:
 
 
 def _other_labels(statistics: RoundStatistics) -> schemas.OtherLabelsAnswer | None:
-    """Return the sums over the labels that are not counted individually; None if there are none."""
+    """Return the statistics of the labels that are not counted individually, together; None if there are none."""
     sums, latest = statistics.by_label, joined(statistics.latest)
     if statistics.labels is None or statistics.labels <= MOST_LABELS:
         return None
@@ -263,7 +263,7 @@ class StatisticsReports:
         self._subjects: OrderedDict[tuple[str, bytes], Subject] = OrderedDict()
 
     async def read(self, name: str) -> bytes:
-        """Return the statistics of a model as JSON; raise `StoreCorruptError` if they cannot be read."""
+        """Return the statistics of a model as JSON; raise `ModelNotFoundError`, or as `counted_model` does."""
         stats, subject = await self._store.read_model_stats(name), await self._subject(name)
         if stats is None:
             raise missing(name)
@@ -271,7 +271,7 @@ class StatisticsReports:
         return await run(_cost(stats), name, _encoded, stats, subject, now)
 
     async def page(self, cursor: str, limit: int, own: Names) -> OverviewPage:
-        """Return up to `limit` models in `own` after the cursor. An unreadable one does not affect the others."""
+        """Return up to `limit` models with names in `own` after the cursor, unreadable ones with their errors."""
         page = await self._registry.page(cursor, limit, own)
         found = await asyncio.gather(*[self._stats(item) for item in page.models])
         cost = sum(map(_cost, [stats for stats in found if isinstance(stats, ModelStats)]))

@@ -10,16 +10,16 @@ from service.replicas.statistics import RoundStatistics
 from service.replicas.sums import MOST_LABELS, Epoch, RewardCurve, joined
 from service.schemas.statistics import VerdictWord
 
-LEAST_ROUNDS = 100  # latest rounds below which every model is exploring: an interval of a share is then wider than 0.2
-ENOUGH_ROUNDS = 1000  # latest rounds from which a reward that is not above chance is at chance
+LEAST_ROUNDS = 100  # latest rounds below which every model is exploring: the interval of a share can be 0.2 wide
+ENOUGH_ROUNDS = 1000  # minimum latest rounds for the verdict `at_chance`
 SPREAD = 0.25  # concentration below which decisions are spread, on the scale from 0 (uniform) to 1 (certain)
 CONCENTRATED = 0.85  # minimum concentration of nearly certain decisions
-ONE_LABEL = 0.95  # minimum share of the latest rounds for one label to have nearly all traffic
-LEAST_EXPLORATION = 0.001  # mean probability of another answer below which no exploration is left
-COVERED = 0.5  # share of the uniform distribution that a log must represent to say that a model is at chance
-STRETCHES = 7  # of the rounds before the latest, with which these are compared
-LARGE, LARGE_PART = 0.05, 0.2  # a difference of rewards is large if it is so much, or such a part of the reward
-_DROP_LEVEL = 0.99  # of the intervals of stretches: the best of several is compared
+ONE_LABEL = 0.95  # a label with at least this share of the latest rounds has nearly all traffic
+LEAST_EXPLORATION = 0.001  # mean probability of all other answers below which no exploration is left
+COVERED = 0.5  # minimum `Chance.covered` of an estimate for the verdict `at_chance`
+STRETCHES = 7  # maximum parts of the earlier log with which the latest rounds are compared
+LARGE, LARGE_PART = 0.05, 0.2  # a difference of rewards is large from this much, or from this part of the reward
+_DROP_LEVEL = 0.99  # confidence level of stretches: high, as the best of several is compared
 
 
 class Verdict(NamedTuple):
@@ -49,31 +49,32 @@ class _Case:
 
     @property
     def earned(self) -> Estimate:
-        """The latest reward."""
+        """The mean reward of the latest rounds."""
         return observed(self.latest.rounds, self.latest.reward, self.latest.squares)
 
     @property
     def served(self) -> Estimate:
-        """The reward of all rounds."""
+        """The mean reward of all counted rounds."""
         curve = self.statistics.curve
         return observed(sum(curve.rounds), sum(curve.rewards), sum(curve.squares))
 
     @cached_property
     def chances(self) -> list[Chance]:
-        """Estimates of the reward of uniform draws."""
+        """The estimates of the reward of uniform draws."""
         return chances(self.statistics)
 
     @cached_property
     def beaten(self) -> Estimate | None:
-        """The reward of uniform draws, if that of the latest rounds, or of all, is clearly above it."""
+        """The reward of uniform draws if the latest reward is clearly above it; otherwise None."""
         lowest = min((each.estimate for each in self.chances), key=lambda each: each.high, default=UNKNOWN)
+        # The latest rounds may be too few to be clear; then all rounds together must be clearly above it.
         if self.earned.low > lowest.high or ((self.earned.mean or 0.0) > lowest.high < self.served.low):
             return lowest
         return None
 
     @property
     def at_chance(self) -> Estimate | None:
-        """The reward of uniform draws, if there are enough rounds, and the latest reward is not above it by far."""
+        """The reward of uniform draws if there are enough rounds and the latest reward does not exceed it by much."""
         known = [each.estimate for each in self.chances if each.covered >= COVERED]
         narrowest = min(known, key=lambda each: each.high - each.low, default=None)
         if narrowest is None or self.latest.rounds < ENOUGH_ROUNDS or self.beaten is not None:
@@ -87,7 +88,7 @@ class _Case:
 
 
 def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
-    """Judge how far a model has decided, whether that is better than chance, and whether it was better before."""
+    """Judge whether a model's decisions have settled, whether they beat chance, and whether they were better before."""
     latest = joined(statistics.latest)
     if latest.rounds < LEAST_ROUNDS or not latest.weighed:
         return Verdict("exploring", f"There are {latest.rounds} recent rounds; a verdict needs {LEAST_ROUNDS}.")
@@ -99,7 +100,7 @@ def verdict_of(subject: Subject, statistics: RoundStatistics) -> Verdict:
 
 
 def _judged(case: _Case) -> Verdict:
-    """Judge a model by its latest rounds, and the values of labels."""
+    """Judge a model by its latest rounds and the values of its labels."""
     latest = case.latest
     chosen = (
         f"the answered label had probability {case.certainty:.3f} on average over the last {latest.rounds:,} rounds"
@@ -150,7 +151,7 @@ def _of_one_label(case: _Case, top: int, share: float) -> Verdict:
 
 
 def _of_several_labels(case: _Case, chosen: str) -> Verdict:
-    """Judge a model whose decisions depend on the context, by its reward."""
+    """Judge a model that answers several labels, by its reward."""
     earned, is_certain = case.earned, case.concentration >= CONCENTRATED
     best = _best({k: case.value_of(k) for k in _active(case.statistics)})
     served = f"{'Decisions are nearly certain' if is_certain else f'Decisions have a preference ({chosen})'}; "
@@ -175,16 +176,16 @@ def _of_several_labels(case: _Case, chosen: str) -> Verdict:
 
 
 def _fall(statistics: RoundStatistics, latest: Epoch) -> str | None:
-    """Return what has fallen, if the latest reward is clearly and by far below that of an earlier stretch."""
+    """Return a sentence if the latest reward is clearly, and by much, below that of an earlier stretch; else None."""
     curve = statistics.curve
     most = min(max(LEAST_ROUNDS, sum(curve.rounds) // (STRETCHES + 1)), ENOUGH_ROUNDS)
     start, n = len(curve.rounds), 0
     while start and n < most:
         start, n = start - 1, n + curve.rounds[start - 1]
     now = observed(n, sum(curve.rewards[start:]), sum(curve.squares[start:]), _DROP_LEVEL)
-    if n > latest.rounds:  # the points of a long curve are wider
+    if n > latest.rounds:  # in a long curve, one bucket may have more than the latest rounds
         now = observed(latest.rounds, latest.reward, latest.squares, _DROP_LEVEL)
-    size = max(len(curve.rounds) - start, -(-start // STRETCHES))  # buckets of a stretch
+    size = max(len(curve.rounds) - start, -(-start // STRETCHES))  # buckets per stretch
     before = {end: _stretch(curve, end - size, end) for end in range(start, size - 1, -size)}
     end, best = max(before.items(), key=lambda item: item[1].mean or 0.0, default=(0, UNKNOWN))
     if now.mean is None or best.mean is None or now.high >= best.low:
@@ -208,7 +209,7 @@ def _active(statistics: RoundStatistics) -> Sequence[int]:
 
 
 def _best(values: dict[int, Estimate]) -> tuple[int, Estimate] | None:
-    """Return the label with the largest value, preferring labels with rounds."""
+    """Return the label with the largest value, preferring labels with rounds; None if there are no labels."""
     if not values:
         return None
     return max(values.items(), key=lambda item: (item[1].mean is not None, item[1].mean or 0.0, -item[0]))
@@ -236,18 +237,18 @@ _CONDITION = (
 
 
 class Bound(NamedTuple):
-    """The proven bound on expected mistakes, and on the cost of abstentions, beyond the comparator's loss."""
+    """The proven bound on expected mistakes, plus the cost of abstentions, in excess of the comparator's loss."""
 
     mistakes: float | None  # None if no number is known
     note: str
 
     def reward(self, rounds: int) -> float | None:
-        """Return the least expected mean reward if the comparator has no loss; None if no number is known."""
+        """Return the least expected mean reward if the comparator has no loss; None without a number or rounds."""
         return None if self.mistakes is None or not rounds else max(0.0, 1.0 - self.mistakes / rounds)
 
 
 def bound_of(learner: Any, rounds: int) -> Bound:
-    """Return the bound of a learner after some rounds."""
+    """Return the bound of a learner after this number of rounds."""
     if learner.guarantee.startswith("No theorem"):
         return Bound(None, _NO_THEOREM)
     if learner.algorithm == "adahedge":

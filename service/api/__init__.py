@@ -1,1 +1,1 @@
-"""The HTTP interface: one file per resource, with short handlers."""
+"""The HTTP interface: middleware, routes, responses, and openapi.json."""

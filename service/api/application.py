@@ -28,7 +28,7 @@ _UNTRACED = ("/livez", "/readyz", "/metrics")
 
 
 def tracing_configuration(on: bool) -> TelemetryConfig:
-    """Return a configuration with a span for each request except health and metrics; `traceparent` is its parent."""
+    """Return FastAPI's tracing settings. If on, each request not in `_UNTRACED` gets a span under its `traceparent`."""
     return {
         "tracing": on,
         "auto_configure": on,
@@ -44,7 +44,7 @@ right or wrong. Call `POST /models` once, then `POST /predict` and `POST /feedba
 
 
 class UseCases(NamedTuple):
-    """The use cases that the routes call."""
+    """The use cases and other objects that the routes call."""
 
     rounds: RoundService
     imports: RoundImporter
@@ -112,7 +112,7 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
 
 
 def _include(app: FastAPI, hot: Sequence[APIRouter], others: Sequence[APIRouter]) -> None:
-    """Add the routes at the root, and again under /v1, where they are undocumented."""
+    """Add the routes at the root and, undocumented, under /v1."""
     for routes in hot:
         app.router.routes.extend(routes.routes)  # matching an included router takes 5 microseconds longer
     for routes in others:

@@ -1,4 +1,4 @@
-"""Completes openapi.json with API keys, refusals, and links between operations."""
+"""Completes and serves openapi.json: adds API keys, refusals, and links between operations."""
 
 import asyncio
 import json
@@ -57,11 +57,11 @@ _LINKS: dict[tuple[str, str], tuple[JsonObject, ...]] = {
         _to("promote", _SAME_NAME, {"shadow": "$request.path.shadow"}),
     ),
 }
-"""The links of each response, by operation and status."""
+"""The links of responses, by operation and status."""
 
 
 def complete_openapi(app: FastAPI) -> None:
-    """Add shared schemas, links, API keys and refusals to the application's openapi.json."""
+    """Extend the application's openapi.json with the items of batches, links, API keys and refusals."""
     plain = app.openapi
 
     def complete() -> JsonObject:
@@ -120,12 +120,12 @@ _REFUSED: tuple[type[errors.WagerError], ...] = (
 )
 _REFUSALS = documented(*map(problem_types.OF_ERROR.__getitem__, _REFUSED))
 _OF_PAGES = documented(problem_types.OF_ERROR[errors.UnknownHostError])
-"""If no keys are required, requests from other sites' pages are refused, except reads with the service's own host."""
+"""If no keys are required, an unknown host is refused in every request, a foreign origin only in writing ones."""
 _OF_WRITING_PAGES = documented(problem_types.OF_ERROR[errors.ForeignOriginError])
 _OF_ANY_BODY = (problem_types.OF_HTTP[408], problem_types.BODY_TOO_LARGE)
 _OF_BODIES = documented(*_OF_ANY_BODY, problem_types.INVALID_JSON, problem_types.UNSUPPORTED_MEDIA_TYPE)
 _OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.OverloadedError])
-"""The signature of a webhook is checked first. A webhook that is not JSON is refused with `invalid-request`."""
+"""A webhook needs no particular Content-Type, and is refused with `invalid-request` if it is not JSON."""
 
 
 def _describe_access(api: JsonObject) -> None:

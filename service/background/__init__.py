@@ -1,1 +1,1 @@
-"""Background work on models that are due, whether or not a worker has loaded them."""
+"""Background work: the upkeep of loaded models, and visits to models that are due, loaded or not."""

@@ -1,4 +1,4 @@
-"""Visits models with expired predictions or rounds to trim, whether or not this worker has loaded them."""
+"""Visits models with expired predictions or old rounds, whether or not this worker has loaded them."""
 
 import asyncio
 import logging
@@ -14,23 +14,23 @@ from service.store.values import Due
 _log = logging.getLogger(__name__)
 
 _WATCH_SECONDS = 30.0
-"""Interval at which each worker lists its loaded models again: a fail-over of the store may lose a part of a list."""
+"""Seconds between two additions of a worker's loaded models to a list: a fail-over of the store may lose some."""
 
 _RETRY_SECONDS = 60.0
-"""Seconds until the next visit of a model that cannot be read."""
+"""Seconds until the next visit to a model after a failed one."""
 
 _BLOCKS_AT_ONCE = 64
-"""Maximum blocks of one model per call, to close them in a few milliseconds. Then other models get a turn."""
+"""Maximum blocks closed per visit, in a few milliseconds. Then other models get a turn."""
 
 
 class DueModels:
-    """Visits the due models of one list. Every worker has one; the store reserves each model for one worker at a time.
+    """Visits the due models of one list. All workers do; the store reserves each model for one of them at a time.
 
     Args:
-        environment: provides the store, the offset of its clock, and a clock.
+        environment: provides the store, the offset to add to its clock, and a monotonic clock.
         due: the list.
-        work: a description of the work, for messages.
-        visit: does the work for one model, and postpones the next visit.
+        work: a description of the work, for the log.
+        visit: does the work for one model, and schedules the next visit.
         loaded: returns the loaded models of this worker that belong on the list.
         at_once: models visited concurrently; few, because requests need the connections to the store too.
         lease: seconds for which a model is reserved. If the worker dies, another one visits the model afterwards.
@@ -55,7 +55,7 @@ class DueModels:
         self._watched_at = -math.inf
 
     async def run(self) -> None:
-        """Visit every model that is due; log errors."""
+        """Visit every model that is due. Errors of the store or of a model are only logged."""
         try:
             if self._monotonic() - self._watched_at >= _WATCH_SECONDS:
                 await self._store.watch(self._due, self._loaded())
@@ -70,7 +70,7 @@ class DueModels:
             await self._visit(key)
         except (StoreUnavailableError, StoreFullError):
             raise
-        except ModelNotFoundError:  # deleted since; the next visit removes it from the list
+        except ModelNotFoundError:  # deleted; the next visit removes it from the list
             pass
         except WagerError as error:  # this model must not stop the others
             _log.warning("%s of model %s: %s", self._work, key.name, error.detail)
@@ -78,7 +78,7 @@ class DueModels:
 
 
 def expiry(environment: Environment, sessions: SessionCache) -> DueModels:
-    """Close expired predictions."""
+    """Return the visits that close expired predictions."""
     store, offset = environment.store, environment.store_offset
 
     async def close(key: ModelKey) -> None:
@@ -90,11 +90,11 @@ def expiry(environment: Environment, sessions: SessionCache) -> DueModels:
 
 
 def retention(environment: Environment, sessions: SessionCache) -> DueModels:
-    """Trim rounds that are older than their model's `retain_seconds`."""
+    """Return the visits that trim rounds older than their model's `retain_seconds`."""
     store, offset = environment.store, environment.store_offset
 
     async def trim(key: ModelKey) -> None:
-        if await store.forget_old(key, offset()):  # the snapshot lacks some of them
+        if await store.forget_old(key, offset()):  # some must stay until a newer snapshot is stored
             await sessions.write_snapshot(key.name)
             await store.forget_old(key, offset())
 

@@ -28,18 +28,18 @@ _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
 
 _LONGEST_REST = 1.0
-"""Maximum seconds of rest. Only a computation that compiles a kernel takes longer."""
+"""Maximum seconds of rest. Usually, only a computation that compiles a kernel takes longer."""
 
 
 class RestingCompute(Compute):
     """Runs one computation at a time in the threads of another pool, and rests after each for as long as it took.
 
-    Background computations therefore take at most half of one core of each worker.
+    Background computations therefore take about half of one core of each worker at most.
 
     Args:
-        compute: the threads.
-        monotonic: returns seconds.
-        sleep: waits for some seconds.
+        compute: the other pool.
+        monotonic: returns monotonic seconds.
+        sleep: waits for a number of seconds.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RestingCompute(Compute):
         monotonic: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        super().__init__(2)  # starts no thread: `run` uses those of `compute`
+        super().__init__(2)  # starts no threads: `run` uses those of `compute`
         self._threads_of = compute
         self._monotonic = monotonic
         self._sleep = sleep
@@ -70,14 +70,14 @@ VISIT_SECONDS = 2.0
 
 _PAUSE_SECONDS = 1.0
 _BYTES_PER_SECOND = 2_000_000
-"""A visit reads and writes each snapshot, so shadows with a large state rest longer between visits."""
+"""Snapshot bytes per additional second of pause, because each visit reads and writes the whole snapshot."""
 
 _RETRY_SECONDS = 60.0
-"""Seconds until the next fold of a shadow that cannot be read."""
+"""Seconds until the next fold of a shadow after a failed one."""
 
 
 def shadow_folds(environment: Environment) -> DueModels:
-    """Fold shadows. If a visit outlasts its lease, two workers fold the same rounds; the newer snapshot is kept."""
+    """Return the visits that fold shadows. If one outlasts its lease and another begins, the newer snapshot stays."""
     work = "folding the shadows"
     return DueModels(environment, Due.SHADOWS, work, _ShadowFolds(environment).visit, at_once=4, lease=10.0)
 
@@ -115,7 +115,7 @@ class _ShadowFolds:
             replica = ShadowReplica(model, self._store, self._compute, shadow)
             is_done = await replica.advance(lambda: self._monotonic() < ends_at)
             await replica.snapshot()
-        except ShadowNotFoundError:
+        except ShadowNotFoundError:  # removed or replaced: read the shadows again
             return 0.0
         except (ModelNotFoundError, StoreUnavailableError, StoreFullError):
             raise

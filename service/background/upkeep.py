@@ -13,10 +13,10 @@ from service.store.capabilities import Snapshots
 from service.store.values import PublishedStatistics
 
 SNAPSHOT_EVERY = 1_000
-"""Minimum new rounds and changes that trigger a snapshot."""
+"""New rounds and changes after which a snapshot is written; more if the state is larger than these rounds."""
 
 SNAPSHOT_PAUSE = 1.0
-"""Minimum seconds between two snapshots. Refolding the rounds of one second takes less time."""
+"""Minimum seconds between two snapshots. Folding one second's rounds again takes less than a second."""
 
 SNAPSHOT_AGE = 30.0
 """Seconds after which a snapshot is written even with few new rounds; longer for a large state."""
@@ -25,7 +25,7 @@ _BYTES_PER_SECOND = 2_000_000
 
 
 class SnapshotPolicy:
-    """The snapshot policy of one replica.
+    """Decides when one replica writes a snapshot.
 
     Args:
         replica: the replica whose state is written.
@@ -57,7 +57,7 @@ class SnapshotPolicy:
 
     @property
     def _new(self) -> int:
-        """The rounds and changes that the latest snapshot lacks."""
+        """The number of rounds and changes that the latest snapshot lacks."""
         replica = self._replica
         return replica.round_count - replica.snapshot_rounds + replica.change_count - replica.snapshot_changes
 
@@ -65,7 +65,7 @@ class SnapshotPolicy:
 _log = logging.getLogger(__name__)
 
 PUBLISH_EVERY = 5.0
-"""Minimum seconds between two publications of a model's statistics."""
+"""Minimum seconds between two publications of a model's statistics by one worker."""
 
 
 class StatisticsPublisher:
@@ -83,14 +83,14 @@ class StatisticsPublisher:
         self._now = now
         self._due = -math.inf  # earliest time of the next publication
         self._rounds = 0  # in the published statistics
-        self._batches = 0  # prediction batches at the last publication
+        self._batches = 0  # batches of predictions at the last publication
         self._warned = False
 
     async def publish_if_due(self, batches: int) -> None:
         """Publish new counts if `PUBLISH_EVERY` seconds have passed since the last publication.
 
         Args:
-            batches: number of prediction batches this worker has made.
+            batches: number of batches of predictions that this worker has made for the model.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -108,7 +108,7 @@ class StatisticsPublisher:
         self._rounds = await self._store.publish_statistics(replica.model.key, published)
 
     def _warn(self, warnings: list[str]) -> list[str]:
-        """Log the learner's warnings, once per worker; return them."""
+        """Log the learner's warnings, unless some were logged before; return them."""
         if warnings and not self._warned:
             _log.warning("model %s: %s", self._replica.model.name, " ".join(warnings))
             self._warned = True
@@ -116,22 +116,22 @@ class StatisticsPublisher:
 
 
 FOLD_EVERY = 64
-"""Recorded rounds that start a background fold; few, because other requests wait while the store reads the rounds and
+"""Unfolded rounds at which a background fold starts; few, because requests wait while the store reads the rounds and
 the worker folds them. The rounds of one batch are still folded together."""
 
 FOLD_EVERY_IF_LATE = 512
 """The same, if predictions may lag: a larger fold costs less per round."""
 
 _READ_AFTER = 0.75
-"""Share of the allowed lag after which a prediction starts a background fold. Predictions wait only if it ends after
-the allowed lag."""
+"""Fraction of the allowed lag after which a request starts a background fold. Predictions wait only if the fold takes
+longer than the rest of the lag."""
 
 _LONGEST_PAUSE = 1.0
-"""Maximum seconds between two folds of a model that makes predictions. A longer pause saves little."""
+"""Maximum seconds between two folds of a model that serves requests. A longer pause saves little."""
 
 
 class Upkeep:
-    """The upkeep of one replica. Runs in the background if much work is waiting.
+    """Maintains one replica: whenever `run` is called, and in the background as soon as much work is waiting.
 
     Args:
         replica: the replica to maintain.
@@ -143,9 +143,9 @@ class Upkeep:
         self._replica = replica
         self._snapshots = SnapshotPolicy(replica, now)
         self._statistics = StatisticsPublisher(replica, store, now)
-        self._newest_round = 0  # recorded by this worker
-        self._batches = 0  # prediction batches of this worker
-        self.traffic = 0  # predictions that this worker made and has not counted as traffic
+        self._newest_round = 0  # number of the newest round recorded by this worker
+        self._batches = 0  # batches of predictions made by this worker
+        self.traffic = 0  # predictions that this worker made and has not yet counted as traffic
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -159,13 +159,13 @@ class Upkeep:
         return max(0, self._newest_round - self._replica.round_count)
 
     def note_predictions(self, n: int) -> None:
-        """Count a new batch of predictions."""
+        """Count a batch of n new predictions."""
         self._batches += 1
         self.traffic += n
         self._start_if_due()
 
     def note_rounds(self, newest: int) -> None:
-        """Record the number of the newest recorded round; 0 if none was recorded."""
+        """Note the number of the newest round that this worker has recorded; 0 if it has recorded none."""
         self._newest_round = max(self._newest_round, newest)
         self._start_if_due()
 
@@ -206,5 +206,5 @@ class Upkeep:
             if self.rounds_waiting or self._is_late:
                 await self._replica.catch_up()
             await self._write_if_due()
-        except WagerError as error:  # no caller waits for this; the next request gets the same error
+        except WagerError as error:  # no caller waits for this; the next request probably gets the same error
             _log.warning("upkeep of model %s: %s", self._replica.model.name, error.detail)

@@ -33,12 +33,12 @@ from service.store.records.codecs import AnswerArray, SparseCodec, label_codec
 from service.store.records.optional_fields import LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
-_BYTES_PER_NUMBER = 16
+_BYTES_PER_NUMBER = 16  # of an entry of a vector: its index and its value
 _CANDIDATES_AT_ONCE = 10_000  # maximum candidates decided together, unless one request has more
 
 
 class ActionChoice(Choice):
-    """The actions of one model's requests; from change `since` on, predictions contain this learner's evidence."""
+    """Chooses among the actions of a request. Predictions that saw `since` changes have this learner's evidence."""
 
     things = "actions"
     shares_blocks = False
@@ -64,7 +64,7 @@ class ActionChoice(Choice):
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
         cost, of_features = self.contexts.reading_cost(request.context), self._vectors.actions.reading_cost
         for action in request.actions or ():
-            cost += max(costs.ACTION, of_features(action) // 2)  # many are cached
+            cost += max(costs.ACTION, of_features(action) // 2)  # half: many are cached
             if cost >= enough:
                 break
         return cost
@@ -82,7 +82,7 @@ class ActionChoice(Choice):
         return request._replace(parsed=ParsedActions(request.context, context, eligible, factors, entries))
 
     def _entries(self, context: Factors, factors: Sequence[Factors], positions: Sequence[int]) -> int:
-        """Return the number of entries of all vectors, products included; refuse too many."""
+        """Return an upper bound on the entries of all vectors; raise `TooManyFeaturesError` if it exceeds a limit."""
         most, total = max(factors, key=lambda each: len(each.values)), sum([len(each.values) for each in factors])
         if self._vectors.entries(context, most) > MOST_FEATURES:
             i = next(i for i, each in zip(positions, factors, strict=True) if each is most)

@@ -1,4 +1,4 @@
-"""The kinds of answers: how to store and show each, and how to read its truth.
+"""The kinds of answers: how to store and show each, and how to read the truth in feedback.
 
 A new kind is a class here, a codec in `service.store.records.codecs`, and a line in `answers_of`.
 """
@@ -28,25 +28,25 @@ from service.tuples import named_tuples
 
 
 class Shown(NamedTuple):
-    """An answer as labels. One of the two fields is None."""
+    """An answer or a truth as clients see it: a label or an action's id, or several labels. The other field is None."""
 
     label: str | None
     labels: list[str] | None
 
 
 _MOST_SHOWN = 10  # maximum labels that an error lists
-NOTHING = Shown(None, None)
+NOTHING = Shown(None, None)  # an unknown truth: both fields are None
 
 
 class Answers(ABC):
     """One kind of answer, for a model with K labels."""
 
-    truth_field: str  # the member of feedback that contains the truth
+    truth_field: str  # the field of feedback that contains the truth
     has_distribution = True  # whether the probability of every label can be listed
 
     def __init__(self, labels: Sequence[str], codec: AnswerCodec, choices: int | None = None) -> None:
         self._labels, self.codec = labels, codec
-        self.choices = choices  # the number of possible answers if an answer is one label
+        self.choices = choices  # the number of possible answers if an answer is one label; else None
         self.numbers: Mapping[str, int] = {label: k for k, label in enumerate(labels)}
 
     @property
@@ -65,7 +65,7 @@ class Answers(ABC):
 
     @property
     def table_bytes(self) -> int:
-        """The memory of the tables in bytes, without the labels."""
+        """The memory of `numbers` in bytes, without the labels."""
         return sys.getsizeof(self.numbers) + len(self.numbers) * sys.getsizeof(len(self.numbers))
 
     @abstractmethod
@@ -74,11 +74,11 @@ class Answers(ABC):
 
     @abstractmethod
     def read(self, feedback: FeedbackInput) -> bytes | None:
-        """Return the encoded truth of some feedback, None if absent; raise an error if the model has no such answer."""
+        """Return the encoded truth of feedback; None if it has none; raise an error if it is invalid for the model."""
 
 
 class SingleLabels(Answers):
-    """One of the labels, ordered or not."""
+    """One of the labels."""
 
     truth_field = "true_label"
 
@@ -101,7 +101,7 @@ class SingleLabels(Answers):
 
 
 class LabelSets(Answers):
-    """Any subset of the labels, or any that the learner can answer."""
+    """A subset of the labels; some learners can answer only certain subsets."""
 
     truth_field = "true_labels"
 
@@ -143,12 +143,12 @@ class Rankings(Answers):
 
 
 class ActionAnswers(Answers):
-    """The position of one of the actions of the request. Their ids are stored with each prediction."""
+    """The position of one of the request's actions, whose id is stored with the prediction."""
 
     truth_field = "correct"
 
     def show(self, outputs: AnswerArray) -> list[Shown]:
-        """Refuse: only the request, or its record, contains the ids."""
+        """Raise `TypeError`: only the request, or the record of the prediction, contains ids."""
         raise TypeError(f"{len(outputs)} positions have no names without their requests")
 
     def read(self, feedback: FeedbackInput) -> bytes | None:

@@ -1,4 +1,4 @@
-"""A flat batch, the candidates of many requests side by side, and its operations.
+"""A flat batch: the candidates of several requests in one array, and operations on it.
 
 The candidates of request i are the entries `starts[i]` … `starts[i + 1] - 1` of every flat array: the K labels of a
 model, or the actions of the request. A mask marks the eligible ones; a mask of size 0 means all.
@@ -18,7 +18,7 @@ class Candidates(NamedTuple):
 
     starts: IntArray  # (n + 1,), from 0 to m
     eligible: BoolArray  # (m,), at least one for each request; (0,) if all are
-    contexts: Contexts  # unprepared: n for labels, m for actions, whose vectors include the context
+    contexts: Contexts  # not prepared: n for labels; for actions, m vectors of context and action together
 
     @property
     def n(self) -> int:
@@ -34,7 +34,7 @@ def uniform(starts: IntArray, eligible: BoolArray) -> FloatArray:
 
 
 def conditioned(probabilities: FloatArray, starts: IntArray, eligible: BoolArray) -> FloatArray:
-    """Return distributions (m,) conditioned on eligible choices; uniform if no eligible candidate has mass."""
+    """Return distributions (m,) conditioned on a mask (m,) of candidates; uniform if none of these has probability."""
     mass = np.where(eligible, probabilities, 0.0)
     totals = np.repeat(np.add.reduceat(mass, starts[:-1]), np.diff(starts))
     given: FloatArray = np.where(totals > 0.0, mass / np.where(totals > 0.0, totals, 1.0), uniform(starts, eligible))
@@ -42,7 +42,7 @@ def conditioned(probabilities: FloatArray, starts: IntArray, eligible: BoolArray
 
 
 def without(starts: IntArray, eligible: BoolArray, chosen: IntArray) -> BoolArray:
-    """Return the mask (m,) of the remaining candidates after each request has chosen a position, (n,)."""
+    """Return the mask (m,) of the candidates that remain after each request chose one: `chosen`, (n,), by position."""
     left = eligible.copy() if eligible.size else np.ones(starts[-1], np.bool_)
     left[starts[:-1] + chosen] = False
     return left

@@ -1,4 +1,4 @@
-"""The interface of choices among candidates. It has two implementations: `labels` and `actions`."""
+"""The interface of a choice among candidates, which `labels` and `actions` implement."""
 
 import math
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ from service.store.records.records import RecordFormat
 
 
 def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNorm, context: object) -> None:
-    """Raise `NormExceededError` if the norm of a checked context, or one of its entries, exceeds the bound."""
+    """Raise `NormExceededError` if a checked context exceeds the bound: an entry or its length, depending on `norm`."""
     numbers, bound = kind.numbers(context), preparation.room
     if norm == "maximum":
         position = next((i for i, number in enumerate(numbers) if abs(number) > bound), None)
@@ -40,16 +40,16 @@ def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNo
         raise errors.NormExceededError(f"got a norm of {length:.9g}; must be at most {most}", "context")
 
 
-_SUM_TOLERANCE = 1e-9
-# Maximum bytes of the rounds that feedback for all slots of a request creates: each contains the whole context.
+_SUM_TOLERANCE = 1e-9  # of the probabilities of a policy
+# Maximum bytes of a request's rounds if all slots get feedback: each round contains the whole context.
 _MOST_ROUND_BYTES = 2**26
 
-# Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the records of all slots.
+# Maximum bytes of the contexts and actions in all slots of a request. Each feedback reads the record of all slots.
 _MOST_SLOT_BYTES = 2**22
 
 
 class LoggedChoice(NamedTuple):
-    """The choice in a row of the log."""
+    """The choice that a row of the log records."""
 
     answer: Shown
     right: Shown  # the true answer; `NOTHING` if unknown
@@ -58,7 +58,7 @@ class LoggedChoice(NamedTuple):
 
 
 class Choice(ABC):
-    """The choice of one model's predictions among candidates."""
+    """Chooses among the candidates of one model's requests."""
 
     definition: ModelDefinition
     answers: Answers
@@ -67,24 +67,24 @@ class Choice(ABC):
     records: RecordFormat
     things: str  # the plural of what is chosen, for messages
     active: BoolArray  # the labels that are not retired, (K,); (0,) for a model with actions
-    uniforms: int  # U, the number of uniform numbers that one answer consumes
+    uniforms: int  # U, the number of uniform random numbers that one answer consumes
     shares_blocks: bool  # whether predictions of different requests may be stored in one block
 
     @abstractmethod
     def reading_cost(self, request: PredictionRequest, enough: int) -> int:
-        """Return the cost of `parse`. A cost of at least `enough` need not be exact."""
+        """Return the cost of `parse` in multiply-adds; from `enough` on, it need not be exact."""
 
     @abstractmethod
     def parse(self, request: PredictionRequest) -> PredictionRequest:
-        """Parse the candidates of a request; return it with them. The result is independent of changes of the model."""
+        """Parse a request's context and actions; return it with the result, which no change of the model affects."""
 
     @abstractmethod
     def count(self, request: PredictionRequest) -> int:
-        """Return the number of eligible candidates of a parsed request."""
+        """Return the number of eligible candidates of a parsed request; raise an error if answers have no slots."""
 
     @abstractmethod
     def check_names(self, request: PredictionRequest) -> None:
-        """Check that the options of a parsed request name its candidates."""
+        """Check the names and the policy in the options of a parsed request; raise `InvalidInputError` if invalid."""
 
     def fit_together(self, requests: Requests) -> bool:
         """Check whether `check` would return every request unchanged; False if that is slow to determine."""
@@ -96,23 +96,23 @@ class Choice(ABC):
 
     @abstractmethod
     def fingerprinted(self, request: PredictionRequest) -> tuple[bytes, bytes]:
-        """Return bytes that are equal only for parsed requests with equal candidates, and their kind."""
+        """Return bytes that are equal only for parsed requests with equal contexts and actions, and the bytes' kind."""
 
     @abstractmethod
     def positions(self, request: PredictionRequest) -> Mapping[str, int]:
-        """Return the position of each candidate of a parsed request, by its name."""
+        """Return the position of each candidate of a parsed request, by label or id."""
 
     @abstractmethod
     def show(self, requests: Requests, outputs: AnswerArray) -> list[Shown]:
-        """Convert the stored answers to n parsed requests, (n, ...), to the names of their candidates."""
+        """Return what clients see of the answers to n parsed requests; `outputs`, (n, ...), are as stored."""
 
     @abstractmethod
     def distribution(self, request: PredictionRequest, p: FloatArray, eligible: BoolArray) -> dict[str, float]:
-        """Return the probability of each eligible candidate of a request by name; an empty mask allows all."""
+        """Return the probability of each eligible candidate of a request, by label or id; an empty mask means all."""
 
     @abstractmethod
     def slices(self, requests: Requests) -> list[slice]:
-        """Divide parsed requests into slices to decide together, each in about a slice of computation."""
+        """Divide parsed requests into slices, each decided together at a cost of about `costs.SLICE`."""
 
     @abstractmethod
     def deciding_cost(self, requests: Requests) -> int:
@@ -130,14 +130,14 @@ class Choice(ABC):
     def choose(self, state: State, candidates: Candidates, override: Override | None, uniforms: FloatArray) -> Choices:
         """Decide, and draw one candidate of each of n requests with uniform numbers (n, U) in [0, 1).
 
-        The result contains the probabilities of all m candidates, in any shape. Its labels are positions of candidates;
-        for sets and rankings, they are rows of labels.
+        The result contains the probabilities of all m candidates, in any shape. The labels in `draws` are positions of
+        candidates; for sets and rankings, they are rows as in `learners.answers`.
         """
 
     @property
     @abstractmethod
     def table_bytes(self) -> int:
-        """The approximate memory of the tables in bytes, without the labels."""
+        """The approximate memory of tables and caches in bytes, without the labels."""
 
     @abstractmethod
     def stored(
@@ -150,7 +150,7 @@ class Choice(ABC):
 
     @abstractmethod
     def logged(self, rows: LogRows, i: int) -> LoggedChoice:
-        """Return the choice of a row of the log."""
+        """Return the choice in row i of some logged rounds."""
 
     @abstractmethod
     def counts(self, rows: LogRows) -> IntArray:
@@ -188,7 +188,7 @@ class Choice(ABC):
             raise errors.TopTooLargeError(detail, "top")
 
     def check_options(self, request: PredictionRequest) -> None:
-        """Check the options of a parsed request, which a change of the model may invalidate."""
+        """Check a parsed request's options, which a change of the model may invalidate; raise `InvalidInputError`."""
         options, holdout = request.options, self.definition.holdout
         if options is NO_OPTIONS and holdout is None:
             return

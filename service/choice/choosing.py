@@ -1,4 +1,4 @@
-"""Decides and draws the answers to many requests, slot by slot, each among the remaining candidates."""
+"""Decides and draws the answers to several requests, slot by slot: each slot chooses among the remaining candidates."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -56,7 +56,7 @@ def choose(
 def _together(slots: Sequence[Chosen]) -> Chosen:
     draws, evidence, sound, contexts, parts, *_ = zip(*slots, strict=True)
     eligible, sent, actions = zip(*parts, strict=True)
-    last = eligible[-1]  # the mask of the first slot may be (n, 0), for all
+    last = eligible[-1]  # the mask of the first slot may be (n, 0), which means all
     masks = [each if each.shape == last.shape else np.ones_like(last) for each in eligible]
     return Chosen(
         Draws(*map(_rows, zip(*draws, strict=True))),

@@ -23,11 +23,11 @@ from service.store.records.codecs import AnswerArray
 from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, LogRows, OptionalFields
 from service.store.records.records import RecordFormat
 
-_BYTES_PER_NUMBER = 16
+_BYTES_PER_NUMBER = 16  # an index and a value
 
 
 class LabelChoice(Choice):
-    """The labels of one model; from change `since` on, predictions contain evidence of this size."""
+    """Chooses among the labels of one model. Predictions that saw `since` changes have evidence of this size."""
 
     things = "labels"
     shares_blocks = True
@@ -146,7 +146,7 @@ class LabelChoice(Choice):
         return Candidates(starts, self._eligible(requests), self.contexts.to_batch([each.context for each in requests]))
 
     def _eligible(self, requests: Requests) -> BoolArray:
-        """Return the mask of the labels of each request, (n * K,); (0,) if every label is eligible."""
+        """Return the mask of each request's eligible labels, (n * K,); (0,) if all are eligible."""
         if not self._any_retired and all([each.options.eligible is None for each in requests]):
             return EVERY
         eligible, numbers = np.tile(self.active, (len(requests), 1)), self.answers.numbers

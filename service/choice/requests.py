@@ -17,13 +17,13 @@ class Options(NamedTuple):
     """The optional parts of a request that change how it is answered."""
 
     eligible: tuple[str, ...] | None = None  # None: every label of the model, or every action of the request
-    baseline: str | None = None  # the client's own choice
+    baseline: str | None = None  # the client's own choice, which a holdout may answer
     policy: tuple[tuple[str, float], ...] | None = None  # probabilities to draw from, in logging mode
     activated: bool = True  # whether the prediction accepts feedback immediately
     top: int | None = None  # the number of slots; None for one answer without slots
 
     def encode(self) -> bytes:
-        """Return bytes that differ between different options."""
+        """Return bytes that are equal only for equal options; the order of names does not matter."""
         eligible = None if self.eligible is None else sorted(self.eligible)
         slots = [] if self.top is None else [self.top]
         return json.dumps([eligible, self.baseline, sorted(self.policy or ()), self.activated, *slots]).encode()
@@ -33,9 +33,9 @@ NO_OPTIONS = Options()
 
 
 class ParsedActions(NamedTuple):
-    """The eligible actions of a request, with the features of each."""
+    """The context and the eligible actions of a request, with their features."""
 
-    given: Any  # the context
+    given: Any  # the context, as the API parsed it
     context: Factors
     actions: Sequence[GivenAction]
     factors: Sequence[Factors]
@@ -50,7 +50,7 @@ class PredictionRequest(NamedTuple):
     include_distribution: bool
     options: Options = NO_OPTIONS
     actions: Sequence[GivenAction] | None = None
-    parsed: ParsedActions | None = None  # set by `Choice.parse`
+    parsed: ParsedActions | None = None  # set by `ActionChoice.parse`
 
 
 Requests: TypeAlias = Sequence[PredictionRequest]

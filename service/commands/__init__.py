@@ -1,1 +1,1 @@
-"""The command line."""
+"""The commands `wager serve` and `wager keys`."""

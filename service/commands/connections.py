@@ -1,8 +1,8 @@
-"""Limits that uvicorn's HTTP protocol lacks on a port that is open to clients.
+"""Limits that uvicorn's HTTP protocol lacks, for a port that clients reach directly.
 
 Uvicorn closes connections that are idle after a response, and `body_limit` limits bodies that the application reads.
-This protocol limits the rest: the time and the size of a head, pipelined requests, and slow readers. SECURITY.md
-describes what a reverse proxy must do instead.
+This protocol limits the rest: the time and the size of a head, pipelined requests, and slow readers. SECURITY.md lists
+what a reverse proxy must do.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-MOST_SILENT_BYTES = 65_536  # maximum bytes of a head, and of everything else between two parts of a body
-_PIECE = 8192  # bytes parsed at once, so that few pipelined requests wait
-# Head timeouts between checks of a reader: the buffers in between empty in steps, and a slow reader needs a minute for
-# one.
+MOST_SILENT_BYTES = 65_536  # maximum bytes of a head, and of what separates two parts of a body
+_PIECE = 8192  # bytes parsed at once, so that few pipelined requests are queued
+# Head timeouts between two checks of a reader. In less time, even an acceptable reader may seem to stop: the buffers on
+# the way to it empty in steps, and it may need a minute for one step.
 _CHECKED_AFTER = 16
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -31,20 +31,20 @@ _UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 class Deadlines(NamedTuple):
     """Limits on the time for which a client may block a connection."""
 
-    head: float  # seconds from the connection, the first byte, or an early response, to the end of a head
-    min_rate: float  # minimum bytes a second of a reader, on average; 0 for none
+    head: float  # seconds until a head is complete, from the connection, its first byte, or an early response
+    min_rate: float  # minimum average bytes per second that a client must read; 0 for none
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """One connection."""
+    """The protocol of one connection, with the limits above."""
 
     def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:
         super().__init__(**settings)
         self._deadlines = deadlines
-        self._begun = self._arrived = self._answered = 0  # counts of heads, bodies and responses
+        self._begun = self._arrived = self._answered = 0  # numbers of complete heads, requests and responses
         self._silent = 0  # bytes since the last head or part of a body
-        self._held: deque[bytes] = deque()  # not parsed until the next response
-        self._ending: Callable[[], None] | None = None  # refuses the client's last data, after the earlier responses
+        self._held: deque[bytes] = deque()  # data to parse after the next response
+        self._ending: Callable[[], None] | None = None  # refuses invalid data after the responses to earlier requests
         self._head_timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
 
@@ -74,7 +74,7 @@ class LimitedProtocol(HttpToolsProtocol):
         while self._held and self._arrived <= self._answered:
             self._parse(self._held.popleft())
         if self._held:
-            self.flow.pause_reading()  # uvicorn resumes with each answer
+            self.flow.pause_reading()  # uvicorn resumes reading after each response
 
     def _parse(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -133,7 +133,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._ending()
         elif self._held:
             self._parse_held()
-        elif self._arrived < self._answered:  # the rest of the body must arrive in the time of a head
+        elif self._arrived < self._answered:  # the rest of the body must arrive within the head timeout
             self._expect_head()
 
     def _expire(self) -> None:
@@ -158,7 +158,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._reader_timer = _cancel(self._reader_timer)
 
     def _check_reader(self, before: int, seconds: float) -> None:
-        """Abort the connection of a reader that was too slow. The reset frees the system's send buffer at once."""
+        """Reset the connection of a reader that was too slow, which frees the system's send buffer at once."""
         unread = _unread(self.transport)
         if before - unread >= self._deadlines.min_rate * seconds:
             self._reader_timer = self.loop.call_later(seconds, self._check_reader, unread, seconds)
@@ -169,7 +169,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 class _JoinedWrites:
-    """The transport of a connection. Writes the head of a response together with the body if it follows immediately."""
+    """A transport that writes the head of a response together with its body if the body follows immediately."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop, self._head = transport, loop, b""
@@ -200,7 +200,7 @@ class _JoinedWrites:
 
 
 def _without_upgrade(data: bytes) -> bytes:
-    """Rename the `Upgrade` header (RFC 9110, section 7.8): with it, the parser would not read the body."""
+    """Rename the `Upgrade` header, which servers may ignore (RFC 9110, section 7.8): the parser would skip the body."""
     head, end, rest = data.partition(b"\r\n\r\n")
     return _UPGRADE.sub(b"\r\nx-upgrade:", head) + end + rest
 
@@ -212,6 +212,6 @@ def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
 
 
 def _unread(transport: asyncio.Transport) -> int:
-    """Return the bytes of a connection that the peer has not acknowledged."""
+    """Return the number of written bytes that the client has not acknowledged."""
     waiting = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
     return transport.get_write_buffer_size() + int(struct.unpack("i", waiting)[0])

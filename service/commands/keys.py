@@ -1,6 +1,6 @@
-"""The commands `wager keys`. They need access to the store, except `webhook-secret`, and no API key.
+"""The commands `wager keys`. All but `webhook-secret` need access to the store, and none needs an API key.
 
-They write to the store at WAGER_STORE_URL, or to the embedded one in WAGER_DATA_DIR, with or without a running
+They use the store at WAGER_STORE_URL, or the embedded one in WAGER_DATA_DIR, with or without a running
 service. A running service accepts a new key immediately, and a revoked key for up to WAGER_KEY_CACHE_SECONDS.
 """
 
@@ -38,7 +38,7 @@ def create(
 ) -> None:
     """Create a key and print it once."""
     pattern, *others = models or ["*"]
-    if others:  # typer would take the last one silently
+    if others:  # typer would silently use the last one
         fail("models: a key has one pattern; create a key for each", EXIT_SETTINGS)
     if expires_in_days is not None and not expires_in_days > 0:
         fail(f"expires-in-days: got {expires_in_days:g}; must be more than 0", EXIT_SETTINGS)
@@ -76,7 +76,7 @@ def webhook_secret(
         str | None, typer.Option(help="Pattern of the models whose feedback it signs. Unset: all models.")
     ] = None,
 ) -> None:
-    """Print a new secret of webhook signatures, for WAGER_WEBHOOK_SECRETS and for the sender."""
+    """Print a new secret for signing webhooks, for WAGER_WEBHOOK_SECRETS and for the sender."""
     from service.error_messages.patterns import KEY_GLOB, RULES
 
     if models is not None and not re.fullmatch(KEY_GLOB, models):

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 EXIT_REFUSED = 1
 EXIT_SETTINGS = 2
-EXIT_APPLICATION = 3  # uvicorn's own code for it
+EXIT_APPLICATION = 3  # uvicorn's exit code if the application does not start
 EXIT_ADDRESS = 4
 EXIT_STORE = 5
-EXIT_INTERRUPTED = 130  # of a process that SIGINT ends
+EXIT_INTERRUPTED = 130  # as shells report a process that SIGINT ended
 _T = TypeVar("_T")
 
 
@@ -56,10 +56,10 @@ def _unknown(name: str) -> str:
 
 
 def use_store(work: Callable[["OpenStore"], Awaitable[_T]], *, create: bool = True) -> _T:
-    """Open the configured store, with or without a running service, and do some work in it.
+    """Call `work` with the configured store, and return its result. The service may be running or not.
 
-    End the command with `EXIT_STORE` if the store does not answer, or does not exist and `create` is false, and with
-    `EXIT_REFUSED` if the work is refused.
+    End the command with `EXIT_STORE` if the store fails, or if it does not exist and `create` is false; end it with
+    `EXIT_REFUSED` if `work` raises another `WagerError`.
     """
     from service.errors import StoreError, WagerError
     from service.store.embedded.server import LOG_FOLDER, EmbeddedServerError

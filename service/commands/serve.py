@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Exit(threading.Event):
-    """Also set by a signal that the supervisor has yet to handle: it handles none during a rolling restart."""
+    """An event that also counts as set while SIGINT or SIGTERM is queued: a rolling restart handles no signals."""
 
     def __init__(self, signals: list[int]) -> None:
         super().__init__()
@@ -33,10 +33,10 @@ class _Exit(threading.Event):
 
 
 class Supervisor(Multiprocess):
-    """Replaces workers that died.
+    """Replaces dead workers at once.
 
-    Uvicorn's supervisor keeps its own copy of the worker's end of the health-check pipe open. It would therefore notice
-    the death of a worker, or of another one, only when the timeout for a hung worker expires.
+    Uvicorn's supervisor keeps the worker's end of the health-check pipe open. If a worker died during its check, it
+    would therefore wait for the timeout of a hung worker, without replacing any worker.
     """
 
     def __init__(self, config: "uvicorn.Config", sockets: list[socket.socket]) -> None:
@@ -57,7 +57,7 @@ class Supervisor(Multiprocess):
         self._close_ends_of_workers()
 
     def _close_ends_of_workers(self) -> None:
-        """Close the workers' ends of the pipes, so that the pipe of a dead worker reports its end."""
+        """Close the workers' ends of the pipes, so that the pipe of a dead worker reports end-of-file."""
         for process in self.processes:
             process.child_conn.close()
 
@@ -78,14 +78,14 @@ def serve(**options: str | None) -> None:
     WAGER_WEBHOOK_SECRETS has no option: a list of processes would show it.
     """
     settings = read_settings(**options)
-    settings = settings.model_copy(update={"host": settings.host})  # counts as set, because `serve` listens on it
+    settings = settings.model_copy(update={"host": settings.host})  # counts as set: see `keys_required`
     _limit_threads()
     signal.signal(signal.SIGTERM, partial(_exit, 0))
     with _listen(settings) as listener, _store(settings) as ready:
         _export(ready)
         _announce(settings, ready)
         started = _run_http(ready, listener)
-        # The embedded store is still running, and may lose unwritten data.
+        # SIGTERM now interrupts the stop of the embedded store, which may then lose unwritten data.
         signal.signal(signal.SIGTERM, partial(_exit, EXIT_STORE))
     raise typer.Exit(0 if started else EXIT_APPLICATION)
 
@@ -101,7 +101,7 @@ def _exit(code: int, _number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _listen(settings: "Settings") -> socket.socket:
-    """Bind the address first: if the port is taken, fail before anything starts."""
+    """Bind the address before anything starts, and return the socket; end the command if the address is taken."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -22,7 +22,7 @@ def options() -> dict[str, FieldInfo]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a typer command whose options are the settings; each is passed as text, None if not given."""
+    """Return a typer command whose options are the settings. It passes each as text, or None if not given."""
 
     def run(**given: str | None) -> None:
         command(**given)

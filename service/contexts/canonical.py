@@ -1,4 +1,4 @@
-"""The canonical form of JSON values, to compare requests: equal numbers have one form, and members are sorted."""
+"""The canonical form of JSON values, for comparing requests: equal numbers have one form, and members are sorted."""
 
 import json
 from typing import Any

@@ -53,7 +53,7 @@ class DenseKind(ContextKind[list[float]]):
         self.codec = DenseCodec(self._size, NUMBERS[features.precision])
         self._rounds = features.precision != "float64"
         self._pack = struct.Struct(f"<{self._size}d").pack
-        self._one = np.array([0, self._size])
+        self._one = np.array([0, self._size])  # `starts` of a batch of one
 
     @staticmethod
     def claims(given: object) -> bool:
@@ -83,7 +83,7 @@ class DenseKind(ContextKind[list[float]]):
         return Entry(position, f"context.{position}")
 
     def to_batch(self, contexts: Sequence[list[float]]) -> Contexts:
-        packed = bytearray().join([self._pack(*context) for context in contexts])  # faster than an array of lists
+        packed = bytearray().join([self._pack(*context) for context in contexts])  # faster than `np.array` of lists
         starts = self._one if len(contexts) == 1 else np.arange(len(contexts) + 1) * self._size
         return Contexts(starts, self._indices, np.frombuffer(packed), True)
 

@@ -1,4 +1,4 @@
-"""No features: every context is empty, and the learner sees a constant."""
+"""No features: every context is empty, and the learner sees only its intercept, a constant."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""The interface of a kind of context. A new kind is a class in a file of this folder, listed in `registry.KINDS`."""
+"""The interface of a kind of context. A new kind is a class in a new file of this folder, and in `registry.KINDS`."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -24,12 +24,11 @@ from service.strict_body import Body
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 _Finite = Annotated[float, msgspec.Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
-PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]  # numbers, as msgspec reads them
+PlainNumbers = Annotated[list[_Finite], msgspec.Meta(min_length=1)]  # a list of finite numbers, for msgspec
 
 
 def without_default(schema: JsonObject) -> None:
-    """Remove the default from a JSON Schema."""
-    # The learner determines the default of a new model: see `service.models.defaults`.
+    """Remove the default, such as one that depends on the learner, from a JSON Schema."""
     schema.pop("default", None)
 
 
@@ -52,9 +51,9 @@ class BaseFeatures(Body):
 
 
 class Entry(NamedTuple):
-    """The origin of one number of a context in the request."""
+    """Where one number of a context comes from."""
 
-    feature: int | str  # the number or name that the client uses
+    feature: int | str  # its index
     field: str  # its path in the request
 
 
@@ -63,18 +62,18 @@ class FeatureEntry(NamedTuple):
 
     name: str
     at: int  # its index
-    value: float  # before preparation, after the sign
+    value: float  # with its sign, before the norm policy
     sign: int = 1
 
 
 class Products(NamedTuple):
-    """The products of the features of namespaces that interact."""
+    """The products of features whose namespaces interact."""
 
     hashes: Hashes  # (m,)
     values: FloatArray  # (m,), without signs
 
 
-MOST_COUNTED = 4096  # a context with more values is costly in any case
+MOST_COUNTED = 4096  # a named context with more values needs a thread in any case
 
 _NESTED = frozenset({dict, list})
 
@@ -87,7 +86,7 @@ class ContextKind(ABC, Generic[GivenT]):
     """One kind of context, for one model.
 
     Attributes:
-        name: the value of `kind` in the features.
+        name: the value of `kind` in the features, whose schema is `features`.
         given: the schema of a context in a request; `plain` is the same for msgspec, None if only pydantic reads it.
         shown: the schema of a context in the log.
         type: the Python type of a parsed context.
@@ -96,8 +95,9 @@ class ContextKind(ABC, Generic[GivenT]):
         example: a valid context of this model in JSON.
         smaller: how to reduce the size of a model's features; empty if impossible.
         codec: encodes and decodes the stored bytes.
+        has_features: False only for the kind of empty contexts.
         has_names: whether features have names and namespaces, so that they are hashed.
-        is_open: whether any names are allowed, and no features interact; False without names.
+        is_open: whether all names are allowed, and no features interact; False without names.
     """
 
     name: ClassVar[str]
@@ -141,7 +141,7 @@ class ContextKind(ABC, Generic[GivenT]):
         return self.checked(self.typed(context))
 
     def typed(self, context: object) -> Any:
-        """Return a parsed context if it is of this kind. See `check`."""
+        """Return a parsed context if it is of this kind; raise as `check` does."""
         if context is None:
             raise MissingFieldError(f"missing; {self.hint}", "context")
         if not isinstance(context, self.type):
@@ -155,12 +155,12 @@ class ContextKind(ABC, Generic[GivenT]):
         return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
 
     def fit_together(self, contexts: Sequence[Any]) -> bool:
-        """Check whether `check` would return parsed contexts unchanged; False if that is slow to determine."""
+        """Check whether `check` would surely return parsed contexts unchanged."""
         return False
 
     @abstractmethod
     def checked(self, context: Any) -> GivenT:
-        """Return a parsed context of this kind, if it fits the model. See `check`."""
+        """Return a parsed context of this kind if it fits the model; raise as `check` does."""
 
     @abstractmethod
     def numbers(self, context: GivenT) -> Sequence[float]:
@@ -168,10 +168,10 @@ class ContextKind(ABC, Generic[GivenT]):
 
     @abstractmethod
     def entry(self, context: GivenT, position: int) -> Entry:
-        """Return the origin of the number at a position of a checked context."""
+        """Return where the number at a position of a checked context comes from."""
 
     def size(self, context: GivenT) -> int:
-        """Return the number of numbers in a checked context."""
+        """Return how many numbers a checked context has."""
         return len(self.numbers(context))
 
     @abstractmethod
@@ -212,7 +212,7 @@ class ContextKind(ABC, Generic[GivenT]):
 
 
 def values_in(given: object) -> int:
-    """Return the number of values in a parsed context, at any depth; the count may stop above `MOST_COUNTED`."""
+    """Return the number of values in a parsed context, at any depth; counting may stop at `MOST_COUNTED` or above."""
     if type(given) is list or (type(given) is dict and _NESTED.isdisjoint(map(type, given.values()))):  # most are flat
         return len(given)
     if not isinstance(given, (dict, list)):
@@ -229,7 +229,7 @@ def values_in(given: object) -> int:
 def _as_written(context: object) -> Any:
     if not isinstance(context, list):
         return vars(context)
-    return [int(x) if abs(x) < 2**53 and x == int(x) else x for x in context]
+    return [int(x) if abs(x) < 2**53 and x == int(x) else x for x in context]  # parsing has turned 1 into 1.0
 
 
 def sparse_batch(contexts: Sequence[Any]) -> Contexts:

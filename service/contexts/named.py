@@ -1,4 +1,4 @@
-"""Named features: objects of numbers, strings, booleans and lists of strings, hashed to sparse vectors."""
+"""Named features: objects of numbers, strings, booleans, lists of strings and objects, hashed to sparse vectors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ class NamedFeatures(BaseFeatures):
 
 
 class NamedContext(NamedTuple):
-    """A context, and its vector before preparation, in order of indices."""
+    """A context, and its vector before the norm policy, in order of indices."""
 
     sent: JsonObject
     indices: list[int]
@@ -162,7 +162,7 @@ class NamedKind(ContextKind[NamedContext]):
         return count
 
     def _factors(self, spaces: Mapping[str, Features]) -> list[tuple[list[_Feature], list[_Feature]]]:
-        """Return both factors of each product, by interaction. Those of one namespace are in order of names."""
+        """Return the first and second factors of each interaction's products, sorted by name within one namespace."""
         factors = []
         for one, other in self._interactions:
             first, second = (list(spaces.get(space, {}).items()) for space in (one, other))

@@ -94,14 +94,14 @@ def _not_among(values: list[str] | None, value: str) -> str | None:
     return f"got {quoted(value)}; {choices(value, tuple(values), 'allowed values')}"
 
 
-_LARGEST = 1e100
-_SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode these
+_LARGEST = 1e100  # numbers beyond this are clipped to it
+_SURROGATE = re.compile("[\ud800-\udfff]")  # characters that UTF-8 cannot encode
 
 Features: TypeAlias = dict[str, float]  # the features of a context: numbers by name
 
 
 class NamedReader:
-    """Reads contexts of one model with these declared features, by path; `closed` refuses others."""
+    """Reads the contexts of a model. `fields` declares features by path; if `closed`, all others are refused."""
 
     def __init__(self, fields: Mapping[str, FieldSchema], closed: bool) -> None:
         self._fields = fields
@@ -190,7 +190,7 @@ def _number(path: str, value: float) -> float:
 def _check_finite(path: str, value: float) -> None:
     try:
         finite = math.isfinite(value)
-    except OverflowError:  # an integer
+    except OverflowError:  # an integer beyond the range of floats
         finite = False
     if not finite:
         raise errors.NotFiniteError(f"got {shown(value)}; must be a finite number", _field(path))

@@ -46,7 +46,7 @@ class SparseContext(Body):
 
 
 class _Plain(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A `SparseContext`."""
+    """A `SparseContext`, for msgspec."""
 
     indices: Annotated[list[Annotated[int, msgspec.Meta(ge=0, lt=2**31)]], msgspec.Meta(min_length=1)]
     values: PlainNumbers
@@ -70,7 +70,7 @@ class SparseKind(ContextKind[SparseContext]):
 
     @staticmethod
     def claims(given: object) -> bool:
-        """Claim objects with both members, or with one of them alone; others are named features."""
+        """Claim objects with `indices` and `values`, or with only one of them; all others are named features."""
         if type(given) is dict:  # faster than isinstance
             return ("indices" in given and "values" in given) or (
                 len(given) == 1 and next(iter(given)) in ("indices", "values")

@@ -1,1 +1,1 @@
-"""The texts of validation errors."""
+"""The texts of errors about invalid requests."""

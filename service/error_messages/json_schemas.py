@@ -1,4 +1,4 @@
-"""Reads JSON Schemas: finds the place of a path, and describes the values allowed there."""
+"""Reads JSON Schemas: finds the schemas at a path, and describes the values that they allow."""
 
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class Root(NamedTuple):
     definitions: Mapping[str, Schema]
 
     def find(self, steps: Iterable[str | int]) -> Place:
-        """Return the place of one of pydantic's paths, which also contain steps into tagged unions."""
+        """Return the place of a pydantic error's path, which also has a step for each tagged union."""
         path: tuple[str, ...] = ()
         around: tuple[Schema, ...] = ()
         here = tuple(self._expanded(self.schema))
@@ -55,7 +55,7 @@ class Root(NamedTuple):
         return joined([*others, *texts[len(others) :]], "or") if texts else "a valid value"
 
     def names(self, schemas: Sequence[Schema]) -> str:
-        """Return the rule for the names of an open object's members."""
+        """Return the rule for member names of objects with these schemas."""
         named = [schema["propertyNames"] for schema in schemas if "propertyNames" in schema]
         return self.allowed([{"type": "string"} | each for each in named])
 
@@ -64,13 +64,13 @@ class Root(NamedTuple):
         return tuple(dict.fromkeys(name for schema in schemas for name in schema.get("properties", ())))
 
     def kinds(self, schemas: Sequence[Schema]) -> str:
-        """Return the values that name the members of a tagged union."""
+        """Return the tags that a tagged union allows, such as `"a" or "b"`."""
         mappings = [schema["discriminator"]["mapping"] for schema in schemas if "discriminator" in schema]
         names = [quoted(name) for mapping in mappings for name in mapping]
         return joined(names, "or") if names else self.allowed(schemas)
 
     def _expanded(self, schema: Schema) -> Iterator[Schema]:
-        """Resolve references and untagged unions; only tagged unions (oneOf) have a step in pydantic's paths."""
+        """Resolve references and untagged unions. Tagged ones (oneOf) stay: they have a step in pydantic's paths."""
         if "$ref" in schema:
             yield from self._expanded(self.definitions[schema["$ref"].rpartition("/")[2]])
         elif "anyOf" in schema:

@@ -14,17 +14,17 @@ _EXPECTED = {
     "Invalid \\uXXXX escape": "a \\u escape needs four hexadecimal digits",
     "Illegal trailing comma": "expected no comma before a closing bracket",
 }
-"""The beginnings of the messages of Python's parser, and our wording. Python 3.13 added the last one."""
+"""The beginning of each message of Python's parser, and the service's wording. Python 3.13 added the last one."""
 
 
 def syntax_error(message: str, position: int) -> str:
-    """Return what JSON syntax requires at the position of an error."""
+    """Explain a syntax error that Python's parser reports at a character position."""
     expected = next((words for start, words in _EXPECTED.items() if message.startswith(start)), "the syntax is wrong")
     return f"{expected} at character {position}"
 
 
 def unreadable(error: BaseException | None) -> str:
-    """Explain why a text cannot be read as JSON, apart from syntax errors."""
+    """Explain why a body cannot be read as JSON, for any reason but its syntax."""
     match error:
         case UnicodeDecodeError():
             if bytes(error.object[:2]) == b"\x1f\x8b":  # gzip
@@ -49,7 +49,7 @@ _ESCAPE = re.compile(
 
 
 class HalfPairError(ValueError):
-    """JSON contains half of a surrogate pair at this character."""
+    """JSON text has half of a surrogate pair at the character `position`."""
 
     def __init__(self, position: int) -> None:
         super().__init__(f"half of a surrogate pair at character {position}")

@@ -12,13 +12,13 @@ GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"  # a
 _BLOCK = r"[A-Za-z0-9._~=+/@-]{1,128}"
 
 QUALIFIED_ID = rf"^{_MODEL}:{_BLOCK}(:{_TOKEN})?$"
-"""A prediction id with its model. Ids that the service generates may end with a token."""
+"""A prediction id: its model, its block and, if it has one, its token (see `service.prediction_id`)."""
 
 QUALIFIED_PARTS = rf"({_MODEL}):({_BLOCK})(?::{_TOKEN})?"
 """The same, with groups for the model, the block and the token."""
 
 KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
-"""The models of an API key. `*` matches any characters; names contain no others than these."""
+"""A pattern of model names, in which `*` matches any number of characters."""
 
 KEY_LIMIT = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"  # the request limit of an API key
 
@@ -29,12 +29,12 @@ ORIGIN = (
     r"^(?:http://(?![^/]*:80$)|https://(?![^/]*:443$))"
     rf"(?:{_NAME_OF_HOST}|\[[0-9a-f:.]+\])(?::[1-9][0-9]{{0,4}})?$"
 )
-"""The origin of a page, as browsers write it: lower case, and no default port."""
+"""The origin of a page, as browsers send it: in lower case, without the default port."""
 
 HOST_NAME = rf"^(?=.{{1,253}}$){_NAME_OF_HOST}$"  # the name of a host
 SOURCE = r"^[!-~]+$"  # the name of a source of imported rounds
 DIGEST = r"^[0-9a-f]{64}$"  # a SHA-256 in hex
-DIGITS = r"^[01]*$"  # one of the sets that a learner may answer
+DIGITS = r"^[01]*$"  # a set of labels: for each label of the model, 1 if it is in the set
 
 _NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
 
@@ -64,9 +64,9 @@ RULES = {
 
 
 MOST_NAME, MOST_TEXT, MOST_DEPTH = 256, 1024, 8
-"""Maximum characters of a feature's path and of a string, and maximum depth of a value, which includes the context."""
+"""Maximum characters of a feature's path and of a string; maximum depth of nested objects, the context included."""
 
 LEAST_PROPENSITY = 1e-12
-"""A smaller propensity is a mistake: such a round occurs once in 10¹² rounds, and would outweigh all others."""
+"""Minimum propensity in imported rounds. A smaller one must be a mistake, and would outweigh all other rounds."""
 
 CLOCK_SECONDS = 300.0  # maximum by which a client's clock may be ahead

@@ -12,17 +12,17 @@ from service.json_values import JsonMapping
 Found = JsonMapping  # one of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless omitted, `input`
 
 _THEIRS = frozenset({*get_args(ErrorType), "byte_size", "byte_size_unit"})
-"""Pydantic's own error types, from its core and from special types in settings. All others are ours."""
+"""Pydantic's own error types, from its core and from special types in settings. All others are the service's."""
 
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _UNICODE = "Unicode without half a surrogate pair"
 
-_OF_KEYS = "[key]"  # the last step of pydantic's path to a wrong member name, which is the step before it
+_OF_KEYS = "[key]"  # pydantic's path to an invalid member name ends with the name and this step
 _MOST_NAME = 200  # maximum characters of a member's name that a path repeats
 
 
 class Wrong(NamedTuple):
-    """One invalid field: the error type (pydantic's or ours), the path (None for the whole value), and the reason."""
+    """One invalid field: the type of the error, the path (None for the whole value), and the reason."""
 
     type: str
     field: str | None
@@ -34,13 +34,13 @@ class Wrong(NamedTuple):
 
 
 def shown_field(field: str) -> str:
-    """Return a path for an error: shortened, and escaped if a client chose an odd name."""
+    """Return a path as an error shows it: quoted if it is long or has unusual characters."""
     text = quoted(field)
     return field if field and text == f'"{field}"' else text
 
 
 def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
-    """Explain one of pydantic's errors, without the first `skip` steps of its path."""
+    """Explain one of pydantic's errors. `root` describes the value after the first `skip` steps of its path."""
     steps = found["loc"][skip:]
     if steps[-1:] == (_OF_KEYS,) and found["type"].startswith("string_"):
         place = root.find(steps[:-2])
@@ -104,6 +104,6 @@ _SPECIAL: dict[str, Callable[[Found, Place, Root], str]] = {
     "finite_number": lambda found, *_: f"{_given(found)}must be a finite number",
     "string_unicode": lambda found, *_: f"{_given(found)}must be {_UNICODE}",
     "context_type": lambda found, *_: f"{_given(found)}{found['msg']}",  # pydantic's message cannot contain the value
-    "value_error": lambda found, *_: str(found["ctx"]["error"]),  # raised by a validator of ours
+    "value_error": lambda found, *_: str(found["ctx"]["error"]),  # from a validator of the service
     "assertion_error": lambda found, *_: str(found["ctx"]["error"]),
 }

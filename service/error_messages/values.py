@@ -12,7 +12,7 @@ _MOST_DIGITS, _MOST_ITEMS, _MOST_NAMES = 20, 5, 3
 
 
 def shown(value: object) -> str:
-    """Return a JSON value as text, or its kind and size if it is long."""
+    """Return a JSON value as short text: long strings are cut; objects, long lists and long integers are summarized."""
     match value:
         case str():
             return quoted(value)
@@ -29,7 +29,7 @@ def shown(value: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text in JSON's quotes, shortened, with non-printable characters escaped."""
+    """Return a text in double quotes, shortened; quotes, backslashes and unprintable characters are escaped."""
     start = text[:MOST_CHARACTERS]
     plain = start.isprintable() and '"' not in start and "\\" not in start
     escaped = start if plain else "".join(map(_escaped, start))
@@ -72,7 +72,7 @@ def joined(parts: Iterable[str], word: str) -> str:
 
 @lru_cache(maxsize=256)
 def choices(given: str, known: tuple[str, ...], what: str) -> str:
-    """Return the known texts, after a suggestion if the given text resembles one of them."""
+    """List the known texts, after a suggestion if the given text resembles one of them."""
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(given.lower(), by_lower, 1) if len(given) <= MOST_CHARACTERS else []
     listed = f"{what}: {', '.join(known)}"

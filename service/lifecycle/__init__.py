@@ -1,1 +1,1 @@
-"""The use cases that manage states of models: snapshots, rollback, reset, clone, export and import."""
+"""The use cases that manage states of models: snapshots, rollback, reset, promotion, clone, export and import."""

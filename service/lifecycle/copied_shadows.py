@@ -1,4 +1,4 @@
-"""The shadows in the file of a model: their definitions, states and comparisons."""
+"""The shadows in a model's file: their definitions, states and comparisons."""
 
 import dataclasses
 import json
@@ -33,19 +33,19 @@ from service.store.values import CopiedShadow, Snapshot, StoredShadow
 
 _log = logging.getLogger(__name__)
 
-_CATCH_UP_SECONDS = 2.0  # for which a copy waits for a shadow that lags
+_CATCH_UP_SECONDS = 2.0  # for which an export waits for each shadow that lags
 _OF_SUMS = pydantic.TypeAdapter(Sums)
 
 
 class FoundShadow(NamedTuple):
-    """A shadow with its state after the changes and nearly all rounds of the log; None if its state cannot be read."""
+    """A shadow, and a snapshot of it, which may lack the last rounds; None if its state cannot be read."""
 
     stored: StoredShadow
     snapshot: Snapshot | None
 
 
 async def find_shadows(environment: Environment, stored: StoredModel) -> list[FoundShadow]:
-    """Return the shadows of a model, after they have folded what they lack."""
+    """Return the shadows of a model, after each has folded its tail for up to `_CATCH_UP_SECONDS`."""
     if not (shadows := await environment.store.read_shadows(stored.key)):
         return []
     model = await environment.models.read(stored)
@@ -57,26 +57,26 @@ async def _caught_up(environment: Environment, model: Model, shadow: StoredShado
     try:
         replica = ShadowReplica(model, environment.store, environment.compute, shadow)
         await replica.advance(lambda: environment.monotonic() < ends_at)
-        await replica.snapshot()  # so that another attempt goes on from there
+        await replica.snapshot()  # so that another attempt continues from here
         return await replica.current()
     except (StoreUnavailableError, StoreFullError, ModelNotFoundError):
         raise
-    except WagerError as error:  # as when a worker visits it
+    except WagerError as error:  # its copy restarts; the other shadows are exported
         _log.warning("shadow %s of model %s: %s", shadow.name, model.name, error.detail)
         return None
 
 
 def have_seen(found: Sequence[FoundShadow], model: Snapshot) -> bool:
-    """Check whether all shadows that can be read have seen the latest change of the model, and no further one."""
+    """Check whether all readable shadows have seen exactly the changes that the model's snapshot has seen."""
     return all(each.snapshot is None or each.snapshot.digest == model.digest for each in found)
 
 
 def exported_shadows(
     found: Sequence[FoundShadow], model: Snapshot
 ) -> tuple[list[ExportedShadow], Mapping[str, memoryview]]:
-    """Return what a file says about the shadows of a model, and their encoded states.
+    """Return the entries of a file for the shadows of a model, and their encoded states by name.
 
-    A shadow that cannot be read, or has not seen the latest change, has no state in the file, and begins again.
+    A shadow that is unreadable, or has seen other changes or more rounds than `model`, has no state: its copy restarts.
     """
     exported, states = list[ExportedShadow](), dict[str, memoryview]()
     for shadow, snapshot in found:
@@ -92,7 +92,7 @@ def exported_shadows(
 def checked_shadows(file: ModelFile, model: Model, limits: Limits) -> tuple[CopiedShadow, ...]:
     """Return the shadows in a file, for a new model; raise `ModelFileError` if one is invalid or newer.
 
-    A shadow that lacks the last rounds of the model gets no more of them: they count as skipped.
+    The file has no rounds, so the last rounds of the model that a shadow lacks count as skipped.
     """
     shadows = {each.name: each for each in file.model.shadows}
     with_state = {each.name for each in shadows.values() if each.rounds is not None}
@@ -133,7 +133,7 @@ def _checked_snapshot(file: ModelFile, exported: ExportedShadow, model: Model, d
 def _checked_sums(exported: ExportedShadow) -> Sums:
     try:
         sums = decode_sums(json.dumps(exported.comparison).encode())
-        _OF_SUMS.validate_json(json.dumps(dataclasses.asdict(sums)), strict=True)  # an integer is no truth value
+        _OF_SUMS.validate_json(json.dumps(dataclasses.asdict(sums)), strict=True)  # strict: an integer is no boolean
     except ValueError as error:
         raise ModelFileError(f"the comparison of its shadow {exported.name!r} cannot be read") from error
     return sums

@@ -1,4 +1,4 @@
-"""Validates the parts of a model's file that the file reader does not check, and its state."""
+"""Validates what the file reader does not check in a model's file: changes, import positions, statistics, state."""
 
 import dataclasses
 import json
@@ -23,14 +23,14 @@ from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistic
 from service.schemas.models import LONGEST_WINDOW, SHORTEST_WINDOW
 from service.store.values import ImportedSource
 
-_LARGEST, _LARGEST_COUNT = 1e300, 2**53  # of statistics
-_LARGEST_NUMBER = 1e60  # of a state: learners' products of larger numbers may overflow
+_LARGEST, _LARGEST_COUNT = 1e300, 2**53  # maximum number, and maximum integer, in statistics
+_LARGEST_NUMBER = 1e60  # maximum in a state: in learners, products of larger numbers may overflow
 _CONTEXTS, _NONZEROS, _UNIFORM = 4, 32, 0.4  # of the trial decisions with a state
 _AT_MOST_ROUNDS = (
     *("rounds", "correct", "reward", "expired", "abstained", "weighed", "answered", "answered_reward"),
     *("answered_squares", "holdout_rounds", "holdout_reward", "holdout_squares"),
 )
-"""Sums over rounds of at most 1 each."""
+"""Statistics to which each round adds at most 1."""
 _OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
@@ -56,7 +56,7 @@ def _checked(number: int, given: JsonObject) -> str:
 
 
 def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, ...]:
-    """Return the sources of imported rounds in their stored form."""
+    """Return the sources of imported rounds in stored form; raise `ModelFileError` if one occurs twice."""
     found = {each.source: ImportedSource(each.source, each.position, each.at) for each in imports}
     if len(found) < len(imports):
         raise ModelFileError("a source of imported rounds occurs twice")
@@ -64,7 +64,7 @@ def checked_imports(imports: Sequence[ExportedImport]) -> tuple[ImportedSource, 
 
 
 def checked_statistics(encoded: bytes, rounds: int) -> bytes:
-    """Re-encode statistics; raise an error if a type is wrong, or if they count more rounds than the model has."""
+    """Check and re-encode statistics; raise `ModelFileError` if a type, count or number is wrong, or they are newer."""
     try:
         statistics = decode_statistics(encoded)
         _OF_STATISTICS.validate_json(statistics.encode(), strict=True)  # strict: an integer is no boolean
@@ -91,15 +91,15 @@ def _numbers(value: Any) -> Any:
         case bool() | None | str():
             return []
         case int():
-            return [value if value <= _LARGEST_COUNT else math.inf]
+            return [value if value <= _LARGEST_COUNT else math.inf]  # the caller refuses infinity
         case _:
             return [value if math.isfinite(value) else math.inf]
 
 
 def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> State:
-    """Return the state in a file; refuse one with numbers that are too large.
+    """Return the state in a file. Raises `InvalidStateError`, or `ModelFileError` if its numbers are too large.
 
-    With `decides`, the learner must also decide and learn from a copy of it. Learners of actions need actions for this.
+    If `decides`, the learner must also decide and learn with a copy of it; learners of actions would need actions.
     """
     state = decode_state(learner, data, others=SHADOW)
     for name, array in state._asdict().items():
@@ -111,7 +111,7 @@ def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> St
 
 
 def _works(learner: AnyLearner, state: State) -> bool:
-    """Check whether decisions and updates for some contexts are finite. May change the state."""
+    """Check that the learner can decide and learn in some contexts. May change the state."""
     contexts = _contexts(learner)
     try:
         with np.errstate(all="ignore"):
@@ -120,7 +120,7 @@ def _works(learner: AnyLearner, state: State) -> bool:
                 return False
             rounds = _rounds(learner, contexts, decisions)
             return learn(learner, state, rounds)[1] == rounds.n
-    except (ArithmeticError, ValueError, IndexError):  # corrupt numbers in code that is not compiled
+    except (ArithmeticError, ValueError, IndexError):  # from corrupt numbers, in code that is not compiled
         return False
 
 
@@ -142,7 +142,7 @@ def _is_sound(learner: AnyLearner, decisions: Decisions) -> bool:
 
 
 def _rounds(learner: AnyLearner, contexts: Contexts, decisions: Decisions) -> Rounds:
-    """Return rounds with the drawn answers; every second label is wrong."""
+    """Return rounds with drawn answers; if these are single labels, every second one is wrong."""
     uniforms = np.full((contexts.n, uniforms_per_answer(learner)), _UNIFORM)
     labels, propensities, residual_uniforms = draw_answers_unchecked(learner, decisions, uniforms)
     truths, correct = labels.copy(), np.ones(contexts.n, np.bool_)

@@ -1,6 +1,7 @@
 """The file of an exported model: a safetensors file, which cannot contain code.
 
-Its arrays are the learner's state; its metadata contain the rest as JSON. docs/lifecycle.md describes the format.
+Its arrays are the learner's state and the encoded states of its shadows; its metadata contain the rest as JSON.
+docs/lifecycle.md describes the format.
 """
 
 import json
@@ -30,7 +31,7 @@ _MOST_HEADER = 2**25  # bytes: a definition and a history of 4 MiB each, in JSON
 _MOST_MEMBERS = 1_000_000  # maximum objects, lists and members of the header; reading them takes a second
 _METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
 _ITEM_BYTES = {"F64": 8, "I64": 8, "U8": 1}
-SHADOW = "shadow:"  # how the names of arrays begin that are the state of a shadow: a file of safetensors itself
+SHADOW = "shadow:"  # prefix of the name of an array of bytes: a shadow's state, itself a safetensors file
 MOST_KEY_ID = 64
 LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_ROUNDS = 10**14  # the store's scripts count exactly up to 10¹⁵, so nine times as many rounds can follow
@@ -45,26 +46,26 @@ class ExportedImport(Body):
 
 
 class ExportedShadow(Body):
-    """A shadow, except its state."""
+    """A shadow without its state."""
 
     name: ModelName
     learner: JsonObject
-    at: Annotated[float, Field(ge=0, le=LATEST)]  # when the model got it
+    at: Annotated[float, Field(ge=0, le=LATEST)]  # when it got this learner
     by: Annotated[str | None, Field(max_length=MOST_KEY_ID)] = None
     restarts: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)] = 0
-    rounds: Annotated[int | None, Field(ge=0, le=_MOST_ROUNDS)] = None  # of the log, in its state; None without one
+    rounds: Annotated[int | None, Field(ge=0, le=_MOST_ROUNDS)] = None  # that its state has seen; None without a state
     comparison: JsonObject | None = None
 
 
 class ExportedModel(Body):
-    """A model, except its state and statistics."""
+    """A model without its state and statistics."""
 
     name: ModelName
-    definition: JsonObject  # before any change
+    definition: JsonObject  # before the first change
     changes: list[JsonObject]  # oldest first
     rounds: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
     created_at: Annotated[float, Field(ge=0, le=LATEST)]
-    # so that a repeated `wager replay` imports no round again
+    # so that a repeated `wager replay` into the copy imports no round twice
     imports: Annotated[list[ExportedImport], Field(max_length=MOST_SOURCES)] = Field(default_factory=list)
     shadows: Annotated[list[ExportedShadow], Field(max_length=SHADOW_SLOTS)] = Field(default_factory=list)
 
@@ -132,7 +133,7 @@ def _header(data: memoryview) -> tuple[JsonObject, int]:
     if length > _MOST_HEADER:
         raise ModelFileError(f"its header has {length:,} bytes; it may have at most {_MOST_HEADER:,}")
     text = bytes(data[8 : 8 + length])
-    if sum(map(text.count, (b"[", b"{", b":"))) > _MOST_MEMBERS:  # also in the texts that are JSON themselves
+    if sum(map(text.count, (b"[", b"{", b":"))) > _MOST_MEMBERS:  # also in the strings that are JSON themselves
         raise ModelFileError(f"its header has more than {_MOST_MEMBERS:,} objects, lists and members")
     header = _json(text, "its header")
     if not isinstance(header, dict):
@@ -141,7 +142,7 @@ def _header(data: memoryview) -> tuple[JsonObject, int]:
 
 
 def _places(arrays: JsonMapping, body_bytes: int) -> dict[str, tuple[int, int]]:
-    """Return where each array begins and ends in the body; raise an error unless they fill it."""
+    """Return where each array begins and ends in the body; raise `ModelFileError` unless they exactly fill it."""
     places = {name: _place_of_array(name, entry) for name, entry in arrays.items()}
     bounds = [(0, 0), *sorted(places.values()), (body_bytes, body_bytes)]
     if any(following[0] != place[1] for place, following in pairwise(bounds)):
@@ -190,5 +191,5 @@ def _refused(text: str) -> Any:
 
 
 def as_file_error(error: Exception) -> ModelFileError:
-    """Convert an error in a file's contents to an error of the file."""
+    """Convert an error about a file's contents to a `ModelFileError`, or a `NewerFileError` if they are newer."""
     return (NewerFileError if isinstance(error, NewerVersionError) else ModelFileError)(str(error))

@@ -18,8 +18,8 @@ from service.shadows.replica import ShadowReplica
 from service.store.stored_models import StoredModel
 from service.store.values import MOST_KEPT, Keeping, KeptNote, StoredShadow
 
-_ATTEMPTS = 20
-MOST_LAG = 10_000  # maximum rounds that a promotion folds; the request waits for this, and later each worker
+_ATTEMPTS = 20  # attempts to keep a snapshot of the shadow while the log changes
+MOST_LAG = 10_000  # maximum rounds that a promotion folds; the request waits for it, and so does each worker later
 
 
 class Promoting:
@@ -30,10 +30,10 @@ class Promoting:
         self._limits, self._registry = limits, registry
 
     async def promote(self, name: str, shadow: str, versions: Collection[str], by: str | None) -> Described:
-        """Give a model the learner and the state of a shadow, and remove the shadow; return the model's description.
+        """Replace a model's learner and state with a shadow's, and remove the shadow; return the model's description.
 
-        The new state includes every round before the change; open predictions still accept feedback. The snapshot from
-        which it is folded becomes a kept snapshot. The caller accepts the model only in one of the `versions`.
+        The new state includes every round before the change. It is folded from a snapshot of the shadow, which is kept.
+        Open predictions still accept feedback. `versions` are those that the caller accepts as current.
         """
         await make_change(self._store, name, lambda stored: self._promote(stored, shadow, versions, by))
         return await self._registry.get(name)
@@ -63,13 +63,13 @@ class Promoting:
         return done
 
     async def _end(self, stored: StoredModel, shadow: StoredShadow | None) -> None:
-        """Remove the promoted shadow if the first call did not; leave one that was added since."""
+        """Remove the promoted shadow if the first request did not; leave one added since under the same name."""
         promoted_at = read_change(stored.history[-1]).at
         if shadow is not None and read_definition(shadow).at <= promoted_at:
             await self._store.drop_shadow(stored.key, shadow.name)
 
     async def _keep(self, model: Model, shadow: StoredShadow, change: Change) -> bool:
-        """Keep a snapshot of the shadow, and the rounds after it; return False if the model has changed since."""
+        """Keep a snapshot of the shadow, and the rounds after it; return False if `model` is not current."""
         for _ in range(_ATTEMPTS):
             replica = ShadowReplica(model, self._store, self._environment.compute, shadow)
             if not await replica.advance(within(replica, model, shadow)):
@@ -107,9 +107,9 @@ def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:
 
 
 def within(replica: ShadowReplica, model: Model, shadow: StoredShadow) -> Callable[[], bool]:
-    """Return a function that tells whether the shadow's replica should fold on.
+    """Return a function that checks whether the shadow's replica should continue to fold.
 
-    Rounds may arrive faster than it folds, so it stops after twice the allowed lag. It also stops if it starts anew.
+    Rounds may arrive faster than it folds, so it stops after twice the allowed lag. It also stops if it had to restart.
     """
     end = shadow.folded + 2 * _most_lag(model, shadow)
     return lambda: replica.round_count < end and replica.shadow.restarts == shadow.restarts

@@ -1,4 +1,4 @@
-"""Use cases of kept snapshots: take, list and delete."""
+"""The use cases of kept snapshots: take, list and delete."""
 
 from service import errors
 from service.environment import Environment
@@ -12,7 +12,7 @@ from service.schemas.lifecycle import SnapshotAnswer, SnapshotList, SnapshotRequ
 from service.store.stored_models import DIGEST_BYTES, StoredModel
 from service.store.values import MOST_KEPT, Keeping, KeptNote
 
-_ATTEMPTS = 10
+_ATTEMPTS = 10  # attempts to keep or delete a snapshot while the log changes
 
 
 class Snapshots:
@@ -22,7 +22,7 @@ class Snapshots:
         self._environment, self._store, self._sessions = environment, environment.store, sessions
 
     async def take(self, name: str, request: SnapshotRequest, by: str | None) -> SnapshotAnswer:
-        """Keep a snapshot with every round acknowledged before the call; a repeat returns the first snapshot."""
+        """Keep a snapshot that has seen every round acknowledged so far; a repetition returns the first snapshot."""
         id_ = request.id or self._environment.new_id()
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
@@ -50,7 +50,7 @@ class Snapshots:
         return SnapshotList(snapshots=[_answer(note) for note in notes], most=MOST_KEPT)
 
     async def drop(self, name: str, id_: str) -> None:
-        """Delete a kept snapshot; raise `SnapshotNeededError` if the log has a change that needs it."""
+        """Delete a kept snapshot; raise `SnapshotNeededError` if a change in the log needs it."""
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
             run, cost = self._environment.compute.run_in_thread_if_costly, reading_cost(stored)
@@ -80,7 +80,7 @@ def _answer(note: KeptNote) -> SnapshotAnswer:
 
 
 def _last_use(stored: StoredModel, id_: str) -> int:
-    """Return the number of the last change that continues from a snapshot; 0 if none does."""
+    """Return the number of the last change that continues from the snapshot with this id; 0 if none does."""
     states = [read_change(line).state for line in stored.history]
     used = [each.snapshot if isinstance(each, FromSnapshot) else None for each in states]
     return max((number for number, snapshot in enumerate(used, 1) if snapshot == id_), default=0)

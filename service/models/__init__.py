@@ -1,1 +1,1 @@
-"""Models: definitions, changes, policies and choices of learners."""
+"""Models as values: definitions, changes, policies and choices of learners."""

@@ -1,7 +1,7 @@
-"""Changes of a model: added or retired labels, new values of policies, and replaced states.
+"""Changes of a model: added or retired labels, new values of policies, and replaced states and learners.
 
-The log and the model's history contain each change as JSON. A change never renumbers labels: added labels follow the
-others, and retired labels keep their numbers.
+The log and the model's history contain each change as JSON. A change never renumbers labels: added labels get the
+next numbers, and retired labels keep theirs.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,7 +33,7 @@ class FromSnapshot(Body):
     """The state of a kept snapshot."""
 
     snapshot: str  # its id
-    then_folds: bool = False  # whether its learner then folds the rounds between the snapshot and the change
+    then_folds: bool = False  # whether the rounds between the snapshot and the change are folded into it
 
 
 def _kind_of_state(state: object) -> str:
@@ -64,10 +64,10 @@ class Change(Body):
     """One change, as stored."""
 
     labels: StoredLabels | None = None
-    policies: JsonObject = Field(default_factory=dict)  # new values by the names of fields of `ModelDefinition`
-    state: NewState | None = None  # from which the model continues, with labels that were added since
+    policies: JsonObject = Field(default_factory=dict)  # new values, by field of `ModelDefinition`
+    state: NewState | None = None  # from which the model continues, extended by the labels added since
     learner: JsonObject | None = None  # the algorithm and hyperparameters with which the model continues
-    origin: Origin | None = None  # the copied model, which made the earlier changes; the log begins here
+    origin: Origin | None = None  # the copied model, to which the earlier changes belong; the copy's log begins here
     promotion: Promotion | None = None
     at: float  # seconds since the epoch
     by: str | None = None  # the id of the API key; None if no keys are required
@@ -78,7 +78,7 @@ class Change(Body):
 
     @property
     def request(self) -> tuple[object, ...]:
-        """The content of the request, and its key. The other fields follow from the model, or are generated."""
+        """What identifies a repeated request: content and API key. The rest follows from the model or is generated."""
         if self.promotion is not None:
             return self.promotion.shadow, self.by
         return self.labels, self.policies, self.state, self.origin, self.by
@@ -89,7 +89,7 @@ class Defined(NamedTuple):
 
     definition: ModelDefinition
     retired: frozenset[str] = frozenset()
-    history_weight: int = 0  # the sum of the numbers of labels after each change of labels
+    history_weight: int = 0  # the sum, over the changes of labels, of how many labels there were after each
 
 
 def read_change(text: str | bytes) -> Change:
@@ -98,7 +98,7 @@ def read_change(text: str | bytes) -> Change:
 
 
 def replaces_state(text: bytes) -> bool:
-    """Check whether an encoded change replaces the model's state. Return True for an unreadable one, which may."""
+    """Check whether an encoded change replaces the model's state; return True if it is unreadable, as it might."""
     try:
         return read_change(text).state is not None
     except pydantic.ValidationError:
@@ -129,7 +129,7 @@ def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str
 
 
 def after(defined: Defined, changes: Sequence[Change]) -> Defined:
-    """Apply further changes in one pass, which parses only the last value of each policy."""
+    """Apply further changes in one pass, parsing only the last value of each policy."""
     definition, retired, weight = defined
     labels: _Labels | None = None
     updates: JsonObject = {}
@@ -155,7 +155,7 @@ def checked_policies(policies: JsonObject) -> JsonObject:
 
 
 def check_learner(learner: AnyLearner, change: Change) -> None:
-    """Raise `LabelsFixedError` if a learner does not allow the change of its labels."""
+    """Raise `LabelsFixedError` if a learner does not allow this change of labels."""
     if change.labels is None:
         return
     name = learner.algorithm
@@ -193,7 +193,7 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
 
 
 class _Labels:
-    """The labels while changes are applied, ordered by number, retired ones included."""
+    """The labels of a model while changes are applied: all of them, ordered by number, and the retired ones."""
 
     def __init__(self, labels: Sequence[str], retired: Collection[str]) -> None:
         self.all = list(labels)
@@ -201,7 +201,7 @@ class _Labels:
         self._known = set(labels)
 
     def take(self, change: StoredLabels) -> None:
-        """Check and apply a change, which cannot retire the labels that it adds."""
+        """Check and apply a change. It cannot retire labels that it adds."""
         new = self._new(change.add)
         self._retire(change.retire)
         self.all += change.add

@@ -1,4 +1,4 @@
-"""Completes new definitions with the defaults that their learner and features need."""
+"""Completes new definitions with the defaults that depend on their learner."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def _completed_actions(definition: ModelDefinition) -> ModelDefinition:
 
 
 def smaller_of(definition: ModelDefinition) -> str:
-    """Return advice on how to reduce the size of a model's features."""
+    """Return advice on how to reduce the size of a model's features; empty if there is none."""
     features = definition.features if definition.actions is None else definition.actions.features
     advice = context_kind(features).smaller
     return advice if definition.actions is None else advice.replace("features.size", "actions.features.size")

@@ -1,4 +1,4 @@
-"""Builds the learner of a definition."""
+"""Builds the learner that a definition chooses."""
 
 import dataclasses
 from typing import Any
@@ -20,7 +20,7 @@ from service.schemas.models import LearnerChoice, ModelDefinition
 
 
 def action_learner_class(algorithm: str | None) -> type[Any]:
-    """Return the class of an algorithm for models with actions; the recommended one for None."""
+    """Return the learner class of an algorithm for models with actions, by default the recommended one."""
     name = RECOMMENDED.algorithm if algorithm is None else algorithm
     if name not in ACTION_LEARNERS:
         known = joined(map(quoted, ACTION_LEARNERS), "or")
@@ -63,7 +63,7 @@ def class_of(choice: LearnerChoice | None) -> type[Any]:
 
 
 def listed_sets(choice: LearnerChoice | None) -> int:
-    """Return the number of sets that a choice lists, valid or not."""
+    """Return the number of sets in the hyperparameter `sets` of a choice, valid or not."""
     sets = None if choice is None else (choice.model_extra or {}).get("sets")
     return len(sets) if isinstance(sets, list) else 0
 
@@ -87,7 +87,7 @@ def as_hyperparameter_error(
 ) -> errors.HyperparameterError:
     """Return the error that names the first invalid hyperparameter."""
     first = error.errors(include_url=False)[0]
-    # Steps are the hyperparameter, perhaps a place in its list, and members of a union, which no request has.
+    # `loc` is the hyperparameter, perhaps an index in its list, then members of a union, which are not in the request.
     loc = first["loc"]
     is_in_list = len(loc) > 1 and isinstance(loc[1], int)
     wrong = explain({**first, "loc": loc[: 1 + is_in_list]}, root_of(chosen))

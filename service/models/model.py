@@ -34,17 +34,17 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """One incarnation of a model after some of its changes, equal in every worker."""
+    """One incarnation of a model after some of its changes; it is the same in every worker."""
 
     key: ModelKey
     definition: ModelDefinition  # after the changes; its labels include retired ones
     learner: AnyLearner
     retired: frozenset[str] = frozenset()  # labels that are never answered again
     change_count: int = 0
-    learner_since: int = 0  # changes; predictions that have seen fewer contain another learner's evidence
+    learner_since: int = 0  # number of the change that set it; predictions that have not seen it have other evidence
     served_by: AnyLearner | None = None  # in a shadow's model, the learner that answers; otherwise None
     new_state: Literal["initial"] | FromSnapshot | None = None  # the state that the last change set, if any
-    history_weight: int = 0  # the sum of the numbers of labels after each change of labels
+    history_weight: int = 0  # see `Defined.history_weight`
     digests: bytes = b""  # of its stored history; empty if the model was not read from the store
 
     @property
@@ -53,7 +53,7 @@ class Model:
         return self.digests[-DIGEST_BYTES:]
 
     def has_seen(self, change_count: int, digest: bytes) -> bool:
-        """Check whether the history begins with the one that a prediction or a state has seen."""
+        """Check whether the history begins with the changes that a prediction or a state has seen."""
         return digest_at(self.digests, change_count) == digest
 
     @cached_property
@@ -63,7 +63,7 @@ class Model:
 
     @cached_property
     def choice(self) -> Choice:
-        """The choice that its predictions make."""
+        """How its predictions choose among labels or actions."""
         definition, actions = self.definition, self.definition.actions
         if actions is not None:
             return ActionChoice(definition, actions, cast(AnyActionLearner, self.learner), self.learner_since)
@@ -95,19 +95,19 @@ class Model:
         return rounds._replace(contexts=self.choice.prepared(rounds.contexts))
 
     def has_own_evidence(self, changes_seen: IntArray) -> BoolArray:
-        """Return a mask (n,) of the rounds with this learner's evidence, by the changes that their predictions saw."""
+        """Return a mask (n,) of the rounds with this learner's evidence, by how many changes their predictions saw."""
         own: BoolArray = changes_seen >= self.learner_since
         return own & (self.served_by is None)
 
     def shadowed_by(self, choice: LearnerChoice) -> "Model":
-        """Return the model with a shadow's learner, which learns from every round, even if the model is frozen."""
+        """Return the model with a shadow's learner, which learns even if the model is frozen."""
         definition = self.definition.model_copy(update={"learner": choice, "mode": "online"})
         learner, served_by = build_learner(definition), self.served_by or self.learner
         return dataclasses.replace(self, definition=definition, learner=learner, served_by=served_by)
 
 
 def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:
-    """Check the memory and time of a new model. Errors end with `smaller`, the advice on its features."""
+    """Raise an error, which ends with `smaller` (advice on the features), if a learner exceeds the limits."""
     most = min(learner.problem.n_features, MOST_FEATURES) if isinstance(learner.problem, ActionProblem) else None
     try:
         check_state_size(learner, limits.state_bytes)

@@ -17,9 +17,9 @@ from service.models.model import Model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey, StoredModel, digest_at, digests_of
 
-_UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}  # pydantic's errors of unknown fields and choices
+_UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}  # pydantic's errors for unknown fields or choices
 _MOST_BYTES = 64 * 2**20  # approximate maximum bytes of a reader's cached models
-_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10  # of a model without labels, and of each character of its definition
+_MODEL_BYTES, _BYTES_PER_CHARACTER = 20_000, 10  # of a model without labels, and per character of its JSON
 
 
 def unreadable_definition(name: str, error: Exception) -> errors.StoreError:
@@ -42,7 +42,7 @@ def reason_of(error: Exception) -> str:
 
 
 def is_newer(error: Exception) -> bool:
-    """Check whether all errors in a definition are unknown fields, choices, algorithms or hyperparameters."""
+    """Check whether only unknown fields, choices, algorithms or hyperparameters make a definition unreadable."""
     if isinstance(error, pydantic.ValidationError):
         return all(each["type"] in _UNKNOWN for each in error.errors(include_url=False, include_input=False))
     return isinstance(error, (errors.UnknownAlgorithmError, errors.UnknownHyperparameterError))
@@ -53,11 +53,11 @@ class ModelReader:
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
-        self._newest: OrderedDict[ModelKey, tuple[Model, int]] = OrderedDict()  # after all changes, and its bytes
+        self._newest: OrderedDict[ModelKey, tuple[Model, int]] = OrderedDict()  # after all its changes, and its bytes
         self._bytes = 0
 
     async def read(self, stored: StoredModel, change_count: int | None = None) -> Model:
-        """Return a stored model; see `read_model`. It is a copy: tables that the caller derives are not cached."""
+        """Return a copy of a stored model, see `read_model`: the cache keeps no properties that callers compute."""
         newest, _ = self._newest.get(stored.key, (None, 0))
         model = await read_model(self._compute, stored, change_count, newest)
         if model.change_count == len(stored.history):
@@ -78,7 +78,7 @@ async def read_model(
 ) -> Model:
     """Read a stored model after the first `change_count` of its changes, or all.
 
-    `known` is the same model, read earlier: if possible, only the changes after it are read.
+    `known` is an earlier version of the model: if it still fits, only the changes after it are read.
     """
     count, base, run = len(stored.history), None, compute.run_in_thread_if_costly
     if change_count is not None:
@@ -91,7 +91,7 @@ async def read_model(
 
 
 def reading_cost(stored: StoredModel) -> int:
-    """Return the cost of reading a definition and its changes, with a learner that compares all listed sets."""
+    """Estimate the cost of reading a definition and its changes; a learner compares all pairs of listed sets."""
     pairs = stored.definition.partition('"sets":[')[2].partition("]")[0].count(",") ** 2
     return _characters(stored) * costs.DEFINITION_CHARACTER + pairs * costs.DEFINITION_PAIR
 

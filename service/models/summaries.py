@@ -1,7 +1,7 @@
-"""Summaries of models: definitions without labels and listed sets, stored alongside them, so that lists are short.
+"""Summaries of models: definitions without labels and listed sets, which the store keeps for fast lists of models.
 
 A summary is valid if it can be read, its learner can be built, and it records the length of the stored definition and
-the digest of its history. Otherwise the reader falls back to the definition, and reports errors in it.
+the digest of the model's history. Otherwise the reader falls back to the definition, and reports errors in it.
 """
 
 from functools import lru_cache
@@ -22,18 +22,18 @@ _MOST_BYTES = 16_384  # maximum bytes of a summary
 
 
 _ANY_SET: JsonObject = {"sets": None, "loss": "sparsemap", "regularization": None}
-"""Hyperparameters of a learner without listed sets, shown in place of the long list."""
+"""Hyperparameters of a learner without listed sets: it gives the same kind of answers as one with them."""
 
 
 class Summary(Policies):
-    """A definition with the numbers of its labels and of its listed sets, in their place."""
+    """A definition in which counts replace the labels, and the sets that the learner lists."""
 
     label_count: int
     features: Features
     actions: ActionsDefinition | None = None
     learner: JsonObject
     definition_bytes: int
-    digest: str = ""  # of the history before this summary, in hexadecimal
+    digest: str = ""  # of the history that it summarizes, in hexadecimal
 
 
 def summary_of(model: Model, definition: str) -> Summary:
@@ -76,6 +76,6 @@ def _parsed(text: bytes) -> Summary | None:
 
 
 def learner_of(summary: Summary | ModelSummary) -> AnyLearner:
-    """Build the learner of a summary, one of any set for listed sets: it gives the same kind of answers."""
+    """Build the learner of a summary; in place of one with listed sets, one that answers any set (`_ANY_SET`)."""
     given = summary.learner | (_ANY_SET if isinstance(summary.learner.get("sets"), int) else {})
     return choose_learner(LearnerChoice(**given), summary.label_count, summary.features, summary.actions)

@@ -1,1 +1,1 @@
-"""Metrics, request log and traces."""
+"""Metrics, logs and traces."""

@@ -39,7 +39,7 @@ class WorkerMetrics:
         self._gathered: defaultdict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0.0] * _NUMBERS)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answered request. The route is its path template without the version; "" if none matches."""
+        """Count a request. The route is its path template without the version; "" if none matches."""
         numbers = self._gathered[method if method in METHODS else "other", route, status]
         numbers[bisect_left(_LATENCIES, seconds)] += 1
         numbers[-1] += seconds

@@ -37,7 +37,7 @@ def json_formatter() -> logging.Formatter:
 
 
 def console_formatter() -> logging.Formatter:
-    """Return a formatter of aligned, coloured text, with Python's tracebacks."""
+    """Return a formatter of aligned text, coloured on a terminal, with Python's tracebacks."""
     return _formatter(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_write_traceback))
 
 

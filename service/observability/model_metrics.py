@@ -35,7 +35,7 @@ Check = Callable[[str], Awaitable[None]]
 class ModelMetrics:
     """Reads the figures of the named models; without names, of those with the most traffic.
 
-    `now` returns seconds since the epoch; `check` raises `StoreCorruptError` if a model cannot be read.
+    `now` returns seconds since the epoch; `check` raises a `StoreError` if a model cannot be read.
     """
 
     def __init__(self, store: Store, now: Callable[[], float], names: Sequence[str], most: int, check: Check) -> None:
@@ -46,7 +46,7 @@ class ModelMetrics:
         self._most = most
 
     async def read(self) -> list[Metric]:
-        """Return all metric families; only `wager_store_up 0` if the store does not answer."""
+        """Return all metric families; only `wager_store_up 0` if the store fails."""
         up = GaugeMetricFamily("wager_store_up", "1 if the store answers, else 0.")
         try:
             load = await self._store.read_load()
@@ -70,7 +70,7 @@ class ModelMetrics:
 
 
 def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
-    """Yield the models with readable statistics. Others get no series, rather than zeros."""
+    """Yield the models with readable statistics. Series from the statistics of others are absent, not zero."""
     for stats in models:
         try:
             yield counted_model(stats)

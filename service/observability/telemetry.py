@@ -1,4 +1,4 @@
-"""The telemetry of one worker: request ids, traces, and the rate-limited request log."""
+"""The telemetry of one worker: metrics, request ids, traces, and the rate-limited request log."""
 
 import itertools
 import logging
@@ -25,7 +25,7 @@ def accepted_request_id(given: bytes) -> str | None:
 
 
 def request_ids(noise: bytes) -> Callable[[], str]:
-    """Return a generator of ids: the process's noise, then a counter. The ids are not secret."""
+    """Return a function that returns new ids: the noise in hex, then a counter. The ids are not secret."""
     prefix, numbers = noise.hex(), itertools.count()
     return lambda: f"{prefix}{next(numbers):012x}"
 
@@ -41,7 +41,7 @@ def trace_id(traceparent: bytes) -> str | None:
 
 
 def is_on() -> bool:
-    """Check whether the environment turns traces on."""
+    """Check whether OpenTelemetry's environment variables turn traces on."""
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     wanted = any(os.environ.get(name) for name in endpoints)
     return wanted and os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
@@ -54,7 +54,7 @@ def span_trace_id() -> str | None:
 
 
 class RequestLog:
-    """Logs requests, without bodies, headers, queries and raw paths.
+    """Logs requests, without bodies, headers, queries or raw paths.
 
     Answers (below 400) and refusals (400 to 499) have separate quotas of lines per `tick`. Failures are always logged.
     """

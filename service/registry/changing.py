@@ -1,4 +1,4 @@
-"""Changes of models: checks of versions and limits, detection of repeated requests, and writes."""
+"""Changes models: checks versions and limits, detects repeated requests, and writes the changes."""
 
 import logging
 from collections.abc import Collection, Sequence
@@ -38,7 +38,7 @@ def is_previous(stored: StoredModel, versions: Collection[str]) -> bool:
 
 
 def is_repeated(stored: StoredModel, asked: Change) -> bool:
-    """Check whether the last change is the requested one: a client repeats a request if its answer was lost."""
+    """Check whether the last change is the requested one: a client repeats its request if the answer was lost."""
     return bool(stored.history) and read_change(stored.history[-1]).request == asked.request
 
 
@@ -49,7 +49,7 @@ def stale(stored: StoredModel) -> PreconditionFailedError:
 
 
 def check_history(history: Sequence[str], weight: int, copies: int = 0) -> None:
-    """Raise `TooManyChangesError` if a history is too long; it may contain `copies` additional changes."""
+    """Raise `TooManyChangesError` if a history or its weight is too large; allow for `copies` additional changes."""
     limits = (
         (len(history), MOST_CHANGES + copies, "changes"),
         (sum(len(line.encode()) for line in history), MOST_HISTORY_BYTES + copies * _COPY_BYTES, "bytes of changes"),
@@ -62,7 +62,7 @@ def check_history(history: Sequence[str], weight: int, copies: int = 0) -> None:
 
 
 async def changed_model(compute: Compute, stored: StoredModel, model: Model, change: Change, limits: Limits) -> Model:
-    """Apply a change to a stored model, without writing it; raise an error if it does not fit."""
+    """Return the model after a change, without writing it; raise an error if the change does not fit."""
     changed = await compute.run_in_thread_if_costly(reading_cost(stored), model.name, _changed, model, change, limits)
     check_history((*stored.history, change.encode()), changed.history_weight)
     return changed

@@ -12,7 +12,7 @@ from service.registry.round_log import moment
 from service.schemas.models import ChangeList, ChangeNote, ModelAnswer, ModelChanges, policies_of
 from service.store.stored_models import StoredModel, digest_at
 
-_SHOWN = 10  # maximum changes in the description of a model
+_SHOWN = 10  # the latest changes that the description of a model lists
 
 
 class Described(NamedTuple):
@@ -23,7 +23,7 @@ class Described(NamedTuple):
 
 
 def described(stored: StoredModel, model: Model) -> Described:
-    """Describe a model, except its damage."""
+    """Describe a model, without the notes on its damage."""
     definition, numbered = model.definition, list(enumerate(stored.history, 1))
     latest = [_note(number, read_change(line)) for number, line in numbered[: -_SHOWN - 1 : -1]]
     answer = ModelAnswer(

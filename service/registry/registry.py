@@ -33,7 +33,7 @@ from service.store.capabilities import Store
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel, digests_of
 from service.store.values import Damage
 
-_ATTEMPTS = 20  # attempts to change a model while others change it
+_ATTEMPTS = 20  # maximum attempts to change a model while others change it
 _MOST_NOTES = 10  # maximum damage notes in the description of a model
 
 
@@ -51,8 +51,8 @@ def missing(name: str) -> ModelNotFoundError:
 
 
 async def make_change(store: Store, name: str, change: Callable[[StoredModel], Awaitable[bool]]) -> None:
-    """Call `change` with the stored model until it returns True; False means that another change came first."""
-    for _ in range(_ATTEMPTS):  # even for a named version: an earlier attempt of this request may have made the change
+    """Call `change` with the stored model until it returns True; try again if another change came first (False)."""
+    for _ in range(_ATTEMPTS):  # also for a named version: an earlier attempt of the client may have made the change
         stored = await stored_under(store, name)
         if await change(stored):
             return
@@ -67,7 +67,7 @@ class Page(NamedTuple):
 
 
 class ModelRegistry:
-    """All models of a store; `forget` is called with the name of each deleted model."""
+    """Manages the models of a store; calls `forget` with the name of each deleted model."""
 
     def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:
         self._store, self._compute, self._models = environment.store, environment.compute, environment.models
@@ -75,7 +75,7 @@ class ModelRegistry:
         self._limits, self._forget = limits, forget
 
     async def create(self, definition: ModelDefinition) -> Described:
-        """Create a model; return its description."""
+        """Create a model; return its description. Raise `ModelExistsError` if the name is taken."""
         policies = definition.model_dump(mode="json", include=set(schemas.POLICIES), exclude_unset=True)
         definition = definition.model_copy(update=learn_implied(policies))
         run, cost = self._compute.run_in_thread_if_costly, len(definition.labels) * costs.DEFINITION_LABEL
@@ -111,7 +111,7 @@ class ModelRegistry:
         try:
             changed = await changing.changed_model(self._compute, stored, model, change, self._limits)
         except InvalidInputError:
-            if "*" in versions and await self._is_repeated(stored, patch, by):  # after a lost answer
+            if "*" in versions and await self._is_repeated(stored, patch, by):  # made before, but the answer was lost
                 return True
             raise
         done = await changing.write_change(self._store, stored, model, changed, change)
@@ -125,7 +125,7 @@ class ModelRegistry:
         before = await self._models.read(stored, len(stored.history) - 1)
         try:
             asked = change_of(patch, before.definition, self._now(), by)
-        except InvalidInputError:  # then it was refused
+        except InvalidInputError:  # then the request was refused before, too
             return False
         return asked is not None and changing.is_repeated(stored, asked)
 
@@ -137,7 +137,7 @@ class ModelRegistry:
         return model, text, encoded_summary(model, text)
 
     async def page(self, cursor: str, limit: int, own: Names) -> Page:
-        """Return up to `limit` models in `own` after the cursor. An unreadable one does not affect the others."""
+        """Return up to `limit` models with names in `own` after the cursor, unreadable ones with their errors."""
         found: list[ListedModel | UnreadModel] = []
         after: str | None = max(cursor, own.before)
         while after is not None and len(found) < limit and not own.ended_by(after):
@@ -152,7 +152,7 @@ class ModelRegistry:
         )
 
     async def check(self, name: str) -> None:
-        """Raise `StoreCorruptError` if a model's list entry cannot be read. A missing model is not an error."""
+        """Raise `StoreError` if a model's list entry can be neither read nor rebuilt. A missing model is no error."""
         listed = await self._store.list_model(name)
         if listed is not None:
             await self._summary(listed)

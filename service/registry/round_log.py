@@ -22,8 +22,8 @@ from service.store.records.optional_fields import LogRows
 from service.store.records.outcomes import bit_of
 from service.store.values import LogEntry, Tail
 
-_PAGE_BYTES = 2**19  # maximum bytes of the log per page
-_ATTEMPTS = 20  # attempts to read the log and the model while others change it
+_PAGE_BYTES = 2**19  # bytes of the log per page, without contexts of varying size
+_ATTEMPTS = 20  # maximum attempts to read the log and the model while others change it
 
 
 class LogReader:
@@ -35,7 +35,7 @@ class LogReader:
         self._compute = compute
 
     async def read(self, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """Read the first page; return the lines of up to `limit` rounds after `after`, in pages."""
+        """Return up to `limit` rounds after round `after`, in pages. Errors in the first page are raised at once."""
         return self._pages(*await self._page(after, limit), limit)
 
     async def _pages(self, lines: list[RoundLine], last: int | None, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
@@ -48,7 +48,7 @@ class LogReader:
             lines, last = await self._page(last, limit)
 
     async def _page(self, after: int, limit: int) -> tuple[list[RoundLine], int | None]:
-        """Return consecutive lines, and the last round read; None at the end of the log."""
+        """Return the lines of a page, and the last round read; None instead of the round at the end of the log."""
         most = max(1, min(limit, _PAGE_BYTES // self._model.choice.records.round_bytes))
         tail = await self._read_tail(after, most)
         model = self._model
@@ -58,9 +58,9 @@ class LogReader:
         return lines[:limit], entries[-1].last_round if entries else None
 
     async def _read_tail(self, after: int, most: int) -> Tail:
-        """Read a part of the log; read the model again until it has the same history.
+        """Read a part of the log; read the model again until it has the same history as the log.
 
-        Since the last read, the model may have changed, or the store may have lost changes.
+        The model may have changed since it was read, or the store may have lost changes.
         """
         for _ in range(_ATTEMPTS):
             tail = await self._store.read_tail(self._model.key, after, most)

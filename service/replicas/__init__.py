@@ -1,1 +1,1 @@
-"""A worker's copy of a model: the fold over the log, snapshots, statistics, quarantine, and upkeep."""
+"""A worker's copy of a model's state: the fold over the log, snapshots, statistics, and quarantine."""

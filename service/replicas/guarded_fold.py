@@ -1,4 +1,4 @@
-"""Folds rounds that may contain undetected damage. Never continues from a state with infinity or NaN."""
+"""Folds rounds that may contain undetected damage, and stops before one that puts infinity or NaN into the state."""
 
 from typing import Any, Protocol
 
@@ -9,24 +9,23 @@ from learners.evaluation.progressive import progress_unchecked
 from learners.layouts import size_in_bytes
 
 _SMALL = 65_536
-"""Maximum bytes of a state that every fold checks. Copying and scanning a larger one costs more than the fold."""
+"""Maximum bytes of a state that every fold checks. Copying and scanning a larger one may cost more than the fold."""
 
 _EXTREME = 1e30
-"""Rounds with a number, or an inverse propensity 1/p, above this are checked with states of any size."""
+"""Rounds with an absolute context value, evidence or inverse propensity above this are extreme."""
 
 
 class Folder(Protocol):
-    """A learner, or a wrapper that folds in its place."""
+    """A learner, or an object that folds with one."""
 
     def fold_unchecked(self, state: State, rounds: Rounds) -> State:
-        """Return the state after these rounds; may change the given one in place."""
+        """Return the state after these rounds; may change the given state in place."""
 
 
 def learn(learner: Folder, state: State, rounds: Rounds) -> tuple[Any, int]:
-    """Fold rounds up to, but not including, the first that produces infinity or NaN.
+    """Fold rounds up to, but not including, the first that produces infinity or NaN; return the state and their number.
 
-    Returns:
-        The new state, and the number of rounds folded.
+    A state above `_SMALL` bytes is only checked if the rounds contain an extreme number.
     """
     if size_in_bytes(state) > _SMALL and not _is_extreme(rounds):
         return learner.fold_unchecked(state, rounds), rounds.n
@@ -59,24 +58,24 @@ def _is_finite(state: State) -> bool:
 
 
 class Recomputing(Folder):
-    """A learner that folds another learner's rounds, with evidence from its own decisions."""
+    """Folds rounds that another learner answered, with evidence from the given learner's own decisions."""
 
     def __init__(self, learner: AnyLearner) -> None:
         self._learner = learner
         self._probabilities: list[FloatArray] = []
 
     def fold_unchecked(self, state: State, rounds: Rounds) -> State:
-        """Fold the rounds that `usable` selects."""
+        """Fold the rounds that `usable` selects; keep the probability of every served label for `take`."""
         state, probabilities = progress_unchecked(self._learner, state, rounds, usable(self._learner, rounds))
         self._probabilities.append(probabilities)
         return state
 
     def take(self, n: int) -> FloatArray:
-        """Return the probabilities of the served labels in the last n rounds folded by `guarded_fold.learn`, (n,).
+        """Return the probabilities of the served labels in the n rounds that `learn` has just folded, (n,).
 
-        They are the learner's own, before it learned each round.
+        They are those of the learner's own distribution before it learns each round.
         """
-        # After a failed fold, `learn` folds the rounds again one by one, so the first part is a repetition.
+        # If a fold fails, `learn` repeats its rounds one by one: the first part covers the same rounds as the others.
         parts, self._probabilities = self._probabilities, []
         return np.concatenate(parts[1:] or parts)[:n]
 
@@ -84,7 +83,7 @@ class Recomputing(Folder):
 def usable(learner: AnyLearner, rounds: Rounds) -> BoolArray:
     """Return which of n rounds have the feedback that a learner needs, (n,).
 
-    An abstention has a reward between 0 and 1, but its true label is known, so that every learner can use it.
+    An abstention has a reward between 0 and 1, but its true label is known, so every learner can use it.
     """
     mask: BoolArray = np.ones(rounds.n, np.bool_)
     if not learner.accepts_rewards:

@@ -37,10 +37,10 @@ _Args = TypeVarTuple("_Args")
 
 
 class LogFold(ABC):
-    """The fold of the log of one model: a state after some round and some change.
+    """The fold of one model's log: the state after its first `round_count` rounds and `change_count` changes.
 
     A fold changes `state` in place, so only the holder of `lock` may read it. A change replaces `model`, so callers
-    must not keep it across an await unless they hold the lock.
+    must not use an old one after an await unless they hold the lock.
     """
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
@@ -48,17 +48,17 @@ class LogFold(ABC):
         self.lock = asyncio.Lock()
         self.round_count = 0
         self.change_count = 0
-        self.snapshot_rounds = 0
+        self.snapshot_rounds = 0  # in the newest stored snapshot that this worker knows of
         self.snapshot_changes = 0
         self.state: State = None
-        self.bytes = new_state_bytes(model.learner)  # of the last state
-        self._last_at: bytes | None = None  # mark of the last entry
+        self.bytes = new_state_bytes(model.learner)  # of the latest state
+        self._last_at: bytes | None = None  # mark of the last entry folded; None if unknown
         self._quarantine = Quarantine(model, store)
         self._compiled = set[tuple[str, bool]]()  # kinds of folds that have run: the first of each may compile a kernel
         self._store = store
         self._compute = compute
         self._given_up = False
-        self._loads = 0  # snapshot loads in one call of `catch_up_locked`
+        self._loads = 0  # snapshot loads in the current catch-up
 
     def _use(self, model: Model) -> None:
         self.model = model
@@ -75,7 +75,7 @@ class LogFold(ABC):
         return Seen(self.round_count, self._limit, self._last_at, allow_newer, self._quarantine.version, *changes)
 
     def release(self) -> None:
-        """Free the state, unless it is in use; the next use reloads it. Garbage collection may take minutes."""
+        """Free the state unless it is in use, as garbage collection may take minutes. The next use reloads it."""
         if not self.lock.locked():
             self.state = None
 
@@ -95,15 +95,15 @@ class LogFold(ABC):
     async def catch_up_locked(self, tail: Tail | None = None) -> None:
         """Fold every round and change in the log. Call with `lock` held.
 
-        The log, the model and its snapshots are read one after the other. If they contradict each other, and the model
-        has another history by then, as after a fail-over, they are read again.
+        The log, the model and its snapshots are read one after the other. If they contradict each other, they are read
+        again: once, and then as long as the model's history keeps changing, as in a fail-over.
 
         Args:
-            tail: the log from this fold's last entry on, if the caller has just read it.
+            tail: the log from the last folded entry on, if the caller has just read it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            StoreCorruptError: if rounds are missing, or the snapshot is damaged and the log no longer has its rounds.
+            StoreCorruptError: if rounds are missing, or the snapshot is damaged and the log lacks some of its rounds.
             NewerVersionError: if a newer version wrote part of the log or the snapshot.
             StoreUnavailableError: if the store does not answer.
         """
@@ -126,7 +126,7 @@ class LogFold(ABC):
         tail = tail or await self._read_tail()
         target = tail.round_count, tail.change_count
         await self._take(tail)
-        while self._lacks(*target) or self.round_count > tail.round_count:  # a snapshot may claim more rounds
+        while self._lacks(*target) or self.round_count > tail.round_count:  # a snapshot may have more rounds
             tail = await self._read_tail()
             target = min(target[0], tail.round_count), min(target[1], tail.change_count)
             await self._take(tail)
@@ -135,10 +135,11 @@ class LogFold(ABC):
         return self.round_count < rounds or self.change_count < changes
 
     async def _read_tail(self) -> Tail:
+        """Read the tail from the last folded entry on, whose mark shows whether the log is the same."""
         return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
 
     async def _take(self, tail: Tail) -> None:
-        """Fold a tail, or load the snapshot if the log has diverged or no longer contains the next entry."""
+        """Fold a tail; load the snapshot instead if folded rounds differ or are damaged, or the next entry is gone."""
         if tail.entries and tail.entries[-1].last_round > tail.round_count:
             raise StoreCorruptError(f"the log of model {self.model.name!r} has more than its {tail.round_count} rounds")
         is_current = tail.damage == self._quarantine.version or not await self._quarantine.refresh(self.round_count)
@@ -155,7 +156,7 @@ class LogFold(ABC):
         return Position(self.round_count, self.change_count)
 
     def _contradicts(self, tail: Tail) -> bool:
-        """Check whether the log has diverged from this state; record an unknown mark of the last entry."""
+        """Check whether the log has diverged from this state; note the mark of the last folded entry if it is known."""
         has_other_changes = tail.change_count == self.change_count and tail.digest != self.model.digest
         if has_other_changes or has_diverged(self.model.choice.records, tail, self._position):
             return True
@@ -171,7 +172,7 @@ class LogFold(ABC):
             earlier = [entry for entry in entries if entry.last_round <= round_count]
             entries = entries[len(earlier) :]
             await self._fold(earlier)
-            if self._loads > loads:
+            if self._loads > loads:  # a snapshot replaced the state, so the entries may not follow it
                 return
             if self.round_count != round_count:
                 raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {round_count}")
@@ -182,33 +183,33 @@ class LogFold(ABC):
         await self._fold(entries)
 
     async def _model_after(self, change_count: int, seen: bytes | None = None) -> Model:
-        """Return the model after `change_count` of its changes. See `model_after`."""
+        """Return the model after its first `change_count` changes; see `starts.model_after`."""
         return await model_after(self._store, self._compute, self.model, change_count, seen)
 
     @abstractmethod
     async def _load(self) -> None:
-        """Load a state, if there is none or the log no longer contains the entries after it."""
+        """Load a state, as there is none or the log no longer contains the entries after it."""
 
     @abstractmethod
     async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> State:
-        """Return the state after a change: `state` itself, or a new one. Set `state` to None before you await."""
+        """Return the state after a change: `self.state`, or a new one. Set `self.state` to None before an await."""
 
     @abstractmethod
     async def _leave_out(self, number: int, /) -> bool:
-        """Skip a round that the learner cannot fold; return False if the snapshot must be loaded."""
+        """Skip a round that the learner cannot fold; return False if the snapshot must be loaded instead."""
 
     @abstractmethod
     def _note_rounds(self, rounds: Table, /) -> None:
-        """Handle the readable rounds that have been processed, folded or not."""
+        """Handle the readable rounds up to the new position, whether or not the learner folded them."""
 
     @abstractmethod
     def _note_folded(self, run: Run, start: int, n: int, /) -> None:
-        """Handle n newly folded rounds of a run."""
+        """Handle n newly folded rounds of a run, from index `start` on."""
 
     async def _make(self, change: ChangeEntry, digest: bytes) -> None:
-        """Apply a change, and the earlier ones at the same place.
+        """Apply a change, and the earlier ones at the same position. `digest` is that of the history after them.
 
-        They are read from the model's history, so that all workers and readers agree.
+        The changes are read from the model's history, so that all workers and readers agree.
         """
         before, after = self.model, await self._model_after(change.change_count)
         if after.digest != digest:
@@ -237,16 +238,16 @@ class LogFold(ABC):
         self.round_count, self._last_at = entries[-1].last_round, mark_of(entries[-1])
 
     async def _learn(self, run: Run) -> bool:
-        """Fold all rounds except those the learner cannot fold; return False if the snapshot must be loaded.
+        """Fold a run, except for rounds that the learner cannot fold; return False if the snapshot must be loaded.
 
-        Between slices of rounds, other models get a turn, and an abandoned fold ends.
+        Between slices of rounds, other models get a turn, and a fold stops if its model is gone.
         """
         learner, rounds, done, unchecked = self.model.learner, run.rounds, 0, 0
         folder, kind = self._folder(run), (learner.algorithm, run.has_evidence)
         nonzeros = rounds.contexts.mean_nonzeros
         each = learner.fold_cost(nonzeros) + (0 if run.has_evidence else learner.decide_cost(nonzeros))
         size = steps_in_slice(each, learner.fold_overhead)
-        state, self.state = self.state, None  # if the fold is interrupted, its half-changed state must never be used
+        state, self.state = self.state, None  # if the fold is interrupted, a half-changed state must never be used
         while done < rounds.n:
             ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
             growth = self.bytes if self.bytes < self._most_bytes else 0  # a fold may have to copy the state
@@ -273,9 +274,9 @@ class LogFold(ABC):
         self.state, self.bytes = state, size_in_bytes(state)
 
     async def _check_model_exists(self, cost: int) -> int:
-        """Raise if the model is gone; return the cost since the last check of the store.
+        """Raise `ModelNotFoundError` if the model is gone; return the cost since the store was last asked.
 
-        The store is checked when that cost exceeds `costs.STRETCH`.
+        The store is asked when this cost, with that of the next slice, exceeds `costs.STRETCH`.
         """
         if self._given_up:
             raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
@@ -289,14 +290,14 @@ class LogFold(ABC):
 
 
 def _digests_after(digest: bytes, changes: Sequence[ChangeEntry]) -> list[bytes]:
-    """Return the digest of a history after each further change."""
+    """Return the digest of a history after each of some further changes."""
     return list(accumulate((change.payload for change in changes), digest_after, initial=digest))[1:]
 
 
 def _effective(changes: Sequence[ChangeEntry]) -> list[ChangeEntry]:
-    """Drop changes at one place of the log that do not affect the state after the last one.
+    """Return the changes that determine the state, out of changes at one position of the log.
 
-    The last change includes the labels and policies of all; of changes that replace the state, only the last matters.
+    The last one is applied with the labels and policies of all. Of those that replace the state, only the last matters.
     """
     replacing = [change for change in changes if replaces_state(change.payload)]
     return [*(replacing[-1:] if replacing[-1:] != changes[-1:] else []), changes[-1]]

@@ -21,7 +21,7 @@ from service.store.values import ChangeEntry, DamagedSnapshotError, Snapshot, Ta
 
 
 class OtherLearnerFold(LogFold):
-    """A fold that recomputes the evidence of every round. It ignores changes that replace the model's own state."""
+    """A fold that recomputes the evidence of every round. It ignores replacements of the model's state."""
 
     def __init__(self, model: Model, choice: LearnerChoice, store: Store, compute: Compute) -> None:
         self._choice = choice
@@ -62,16 +62,16 @@ class OtherLearnerFold(LogFold):
 
 
 def is_promotion(model: Model) -> bool:
-    """Check whether the last change of a model continues from a kept snapshot and folds the rounds after it."""
+    """Check whether a model's last change continues from a kept snapshot and folds the rounds between the two."""
     return isinstance(model.new_state, FromSnapshot) and model.new_state.then_folds
 
 
 class KeptFold(OtherLearnerFold):
-    """A fold that starts from a kept snapshot. The log keeps the rounds after it until a snapshot includes the change.
+    """A fold from a kept snapshot on. The log keeps the rounds after it until a snapshot includes the promotion.
 
     Args:
-        model: the model after the change; see `is_promotion`.
-        store: contains the snapshot and the log.
+        model: the model after the promotion; see `is_promotion`.
+        store: contains the kept snapshot and the log.
         compute: runs long computations.
     """
 
@@ -85,8 +85,8 @@ class KeptFold(OtherLearnerFold):
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            NewerVersionError: if a newer version wrote the snapshot or part of the log.
-            StoreCorruptError: if the snapshot is damaged or missing, or the log lacks rounds after it.
+            NewerVersionError: if a newer version wrote the kept snapshot or part of the log.
+            StoreCorruptError: if the kept snapshot is damaged or missing, or the log lacks rounds after it.
         """
         await self._load()
         while (self.round_count, self.change_count) != (change.round_count, change.change_count - 1):
@@ -113,7 +113,7 @@ class KeptFold(OtherLearnerFold):
         self._keep(state)
 
     def _before(self, tail: Tail, change: ChangeEntry) -> Tail:
-        """Return the part of a tail before a change."""
+        """Return the tail of a log that ends immediately before a change."""
         entries = [entry for entry in tail.entries if entry.last_round <= change.round_count]
         changes = [each for each in tail.changes if each.change_count < change.change_count]
         count = change.change_count - 1

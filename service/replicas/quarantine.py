@@ -1,9 +1,9 @@
 """The damaged rounds of a log, which every worker skips.
 
 The damage record in the store is authoritative. A worker that finds unreadable rounds records them before it continues.
-Other workers may have folded these rounds before the damage; they now skip them as well. They detect a change of the
-record by its version, which comes with every tail of the log. If the stored snapshot already includes the rounds, they
-are not recorded: the worker starts from that snapshot and no longer needs them.
+Other workers may have folded these rounds before the damage; they then start again and skip them as well. They detect
+a new record by its version, which comes with every tail of the log. If the stored snapshot already includes some of the
+rounds, nothing is recorded: the worker starts from that snapshot and no longer needs them.
 """
 
 import logging
@@ -22,7 +22,7 @@ class Quarantine:
     """The rounds that one replica skips."""
 
     def __init__(self, model: Model, store: DamageRecords) -> None:
-        self.version = 0  # of the damage record that was last read
+        self.version = 0  # of the damage record when it was last read
         self._model = model
         self._store = store
         self._left_out: list[Damage] = []
@@ -46,6 +46,7 @@ class Quarantine:
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
             StoreCorruptError: if rounds are missing.
+            NewerVersionError: if a newer version wrote part of a round.
         """
         stretch = self._read(form, entries, after)
         while stretch.damaged:
@@ -58,7 +59,7 @@ class Quarantine:
     async def add(self, number: int, reason: str) -> bool:
         """Record a damaged round; return False if the replica must start from the snapshot instead.
 
-        The record takes effect with the next tail. The replica then folds the later rounds again.
+        The replica notices the record with the next tail, starts from the snapshot, and folds the other rounds again.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

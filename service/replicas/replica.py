@@ -24,7 +24,7 @@ snapshot and trim the log."""
 
 
 class Replica(LogFold):
-    """The state of one model after some round and some change of its log, with the statistics of the rounds.
+    """The state of one model after the first rounds and changes of its log, with the statistics of these rounds.
 
     Args:
         model: the model whose log is folded.
@@ -42,18 +42,18 @@ class Replica(LogFold):
         self.statistics = StatisticsAccumulator(model.choice.answers.choices, model.definition.window_seconds)
 
     def is_newer_than(self, seconds: float) -> bool:
-        """Check whether the state includes every round that was acknowledged more than `seconds` ago."""
+        """Check whether the state is sure to include every round that was acknowledged more than `seconds` ago."""
         return self.state is not None and self._monotonic() - self._complete_at < seconds
 
     async def catch_up_locked(self, tail: Tail | None = None) -> None:
         # A failed catch-up may leave the state of an old snapshot.
         begun_at, self._complete_at = self._monotonic(), -math.inf
         await super().catch_up_locked(tail)
-        if tail is None:  # otherwise, it was read at an unknown time
+        if tail is None:  # otherwise, the tail was read at an unknown time
             self._complete_at = begun_at
 
     async def snapshot(self) -> None:
-        """Write a snapshot, unless the store has a newer one or the statistics are unknown."""
+        """Write a snapshot, unless the stored one is as new, there are no rounds, or the statistics are unknown."""
         async with self.lock:
             seen, stored = (self.round_count, self.change_count), (self.snapshot_rounds, self.snapshot_changes)
             if self.state is None or seen <= stored or not (self.round_count and self.statistics.known):
@@ -61,7 +61,7 @@ class Replica(LogFold):
             snapshot = await self._encoded()
         retained = self.model.definition.retain_rounds
         stored_rounds = await self._store.save_snapshot(self.model.key, snapshot, retained)
-        # Another worker may have written the stored one. With as many rounds, it has at least the changes between them.
+        # Another worker may have written the stored one. With at least these rounds, it has at least these changes.
         changes = snapshot.change_count if stored_rounds >= snapshot.round_count else 0
         self.snapshot_rounds = max(self.snapshot_rounds, stored_rounds)
         self.snapshot_changes = max(self.snapshot_changes, changes)
@@ -99,7 +99,7 @@ class Replica(LogFold):
         self.statistics.take(rounds)
 
     def _note_folded(self, *_: object) -> None:
-        """Do nothing: the statistics count all rounds of the log, folded or not."""
+        """Do nothing: the statistics count all readable rounds of the log, folded or not."""
 
     async def _leave_out(self, number: int, /) -> bool:
         return await self._quarantine.add(number, "the learner cannot learn from it")
@@ -129,7 +129,7 @@ class Replica(LogFold):
             self.statistics.use(self.model.choice.answers.choices, self.model.choice.active)
 
     async def _model_of(self, snapshot: Snapshot) -> Model | None:
-        """Return the model of a snapshot; None if the store may have lost the snapshot's changes since it was read."""
+        """Return the model of a snapshot; None, to load again, if the store may have lost its changes by now."""
         try:
             return await self._model_after(snapshot.change_count, snapshot.digest)
         except InvalidStateError:

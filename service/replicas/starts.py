@@ -1,4 +1,4 @@
-"""Reads the start of a fold: a snapshot, and the model after its changes."""
+"""Reads what a fold starts from: the state in a snapshot, and the model after the changes that the state has seen."""
 
 import json
 
@@ -17,14 +17,14 @@ from service.store.stored_models import digest_at
 async def model_after(
     store: Store, compute: Compute, model: Model, change_count: int | None = None, seen: bytes | None = None
 ) -> Model:
-    """Return a model after `change_count` of its changes.
+    """Return a model after its first `change_count` changes.
 
     Args:
-        store: contains the history of the model.
+        store: contains the model's history.
         compute: reads long histories in threads.
-        model: the model after any number of changes. Its history is checked again, unless there are no changes.
+        model: the model after any number of changes. Its history is read again, unless both numbers are 0.
         change_count: the number of changes; None for all.
-        seen: the digest of the history that a state has seen, up to these changes.
+        seen: the digest of the history up to these changes that a state has seen; None for no check.
 
     Raises:
         ModelNotFoundError: if this incarnation of the model is gone.
@@ -43,9 +43,10 @@ async def model_after(
 
 
 async def reject_snapshot(store: Store, model: Model, rounds: int, error: Exception) -> None:
-    """Record that the snapshot of a model is damaged.
+    """Record that a model's snapshot, of `rounds` rounds, is damaged.
 
     Raises:
+        ModelNotFoundError: if this incarnation of the model is gone.
         StoreCorruptError: if the log no longer begins with round 1.
     """
     await store.mark_snapshot(model.key, rounds, str(error))
@@ -58,7 +59,7 @@ def read_state(learner: AnyLearner, data: bytes | memoryview) -> State:
     """Decode the state in a snapshot.
 
     Raises:
-        NewerVersionError: if the state contains everything that this version writes, and more.
+        NewerVersionError: if the header contains everything that this version writes, and more.
         InvalidStateError: if the state cannot be decoded.
     """
     try:
@@ -67,12 +68,12 @@ def read_state(learner: AnyLearner, data: bytes | memoryview) -> State:
         if _is_newer(learner, bytes(data)):
             raise NewerVersionError("the snapshot has arrays or hyperparameters of a newer version") from None
         raise
-    except Exception as error:  # a damaged header can raise any error
+    except Exception as error:  # a damaged header may raise any error
         raise InvalidStateError(f"the header cannot be read: {error}") from error
 
 
 def _is_newer(learner: AnyLearner, data: bytes) -> bool:
-    """Check whether the header contains everything that this version writes, and more."""
+    """Check whether the safetensors header contains everything that this version writes, and more."""
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         theirs, ours = json.loads(header.pop("__metadata__")["learner"]), json.loads(identity(learner))

@@ -17,7 +17,7 @@ from service.store.values import DamagedSnapshotError
 
 
 def keeps_state(before: Model, after: Model) -> bool:
-    """Check whether a change keeps the state."""
+    """Check whether a change leaves the state as it is."""
     return after.new_state is None and len(after.definition.labels) == len(before.definition.labels)
 
 
@@ -43,7 +43,7 @@ async def state_after(store: Store, compute: Compute, before: Model, after: Mode
 
 
 def continued(before: Model, after: Model, state: State) -> State:
-    """Return the state with which a model continues after a change that uses no kept snapshot.
+    """Return the state with which a model continues after a change that does not load a kept snapshot.
 
     Args:
         before: the model before the change.
@@ -56,12 +56,12 @@ def continued(before: Model, after: Model, state: State) -> State:
 
 
 async def kept_state(store: Store, compute: Compute, model: Model, id_: str) -> State:
-    """Return the state of a kept snapshot, extended by the labels that were added since.
+    """Return the state of the kept snapshot with this id, extended by the labels added since.
 
     Raises:
         ModelNotFoundError: if this incarnation of the model is gone.
-        NewerVersionError: if a newer version wrote it.
-        StoreCorruptError: if it is damaged or missing.
+        NewerVersionError: if a newer version wrote the snapshot.
+        StoreCorruptError: if the snapshot is damaged or missing.
     """
     try:
         snapshot = await store.load_kept(model.key, id_)

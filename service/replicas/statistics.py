@@ -4,7 +4,7 @@ Every worker folds the same rounds in the same order and gets bit-identical stat
 round at a time, and values that depend on a processor's rounding are summed as integers. The store keeps the
 statistics with the most rounds. Each snapshot includes the statistics of its rounds.
 
-During a request, a round is only appended to a list; many rounds are counted together later.
+New rounds are queued, and many are counted together, which costs less per round.
 """
 
 import dataclasses
@@ -43,16 +43,16 @@ STATISTICS_VERSION = 1
 """Version of the encoded statistics."""
 
 DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_400.0, 7 * 86_400.0)
-"""Upper bounds of the delay buckets, in seconds; one more bucket has no bound."""
+"""Inclusive upper bounds of the delay buckets, in seconds; one more bucket has no bound."""
 
 PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
-"""Upper bounds of the propensity buckets; an additional bucket always stays empty."""
+"""Inclusive upper bounds of the propensity buckets; one more bucket always stays empty."""
 
 SLOTS = 32
-"""Number of time slots per feedback window, to count open predictions."""
+"""Number of time slots in a feedback window. The predictions made in them, minus their rounds, are open."""
 
-_COUNT_AT_ONCE = 1024
-_BYTES_AT_ONCE = 2**18
+_COUNT_AT_ONCE = 1024  # queued rounds that are counted together,
+_BYTES_AT_ONCE = 2**18  # or fewer with this many bytes
 _COLUMNS = ("kind", "reward", "propensity", "predicted_at", "feedback_at", "flags")
 _MICRO = 1e6
 _NO_LABELS = np.zeros(0, np.int64)
@@ -69,8 +69,8 @@ class RoundStatistics:
     abstained: int = 0  # rounds whose answer abstained
     delays: tuple[int, ...] = (0,) * (len(DELAY_BOUNDS) + 1)  # rounds in each bucket
     delay_seconds: float = 0.0
-    propensities: tuple[int, ...] = (0,) * (len(PROPENSITY_BOUNDS) + 1)  # rounds in each bucket
-    weighed: int = 0  # rounds whose propensity has a weight 1/p; the sums below cover only these
+    propensities: tuple[int, ...] = (0,) * (len(PROPENSITY_BOUNDS) + 1)  # weighed rounds in each bucket
+    weighed: int = 0  # rounds whose propensity p is large enough for a weight 1/p; the next six sums cover only these
     propensity_sum: float = 0.0
     surprisal_micronats: int = 0  # sum of −ln p
     weights: float = 0.0  # sum of 1/p
@@ -82,13 +82,13 @@ class RoundStatistics:
     recent: tuple[tuple[int, int], ...] = ()  # (time slot, rounds predicted in it)
     uncounted: int = 0  # earlier rounds, whose statistics were damaged
     by_label: LabelSums = NO_LABEL_SUMS  # empty unless the model answers one of K labels
-    chance: LabelSums = NO_LABEL_SUMS  # all labels together: favourites, then explored draws by each of `CLIPS`
+    chance: LabelSums = NO_LABEL_SUMS  # rows: draws of favourites, then explored draws clipped at each of `CLIPS`
     curve: RewardCurve = NO_CURVE
     latest: LatestRounds = NO_LATEST
     answered: int = 0  # rounds that did not abstain, without the holdout
     answered_reward: float = 0.0
     answered_squares: float = 0.0  # sum of reward²
-    holdout_rounds: int = 0  # rounds of the holdout, which no other detail counts
+    holdout_rounds: int = 0  # rounds of the holdout, which `by_label` to `answered_squares` leave out
     holdout_reward: float = 0.0
     holdout_squares: float = 0.0  # sum of reward²
     retired: tuple[int, ...] = ()  # numbers of the retired labels among those that are counted individually
@@ -129,7 +129,7 @@ def counted_rounds(statistics: bytes) -> int:
 
 
 class StatisticsAccumulator:
-    """The statistics of one replica. Rounds are queued, and counted in batches.
+    """Counts the rounds of one replica, in batches.
 
     Args:
         labels: K if the model answers one of K labels, else None.
@@ -164,11 +164,11 @@ class StatisticsAccumulator:
             self._counts = dataclasses.replace(self._empty, uncounted=round_count)
 
     def use(self, labels: int | None, active: BoolArray | None = None) -> None:
-        """Continue with other labels. `RoundStatistics` reports only the last ones.
+        """Continue with other labels; `RoundStatistics` contains the latest `labels` and `retired`.
 
         Args:
             labels: K, or None.
-            active: (K,), the mask of labels that are not retired; None for all.
+            active: (K,), the mask of labels that are not retired; None if none is.
         """
         retired = () if active is None else tuple(np.flatnonzero(active[:MOST_LABELS] == 0).tolist())
         if (self._counts.labels, self._counts.retired) != (labels, retired):
@@ -183,7 +183,7 @@ class StatisticsAccumulator:
             self._count()
 
     def counts(self) -> RoundStatistics:
-        """Return the statistics of every round taken."""
+        """Return the statistics up to the last round taken."""
         if self._waiting:
             self._count()
         return self._counts
@@ -202,10 +202,10 @@ class StatisticsAccumulator:
 
 
 def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
-    """Return the statistics, updated with the columns of further rounds."""
+    """Return the statistics with further rounds, given as columns, in the sums over all rounds."""
     reward, p, given = table["reward"], table["propensity"], table["kind"] == FEEDBACK
     waited = (table["feedback_at"] - table["predicted_at"])[given]
-    correct, delays = reward == 1.0, np.maximum(waited, 0.0)  # clocks of two machines may differ
+    correct, delays = reward == 1.0, np.maximum(waited, 0.0)  # the clocks of two machines may differ
     known = weighable(p)
     p, right, reward_of_known = p[known], correct[known], reward[known]
     weights = 1.0 / p
@@ -231,7 +231,7 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
 
 
 def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
-    """Return the statistics, updated with the details of further rounds."""
+    """Return the statistics with further rounds in the sums that treat the holdout separately."""
     reward, p, held = table["reward"], table["propensity"], (table["flags"] & HOLDOUT) != 0
     ours, known, of_holdout = ~held, weighable(p), reward[held]
     answered = reward[ours & ~table["abstained"]]
@@ -263,7 +263,7 @@ def _bucketed(before: tuple[int, ...], values: FloatArray, bounds: tuple[float, 
 
 
 def _slotted(counts: RoundStatistics, predicted_at: FloatArray) -> tuple[tuple[int, int], ...]:
-    """Return the rounds per time slot of their prediction, for the slots that can contain open predictions."""
+    """Return the number of rounds predicted in each time slot that can still contain open predictions."""
     slots, found = np.unique(np.floor_divide(predicted_at, counts.slot_seconds).astype(np.int64), return_counts=True)
     recent = dict(counts.recent)
     for slot, n in zip(slots.tolist(), found.tolist(), strict=True):

@@ -8,13 +8,13 @@ import numpy as np
 from learners.base import BoolArray, FloatArray, IntArray
 
 MOST_LABELS = 256
-"""Labels that are counted individually, by their number. The rounds of all others are counted together."""
+"""Labels with a number below this are counted individually; the rounds of all others are counted together."""
 
 
 class LabelSums(NamedTuple):
     """Sums by label: the first `MOST_LABELS` labels by number, then all others together.
 
-    The weight of a round is 1/p. The first two sums cover every round, the others those with a known weight.
+    The weight of a round is 1/p. The first three sums cover every round, the others only rounds with a known weight.
     """
 
     rounds: tuple[int, ...] = ()
@@ -36,14 +36,14 @@ NO_LABEL_SUMS = LabelSums()
 
 
 def with_rounds(sums: LabelSums, labels: IntArray, reward: FloatArray, p: FloatArray, known: BoolArray) -> LabelSums:
-    """Add n rounds to the sums, one at a time: the result does not depend on batches.
+    """Return the sums with n more rounds, added one at a time: the result does not depend on batches.
 
     Args:
         sums: the sums before.
         labels: (n,), the label number of each round.
         reward: (n,).
         p: (n,), the propensities.
-        known: (n,), whether 1/p² is finite.
+        known: (n,), whether the weight 1/p is known (`learners.evaluation.weights`).
     """
     if not len(labels):
         return sums
@@ -60,14 +60,14 @@ def with_rounds(sums: LabelSums, labels: IntArray, reward: FloatArray, p: FloatA
 
 
 CLIPS = (16.0, 64.0, math.inf)
-"""Bounds on the weights of explored draws, in multiples of K: without one, a single draw may outweigh all others."""
+"""Bounds on the weights of explored draws, in multiples of K; without a bound, one draw may outweigh all others."""
 
 FAVOURITE = 0.5
-"""A round has at most one label that is more probable: its favourite. Every other draw explored."""
+"""At most one label of a round is more probable than this: its favourite. A draw of any other label explores."""
 
 
 def with_chance(sums: LabelSums, reward: FloatArray, p: FloatArray, known: BoolArray, labels: int) -> LabelSums:
-    """Return the sums of favourites, then of explored draws for each of `CLIPS`, extended by n rounds of K labels."""
+    """Return the sums of favourites, and of explored draws for each of `CLIPS`, with n more rounds of K = `labels`."""
     favourite, n = p > FAVOURITE, len(p)
     rows = [np.flatnonzero(favourite), *[np.flatnonzero(~favourite)] * len(CLIPS)]
     places = np.repeat(np.arange(len(rows)), [len(each) for each in rows])
@@ -77,10 +77,10 @@ def with_chance(sums: LabelSums, reward: FloatArray, p: FloatArray, known: BoolA
 
 
 def read_label_sums(fields: Any) -> LabelSums:
-    """Return decoded sums.
+    """Read sums from decoded JSON.
 
     Raises:
-        ValueError: if they are not as `LabelSums` describes.
+        ValueError, TypeError: if they are not as `LabelSums` describes.
     """
     sums = LabelSums(*fields)
     if len({len(column) for column in sums}) != 1 or len(sums.rounds) > MOST_LABELS + 1:
@@ -112,9 +112,9 @@ class Epoch(NamedTuple):
     rounds: int = 0
     reward: float = 0.0
     squares: float = 0.0  # reward²
-    weighed: int = 0  # rounds with a known weight 1/p, which the following sums cover
+    weighed: int = 0  # rounds with a known weight 1/p; only these count in the next two sums
     propensity: float = 0.0
-    surprisal_micronats: int = 0  # −ln p
+    surprisal_micronats: int = 0  # sum of −ln p
     labels: tuple[int, ...] = ()  # rounds by label, as in `LabelSums`
 
 
@@ -139,13 +139,13 @@ class LatestRows(NamedTuple):
     labels: IntArray  # (n,); (0,) if the model does not answer one of K labels
 
     def between(self, start: int, stop: int) -> "LatestRows":
-        """Return some of the rounds."""
+        """Return rounds start … stop - 1."""
         rows = slice(start, stop)
         return LatestRows(self.counted[rows], self.known[rows], self.reward[rows], self.p[rows], self.labels[rows])
 
 
 def extended_latest(latest: LatestRounds, rows: LatestRows) -> LatestRounds:
-    """Add rounds to the sums, one at a time: the result does not depend on batches."""
+    """Return the sums with n more rounds, added one at a time: the result does not depend on batches."""
     done, n = 0, len(rows.counted)
     while done < n:
         if latest.places == EPOCH:
@@ -158,10 +158,10 @@ def extended_latest(latest: LatestRounds, rows: LatestRows) -> LatestRounds:
 
 
 def read_latest(fields: Any) -> LatestRounds:
-    """Return decoded sums.
+    """Read sums from decoded JSON.
 
     Raises:
-        ValueError: if they are not as `LatestRounds` describes.
+        ValueError, TypeError: if they are not as `LatestRounds` describes.
     """
     places, current, before = fields
     latest = LatestRounds(places, Epoch(*current), Epoch(*before))
@@ -210,18 +210,18 @@ def _by_label(before: tuple[int, ...], labels: IntArray) -> tuple[int, ...]:
 
 
 def added(total: float, terms: FloatArray) -> float:
-    """Add terms one by one: the result does not depend on batches, and is never below `total`."""
+    """Add terms one by one: the result does not depend on batches, and is at least `total` if no term is negative."""
     return float(np.add.accumulate(np.concatenate(([total], terms)))[-1])
 
 
 MOST_BUCKETS = 128
-"""Maximum buckets. When all are full, their width doubles, and neighbours are joined."""
+"""Maximum buckets of a curve. When all are full, neighbours are joined, so the width doubles."""
 
 
 class RewardCurve(NamedTuple):
-    """Sums by bucket. A bucket covers `width` rounds of the log; the last one may cover fewer.
+    """Sums by bucket. A bucket covers `width` consecutive rounds of the log; the last one may cover fewer.
 
-    Rounds of the holdout count as places of the log, but no sum includes them.
+    Rounds of the holdout take up places in a bucket, but no sum includes them.
     """
 
     width: int = 1
@@ -244,12 +244,12 @@ class CurveRows(NamedTuple):
     weight: FloatArray  # (n,), 1/p; 0 if unknown
 
     def between(self, start: int, stop: int) -> "CurveRows":
-        """Return some of the rounds."""
+        """Return rounds start … stop - 1."""
         return CurveRows(self.counted[start:stop], self.reward[start:stop], self.weight[start:stop])
 
 
 def extended_curve(curve: RewardCurve, rows: CurveRows) -> RewardCurve:
-    """Add rounds to the curve, one at a time: the result does not depend on batches."""
+    """Return the curve with n more rounds, added one at a time: the result does not depend on batches."""
     done, n = 0, len(rows.counted)
     while done < n:
         if curve.places == MOST_BUCKETS * curve.width:
@@ -261,10 +261,10 @@ def extended_curve(curve: RewardCurve, rows: CurveRows) -> RewardCurve:
 
 
 def read_curve(fields: Any) -> RewardCurve:
-    """Return a decoded curve.
+    """Read a curve from decoded JSON.
 
     Raises:
-        ValueError: if it is not as `RewardCurve` describes.
+        ValueError, TypeError: if it is not as `RewardCurve` describes.
     """
     curve = RewardCurve(*fields)
     sizes = {len(column) for column in curve[2:]}

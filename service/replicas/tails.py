@@ -1,4 +1,4 @@
-"""Compares a replica's position with a tail of the log, and chooses the rounds to read and fold."""
+"""Compares a replica's position with a tail of the log, and selects the rounds to read and to fold."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ from service.store.values import ChangeEntry, LogEntry, Tail
 
 
 class Position(NamedTuple):
-    """The part of a log that a state includes."""
+    """How much of a log a state includes: its first rounds and changes."""
 
     round_count: int
     change_count: int
@@ -35,7 +35,7 @@ def news_in(tail: Tail, seen: Position) -> News:
 
 
 def has_diverged(form: RecordFormat, tail: Tail, seen: Position) -> bool:
-    """Check whether a log lacks entries that a state includes, or has other entries in their place."""
+    """Check whether a tail shows that its log lacks entries that a state includes, or has others in their place."""
     if tail.round_count < seen.round_count or tail.change_count < seen.change_count:
         return True
     for change in tail.changes:
@@ -47,20 +47,20 @@ def has_diverged(form: RecordFormat, tail: Tail, seen: Position) -> bool:
 
 
 def _holds(form: RecordFormat, entry: LogEntry, number: int) -> bool:
-    """Check whether an entry contains a round; return False if unknown."""
+    """Check whether an entry contains round `number`; return False if that is unknown."""
     begin = begin_of(form, entry)
     return begin is not None and begin <= number <= entry.last_round
 
 
 def entry_at(tail: Tail, seen: Position) -> ChangeEntry | LogEntry | None:
-    """Return the last entry that a state includes; None if the tail lacks it."""
+    """Return the last entry that a state includes; None if it is not in the tail."""
     last: list[ChangeEntry | LogEntry] = [change for change in tail.changes if change[:2] == seen]
     last += [entry for entry in tail.entries[:1] if entry.last_round == seen.round_count]
     return last[0] if last else None
 
 
 def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
-    """Check whether entries between a position and the news of a tail are missing."""
+    """Check whether entries are missing between a position and the entries of a tail after it."""
     entries, changes = news_in(tail, seen)
     numbers = [seen.change_count, *(change.change_count for change in changes)]
     if any(later != number + 1 for number, later in pairwise(numbers)):
@@ -69,7 +69,7 @@ def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
         return (tail.round_count, tail.change_count) > seen
     if changes and (not entries or changes[0].round_count <= seen.round_count):
         return changes[0].round_count != seen.round_count
-    # Only rounds in a snapshot are trimmed. Without a snapshot, the log begins with round 1.
+    # Only rounds in a snapshot are trimmed. Without a snapshot, an entry whose begin is unknown begins with round 1.
     after = seen.round_count if len(entries) < len(tail.entries) else None
     if after is None and seen.round_count == 0 and begin_of(form, entries[0]) is None:
         after = 0
@@ -77,10 +77,10 @@ def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
 
 
 TAIL_LIMIT = 512
-"""Maximum rounds per read. A request waits for the read, which blocks the store."""
+"""Maximum rounds per read: a request waits for it, and it blocks the store."""
 
 _STRETCH_BYTES = 2**22
-"""Maximum bytes of rounds with dense contexts per read."""
+"""Maximum bytes of rounds per read; contexts of varying size are not counted."""
 
 
 def most_rounds(model: Model) -> int:
@@ -94,12 +94,12 @@ class Run(NamedTuple):
     """Consecutive rounds to learn from."""
 
     rounds: Rounds
-    numbers: IntArray  # (n,), of the rounds
+    numbers: IntArray  # (n,), the round numbers
     has_evidence: bool  # whether they contain the evidence of the model's learner
 
 
 def learnable(model: Model, rows: LogRows) -> Iterator[Run]:
-    """Yield the logged rounds that a model learns from.
+    """Yield the runs of logged rounds that a model learns from.
 
     A frozen model learns from no round, and no model learns from its holdout.
     """
@@ -116,9 +116,9 @@ def learned_spans(model: Model, held_out: BoolArray, changes_seen: IntArray) -> 
     """Return the spans of n consecutive rounds that a model learns from, without its holdout.
 
     Args:
-        model: the model at the place of the rounds in the log.
+        model: the model as it is at these rounds of the log.
         held_out: (n,), the mask of rounds that its holdout answered.
-        changes_seen: (n,), the changes that their predictions took into account.
+        changes_seen: (n,), the number of changes that each prediction took into account.
 
     Returns:
         The start and end of each span, and whether its rounds contain the evidence of the model's learner.

@@ -1,1 +1,1 @@
-"""Predictions, feedback, and the model sessions of a worker."""
+"""Predictions, feedback, imports and webhooks, and the model sessions of a worker."""

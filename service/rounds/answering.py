@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def answering_cost(model: Model, requests: Requests, existing: Sequence[Head]) -> int:
-    """Return the cost of `answer`, which lists distributions and reads stored predictions."""
+    """Return the cost of `answer` in multiply-adds: it lists distributions and decodes stored predictions."""
     listed = sum([request.include_distribution for request in requests])
     listed = listed and listed * len(model.definition.labels)
     return listed * costs.LISTED_PROBABILITY + (len(existing) - existing.count(None)) * costs.REPEATED_PREDICTION
@@ -29,7 +29,7 @@ def answering_cost(model: Model, requests: Requests, existing: Sequence[Head]) -
 def answer(model: Model, batches: Sequence[Decided], existing: Sequence[Head]) -> list[PredictAnswer | Exception]:
     """Return the prediction for each request in order, or the error that replaces it.
 
-    `existing` is, for each block, what the store contained under its name: nothing, a prediction's record, or an error.
+    `existing` has the store's result for each block: None if it was stored, the record found under its id, or an error.
     """
     answers, heads = list[PredictAnswer | Exception](), iter(existing)
     for decided in batches:
@@ -41,7 +41,7 @@ def _answers(model: Model, decided: Decided, existing: Sequence[Head]) -> list[P
     has_slots = decided.requests[0].options.top is not None
     answers: list[PredictAnswer | Exception] = [*(_with_slots if has_slots else _without_slots)(model, decided)]
     for i, head in enumerate(existing):
-        if isinstance(head, bytes):  # a client's id: the prediction is alone in its block
+        if isinstance(head, bytes):  # the block has a client's id, so it contains this request only
             answers[i] = stored_answer(model, decided.requests[i], head)
         elif head is not None:
             first, last = (i, i + 1) if has_slots else decided.bounds[i : i + 2]
@@ -93,7 +93,7 @@ def _answer_of_block(
 
 
 def stored_answer(model: Model, request: PredictionRequest, record: bytes) -> PredictAnswer | Exception:
-    """Return the stored answer to a request with a client's id, or the error if another request used the id."""
+    """Return the stored answer to a request with a client's id, or the error if it is not its own or unreadable."""
     block, mark = "" if request.id is None else request.id.block, fingerprint(model, request)
     try:
         if not model.has_seen(*model.choice.records.history_of(record)):

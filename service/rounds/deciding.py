@@ -39,10 +39,10 @@ async def without_impossible(
     error: ImpossibleDecisionsError,
     model: str,
 ) -> list[_Result | Exception]:
-    """Predict each item; return `LearnerFailedError` for items with an invalid decision.
+    """Predict the items of a failed batch again; return `LearnerFailedError` for those with an invalid decision.
 
-    The other items are decided and drawn again. An item's own draw never causes its redraw, so its propensity
-    stays correct. `predict_each` isolates further invalid decisions itself.
+    An item is drawn again only because of other items, never because of what it drew, so its propensity stays correct.
+    `predict_each` isolates further invalid decisions itself.
     """
     if error.sound is None and len(items) > 1:
         half = len(items) // 2
@@ -57,7 +57,7 @@ class Basis(NamedTuple):
     """The inputs of decisions."""
 
     model: Model
-    state: State  # of its learner; nothing changes it during the decisions
+    state: State  # of the learner; nothing changes it during the decisions
     seen: Seen  # the rounds and changes in the state
     now: float  # seconds since the epoch
     keep_seconds: float  # how long the store keeps the predictions
@@ -70,7 +70,7 @@ class Chance(NamedTuple):
     held_out: BoolArray | None  # (n,), the mask of the holdout's requests; None without a holdout
 
     def rows(self, some: slice) -> "Chance":
-        """Return the numbers of a slice of the requests."""
+        """Return the random numbers of a slice of the requests."""
         return Chance(self.uniforms[some], None if self.held_out is None else self.held_out[some])
 
 
@@ -128,7 +128,7 @@ def decide(basis: Basis, requests: Requests, chance: Chance, new_id: Callable[[]
 
 
 def chosen_by(basis: Basis, requests: Requests, chance: Chance) -> Chosen:
-    """Decide and draw n requests; errors as for `decide`."""
+    """Decide n requests and draw their answers; raise `ImpossibleDecisionsError` if the learner fails."""
     try:
         return choose(basis.model.choice, basis.state, requests, chance.held_out, chance.uniforms)
     except Exception as error:
@@ -137,7 +137,7 @@ def chosen_by(basis: Basis, requests: Requests, chance: Chance) -> Chosen:
 
 
 def predictions_of(basis: Basis, chosen: Chosen) -> NewPredictions:
-    """Convert answers to predictions to store; errors as for `decide`."""
+    """Convert drawn answers to predictions; raise `ImpossibleDecisionsError` if one of them cannot be stored."""
     model, _, seen, now, keep_seconds = basis
     if False in chosen.sound.tolist():
         raise ImpossibleDecisionsError(np.logical_and.reduce(chosen.sound.reshape(chosen.candidates.n, -1), axis=1))
@@ -170,5 +170,5 @@ def fingerprint(model: Model, request: PredictionRequest) -> bytes:
 
 
 def held_out(mark: bytes) -> bytes:
-    """Mark a fingerprint as answered by the holdout, for the answer to a repeated request."""
+    """Return a fingerprint with one bit flipped, which records that the holdout answered the request."""
     return mark[:-1] + bytes([mark[-1] ^ 1])

@@ -22,7 +22,7 @@ _MOST_FEATURES = 50_000  # maximum features of all actions in an answer, about 8
 
 
 async def explain(replica: Replica, compute: Compute, request: ExplainRequest, most_numbers: int) -> ExplainAnswer:
-    """Explain a context, with a state that includes every round acknowledged before the call."""
+    """Explain a context, or actions in it, with a state that includes every round acknowledged before the call."""
     asked, run = (
         PredictionRequest(request.context, None, False, actions=request.actions),
         compute.run_in_thread_if_costly,
@@ -109,7 +109,7 @@ def _explained(model: Model, state: State, request: PredictionRequest, seen: int
 def _shares(
     choice: Choice, features: Sequence[FeatureEntry], sent: Contexts, prepared: Contexts, added: FloatArray | None
 ) -> Iterator[tuple[FeatureEntry, FloatArray | None]]:
-    """Yield each prepared feature with its contributions (K,). Features with the same index share one entry."""
+    """Yield each prepared feature with its contribution to each score, (K,); features at one index share its entry."""
     positions = {index: position for position, index in enumerate(sent.indices.tolist())}
     for feature in features:
         position = positions[feature.at]

@@ -34,9 +34,9 @@ async def activate(model: Model, environment: Environment, request: ActivateRequ
     raise refusal
 
 
-_AT_ONCE = 2  # batches in flight. The store joins one while the worker answers the other.
-_BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16  # of a batch of single items: half a millisecond of the store
-_ATTEMPTS = 3  # attempts to join feedback while the store loses changes of the model
+_AT_ONCE = 2  # maximum batches in flight: the store joins one while the worker answers the other
+_BYTES_TOGETHER, _FEWEST_TOGETHER = 2**14, 16  # of a batch of single items: about half a millisecond of the store
+_ATTEMPTS = 3  # maximum attempts to join feedback while the history of the model changes
 _CONTEXT_BYTES = 1024  # assumed bytes of a context if contexts differ in size
 _ID = "prediction_id"
 _LOST = "the store has lost changes of the model that prediction {id} has seen, so its answer may mean another label"
@@ -61,7 +61,7 @@ _OF_ABSTENTIONS = {
     FeedbackStatus.INCONSISTENT: ", or the prediction abstained, which is neither right nor wrong",
     FeedbackStatus.LABEL_NEEDED: ", or if it abstained",
 }
-"""What the refusals of a model that may abstain end with."""
+"""Appended to these refusals if the model may abstain."""
 
 
 class FeedbackJoiner:
@@ -77,7 +77,7 @@ class FeedbackJoiner:
         return self._commits.idle
 
     async def give(self, request: FeedbackInput) -> FeedbackAnswer:
-        """Record the feedback; return the recorded outcome of its prediction."""
+        """Record the feedback; return the outcome recorded for its prediction."""
         answer: FeedbackAnswer | Exception
         try:
             result = await self._commits.submit(_parsed(self._replica.model, request), self._join, self._room)
@@ -101,7 +101,7 @@ class FeedbackJoiner:
     async def _results(
         self, requests: Sequence[FeedbackInput], attempts: int = _ATTEMPTS
     ) -> list[FeedbackResult | Exception]:
-        """Parse and join feedback; if the store has lost changes of the model, read the model and try again."""
+        """Parse and join feedback; if the history of the model has changed in between, catch up and try again."""
         submit = partial(self._commits.submit_all, handle=self._join, room=self._room, most=ITEMS_AT_ONCE)
         results = await apply_to_valid(submit, await self._parse_all(requests))
         lost = indices_of(results, errors.OtherHistoryError)
@@ -124,7 +124,7 @@ class FeedbackJoiner:
 
     @property
     def _room(self) -> int:
-        """Return the size of a batch of single items; larger rounds need smaller batches."""
+        """The maximum size of a batch of single items; larger rounds need smaller batches."""
         records = self._replica.model.choice.records
         size = records.round_bytes if records.fixed_size else records.round_bytes + _CONTEXT_BYTES
         return min(ITEMS_AT_ONCE, max(_FEWEST_TOGETHER, _BYTES_TOGETHER // size))

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# Handles a batch; returns one result per item, in order. An exception among them is raised to the submitter.
+# Handles a batch; returns a result or an exception for each item, in order. `submit` raises the exception.
 Handle: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]
 
 # Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds.
@@ -34,8 +34,8 @@ class GroupCommit(Generic[Item, Result]):
 
     An item that arrives alone is handled immediately, in the submitting task. Items that arrive until it is done form
     the next batch, handled in a separate task, so the cancellation of one submitter affects no other. If a batch raises
-    an error, all its items fail with it. While a batch is in flight, another one starts only if it is full, up to
-    `at_once` batches.
+    an error, all its items fail with it. The next batch starts when one ends or, with fewer than `at_once` in flight,
+    as soon as it is full.
     """
 
     def __init__(self, at_once: int = 1) -> None:

@@ -23,14 +23,14 @@ from service.store.values import ImportBlock
 
 
 class ParsedRound(NamedTuple):
-    """A checked round."""
+    """A round to import, checked."""
 
     request: PredictionRequest
     answer: int | None  # the number of the label, or the position of the action; None if the model draws it
     propensity: float
-    reward: float | None  # None if it follows from the truth and the answer
-    truth: int | None  # the number of the true label, or its position among the candidates
-    at: float | None  # seconds since the epoch
+    reward: float | None  # None if the model draws the answer: it then follows from answer and truth
+    truth: int | None  # the number of the true label, or the position of the right action; None if unknown
+    at: float | None  # seconds since the epoch; None for the time of the import
     holdout: bool
 
 
@@ -41,7 +41,7 @@ def parse_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list
         try:
             found.append(_read(model, each, now))
         except errors.InvalidInputError as error:
-            field = "label" if error.field == "baseline" else error.field
+            field = "label" if error.field == "baseline" else error.field  # `_read` passes the label as baseline
             raise type(error)(error.detail, f"rounds.{i}.{field}") from None
     return found
 
@@ -52,7 +52,7 @@ def _read(model: Model, given: ImportRound, now: float) -> ParsedRound:
         raise errors.InvalidInputError(detail, "label")
     _check_fields(model, given)
     eligible = None if given.eligible is None else tuple(given.eligible)
-    options = Options(eligible, given.label)
+    options = Options(eligible, given.label)  # as the baseline, so that the label is checked
     request = model.choice.parse(PredictionRequest(given.context, None, False, options, given.actions))
     model.choice.check_options(request)
     answer = None if given.label is None else _number(model, request, given.label, "label")
@@ -138,7 +138,7 @@ _REWARD = struct.Struct("<d")
 
 
 def drawn_predictions(basis: Basis, rounds: Sequence[ParsedRound], chance: Chance) -> NewPredictions:
-    """Return the predictions of n rounds with answers drawn by the model."""
+    """Return the predictions of n rounds whose answers the model draws."""
     chosen = chosen_by(basis, [each.request for each in rounds], chance)
     return predictions_of(basis, chosen)._replace(holdout=chance.held_out)
 
@@ -148,7 +148,7 @@ def logged_predictions(
 ) -> NewPredictions:
     """Return the predictions of n logged rounds: their answers and propensities, and the learner's evidence.
 
-    `residuals`, (n,), are random numbers in [0, 1).
+    `residuals`, (n,), are new random numbers in [0, 1), in place of those that the original draws left.
     """
     requests, positions = [each.request for each in rounds], np.array([each.answer for each in rounds], np.int64)
     chosen = chosen_by(basis, requests, chance)
@@ -161,7 +161,7 @@ def logged_predictions(
 def encoded(
     model: Model, predictions: NewPredictions, rounds: Sequence[ParsedRound], new_id: Callable[[], str]
 ) -> list[ImportBlock]:
-    """Encode n predictions and their outcomes."""
+    """Encode n predictions and their outcomes, in blocks."""
     at = [predictions.predicted_at if each.at is None else each.at for each in rounds]
     predictions, records = predictions._replace(predicted_at=np.array(at)), model.choice.records
     bounds = records.bounds(predictions.contexts, predictions.parts)
@@ -174,7 +174,7 @@ def encoded(
 
 
 def _outcomes(model: Model, predictions: NewPredictions, rounds: Sequence[ParsedRound]) -> list[bytes]:
-    """Encode the reward and the truth of each round. Wrong actions have no truth: ids belong to one request."""
+    """Encode the reward and the truth of each round. An action is the truth only if it was answered and is right."""
     rewards, truths = list[float](), list[int]()
     for each, answer in zip(rounds, predictions.outputs.tolist(), strict=True):
         reward = each.reward

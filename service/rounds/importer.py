@@ -19,17 +19,17 @@ from service.schemas.rounds import ImportAnswer, ImportedSource, ImportList, Imp
 from service.store.records.new_predictions import NewPredictions
 from service.store.values import ImportBatch, Imported
 
-_ATTEMPTS = 20  # attempts to import rounds while others change the model
+_ATTEMPTS = 20  # maximum attempts to import a batch while others change the model
 _LOGGED_AT_ONCE, _DRAWN_AT_ONCE, _KNOWN_PER_DRAWN = 256, 200, 32
-# Maximum rounds appended together. The model learns from a batch before it decides the next one. So a batch of labelled
-# rounds, which it draws itself, has at most a 32nd of the rounds that it knows, or 1: it learns about as fast as one
-# round after the other. Batches of 200 need about 60 % of the processor time of batches of 64.
+# Maximum rounds appended together. The model learns from each batch before it decides the next. A batch of labelled
+# rounds, whose answers it draws itself, has at most 1/32 as many rounds as the log (but at least 1), so it learns about
+# as fast as from one round at a time. Batches of 200 take about 60 % of the processor time of batches of 64.
 
-_BYTES_AT_ONCE, _NUMBERS_AT_ONCE = 2**22, 1_000_000
+_BYTES_AT_ONCE, _NUMBERS_AT_ONCE = 2**22, 1_000_000  # maximum bytes, and probabilities, of these rounds
 
 
 class RoundImporter:
-    """Imports rounds into models. Any worker can import any part of a source."""
+    """Imports rounds from named sources into models. Any worker can import any part of a source."""
 
     def __init__(self, sessions: SessionCache, environment: Environment) -> None:
         self._sessions, self._environment = sessions, environment
@@ -96,7 +96,7 @@ class RoundImporter:
     async def _predictions(
         self, replica: Replica, model: Model, rounds: Sequence[ParsedRound]
     ) -> NewPredictions | None:
-        """Decide with a state that includes every round; keep the answers of logged rounds."""
+        """Decide with every round folded, but keep logged answers; return None if the model has changed."""
         environment, requests = self._environment, [each.request for each in rounds]
         run, cost = environment.compute.run_in_thread_if_costly, model.choice.deciding_cost(requests)
         async with replica.lock:
@@ -128,7 +128,7 @@ def _next_batch(model: Model, rounds: Sequence[ParsedRound], known: int) -> Sequ
 
 
 def _imported_before(request: ImportRequest, position: int, done: int) -> int:
-    """Return how many rounds of a request have been imported; raise an error if rounds before them are missing."""
+    """Return how many rounds of a request are imported; raise `ImportPositionError` if earlier ones are missing."""
     if position < request.offset + done:
         most = f"{position}, the number of rounds imported from source {quoted(request.source)} so far"
         raise ImportPositionError(f"got {request.offset + done}; must be at most {most}", "offset")

@@ -1,4 +1,4 @@
-"""Makes predictions: decides, stores and answers concurrent requests for a model together."""
+"""Makes predictions. Decides, stores and answers concurrent requests for a model together."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -24,8 +24,7 @@ from service.tuples import named_tuples
 _ATTEMPTS = 3
 
 _BYTES_AT_ONCE = 2**23  # maximum bytes of predictions stored together, which takes about ten milliseconds of the store
-# Maximum probabilities computed together, which limits a batch with many labels to 32 MB per array.
-_NUMBERS_AT_ONCE = 4_000_000
+_NUMBERS_AT_ONCE = 4_000_000  # maximum probabilities computed together: 32 MB per array of a batch with many labels
 
 
 class _ModelChangedError(Exception):
@@ -37,12 +36,12 @@ class Predictor:
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
         self._replica, self._environment, self._upkeep = replica, environment, upkeep
-        self._first_model = replica.model
+        self._first_model = replica.model  # while the model is this one, no request needs a second check
         self._most_of: Model | None = None
         self._most = 1  # maximum requests of that model decided together
         self._keep_seconds = 0.0  # of its predictions
         self._is_compiled = False  # the first decision may compile kernels
-        self._expects_rounds = False
+        self._expects_rounds = False  # whether the log probably has rounds that the state lacks
         self._commits = GroupCommit[PredictionRequest, PredictAnswer]()
 
     @property
@@ -84,7 +83,7 @@ class Predictor:
         return answers
 
     async def _repeated(self, request: PredictionRequest) -> PredictAnswer | Exception | None:
-        """Return the stored answer to a request that is now refused, if it was answered before a change."""
+        """Return the stored answer to a request that was answered before a change, and is now refused; else None."""
         model, run = self._replica.model, self._environment.compute.run_in_thread_if_costly
         if request.id is None:
             return None
@@ -146,7 +145,7 @@ class Predictor:
         async with replica.lock:
             seen = await self._new_enough()
             for _ in range(_ATTEMPTS):
-                if replica.model is not model:  # the number of changes may be equal: the store may have lost one
+                if replica.model is not model:  # not by count: a lost change may have been replaced
                     raise _ModelChangedError
                 decided = await self._decide(model, seen, requests)
                 pairs = [pair for each in decided for pair in zip(each.blocks, each.records, strict=True)]
@@ -160,10 +159,10 @@ class Predictor:
         raise StoreUnavailableError("the store repeatedly lost rounds; try again")
 
     async def _new_enough(self) -> Seen:
-        """Return the rounds and changes that the state has seen, and whether the state is new enough.
+        """Return the rounds and changes that the state has seen, with `allow_newer` if it is known to be new enough.
 
-        If it may not be, the store compares it with the log when it stores the predictions. A failed comparison wastes
-        a decision, so the log is read first if it is probably longer. Call with the replica's lock held.
+        Otherwise, the store compares them with the log when it stores the predictions. A failed comparison wastes a
+        decision, so the log is read first if it is probably longer. Call with the replica's lock held.
         """
         replica = self._replica
         includes_all = replica.is_newer_than(replica.model.definition.freshness.max_lag_seconds)
@@ -202,7 +201,7 @@ class Predictor:
 
 
 def checking_cost(model: Model, requests: Requests) -> int:
-    """Return the cost of checking requests. A cost that needs a thread need not be exact."""
+    """Return the cost of checking requests in multiply-adds; from `costs.INLINE` on, it is not exact."""
     cost = 0
     for request in requests:
         cost += costs.OPTIONS + model.choice.reading_cost(request, costs.INLINE)

@@ -57,7 +57,7 @@ class SessionCache:
         self._sessions: OrderedDict[str, ModelSession] = OrderedDict()
         self._costs: dict[ModelSession, int] = {}
         self._bytes = 0
-        self._traffic = Counter[str]()  # predictions by model that are not counted yet
+        self._traffic = Counter[str]()  # predictions by model that the store has not counted yet
 
     async def find(self, name: str, field: str) -> ModelSession:
         """Return the session of the model with this name; open one if needed. Errors name the request's `field`."""
@@ -75,7 +75,7 @@ class SessionCache:
         return self._open(ModelSession(model, self.environment))
 
     async def use(self, name: str, field: str, work: Callable[[ModelSession], Awaitable[_T]]) -> _T:
-        """Do some work in a model's session; if the model is gone, repeat it in a new session."""
+        """Do some work in a model's session; if its incarnation is gone, repeat the work in a new session."""
         request_context.note_model(name)
         session = await self.find(name, field)
         try:
@@ -107,7 +107,7 @@ class SessionCache:
             self.drop(self._sessions[name])
 
     async def maintain(self) -> None:
-        """Run the upkeep of every session, and count their traffic. Drop sessions of deleted models; log other errors.
+        """Run the upkeep of each session, and count its traffic. Drop sessions of deleted models; log other errors.
 
         States grow, so idle sessions may be dropped to respect the memory limit.
         """
@@ -119,7 +119,7 @@ class SessionCache:
                 self._weigh(session)
             except ModelNotFoundError:
                 self.drop(session)
-            except WagerError as error:  # affected requests get the error
+            except WagerError as error:  # requests that it affects get the error too
                 _log.warning("upkeep of model %s: %s", session.model.name, error.detail)
             except Exception:  # noqa: BLE001  one failing model must not stop the upkeep of the others
                 _log.exception("upkeep of model %s", session.model.name)
@@ -129,7 +129,7 @@ class SessionCache:
         for session in self._sessions.values():
             self._note_traffic(session)
         made, self._traffic = self._traffic, Counter()
-        with contextlib.suppress(StoreError):  # affected requests get the error; the ranking is approximate
+        with contextlib.suppress(StoreError):  # the ranking of models by traffic is approximate
             await self.environment.store.count_traffic(made)
 
     def _note_traffic(self, session: ModelSession) -> None:

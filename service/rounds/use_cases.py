@@ -44,10 +44,10 @@ class RoundService:
             raise BatchTooLargeError(detail, "include_distribution" if include_distribution else "contexts")
 
     def predict(self, model: str, request: PredictionRequest) -> Awaitable[PredictAnswer]:
-        """Draw an answer for the context, and store the prediction.
+        """Draw an answer to the request, and store the prediction.
 
-        The state includes every round whose feedback was acknowledged before the call. Repeating a request with
-        the same id and context returns the stored prediction.
+        The state includes every round acknowledged before the call, except as the model's `freshness` allows.
+        Repeating a request with the same id, context and options returns the stored prediction.
         """
         return self._sessions.use(model, "model", lambda session: session.predictor.predict(request))
 

@@ -24,7 +24,7 @@ from service.schemas.rounds import FeedbackRequest
 
 _log = logging.getLogger(__name__)
 
-TOLERANCE_SECONDS = 300  # of a signature's timestamp. A replay within it is a duplicate and counts once.
+TOLERANCE_SECONDS = 300  # of a signature's timestamp; a replay within it is a duplicate and counts once
 _MOST_SIGNATURES = 16
 _MOST_MEMBERS = 1000
 _SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")
@@ -44,9 +44,9 @@ class Receiver:
     """Verifies and parses webhooks.
 
     Args:
-        secrets: pairs of a pattern of model names and a secret (`whsec_` and base64) that signs feedback for them.
-        members: for a field of feedback, the path in an event's data of the member that contains it.
-        now: the time, in seconds since the epoch.
+        secrets: pairs of a pattern of model names and the secret (`whsec_` and base64) that signs their feedback.
+        now: returns seconds since the epoch.
+        members: for fields of feedback, the path to the member of an event's data that contains each.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Receiver:
         """Return the feedback in a webhook.
 
         Raises:
-            SignatureError: if no secret of the model signed the body within the tolerance.
+            SignatureError: as `verify`, or if no secret of the model signed the body.
             InvalidInputError: if the body is no event with feedback.
             pydantic.ValidationError: if a field is invalid.
         """
@@ -91,7 +91,7 @@ class Receiver:
         return feedback
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> list[Names]:
-        """Return the models for which secrets signed the body within the tolerance. Raise `SignatureError` if none."""
+        """Return the patterns of models whose secret signed the body; raise `SignatureError` if none did."""
         signed = self.check_headers(headers)
         try:
             text, moment = body.decode(), datetime.fromtimestamp(signed.timestamp, UTC)
@@ -159,7 +159,7 @@ def _member(data: object, path: Sequence[str]) -> object:
 
 
 def _event(headers: Mapping[str, str], body: bytes) -> tuple[object, JsonObject]:
-    """Return the data of a CloudEvent, and the field that its subject contains, if it has one."""
+    """Return the data of a CloudEvent, and its subject, if any, as the field `prediction_id`."""
     try:
         event = from_http_event(HTTPMessage(dict(headers), body))
     except Exception:  # noqa: BLE001  the library raises arbitrary errors on malformed events

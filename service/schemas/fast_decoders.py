@@ -1,7 +1,7 @@
 """Reads most bodies of predictions and feedback with msgspec, in a fraction of pydantic's time.
 
 What these functions accept, the pydantic models accept with the same values. For other input, such as feedback with a
-true label or an invalid body, they return None, and pydantic reads it. Their time is at most linear in its size.
+true label or an invalid body, they return None, and pydantic reads it. They take at most linear time.
 """
 
 import re
@@ -20,13 +20,13 @@ from service.schemas.rounds import FeedbackBatchRequest, FeedbackRequest, Predic
 from service.strict_body import Body
 from service.tuples import named_tuples
 
-MOST_PLAIN = 2**18  # larger bodies are left to pydantic, in a thread
+MOST_PLAIN = 2**18  # larger bodies are not read here: pydantic reads them, in a thread
 
 _MOST_WITH_ACTIONS = 2**15
 """The same for bodies with actions: features that are not in the cache take longer to check than numbers. The reader of
 larger bodies also limits the members of each object."""
 
-_MOST_UNSEEN = 4096
+_MOST_UNSEEN = 4096  # maximum bytes of a body that is not searched for long exponents
 _LONG_EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
 """Exponents of numbers that may take msgspec 20 microseconds each. Pydantic reads bodies of more than `_MOST_UNSEEN`
 bytes that contain one."""
@@ -132,10 +132,11 @@ def read_decoded_feedback(items: Sequence[Any]) -> Sequence[FeedbackInput] | Non
 
 
 def plain_reader(kind: object) -> Callable[[bytes], Any | None] | None:
-    """Return a function that reads bodies of a type, or returns None if pydantic must read them; None for other types.
+    """Return the function that reads bodies of type `kind`, or None if there is none.
 
-    The functions read feedback without true labels, batches of dense contexts, and single predictions with a dense or
-    sparse context, or with actions and any context. That of single predictions caches actions, so reuse it.
+    It returns None for a body that pydantic must read: all but feedback without true labels, batches of dense contexts,
+    and single predictions with a dense or sparse context, or with actions and any context. It caches the actions of
+    single predictions, so reuse it.
     """
     if kind is PredictRequest:
         return _PredictionReader()
@@ -162,7 +163,7 @@ class _PredictionReader:
         given: Any = _attempt(_CHOICE.decode, body) if len(body) < _MOST_WITH_ACTIONS else None
         if given is None or not _NAME.fullmatch(given.model):
             return None
-        # Of a repeated member, msgspec keeps the last one, so the others would not be validated.
+        # Of repeated members, msgspec keeps only the last one, so the others would not be validated.
         if body.count(b'"context"') > 1 or body.count(b'"features"') != len(given.actions):
             return None
         try:

@@ -159,7 +159,7 @@ class LearnerChoice(BaseModel):
 
 
 def read_short_form(given: object) -> object:
-    """Expand an algorithm's bare name to an object; refuse lists and numbers."""
+    """Expand an algorithm's bare name to an object; refuse all but objects and null."""
     if isinstance(given, str):
         return {"algorithm": given}
     if given is None or isinstance(given, (dict, LearnerChoice)):
@@ -376,7 +376,7 @@ class _PatchFields(Body):
 
 def _optional(name: str) -> Any:
     field = copy(Policies.model_fields[name])
-    field.default, field.default_factory = PydanticUndefined, lambda: None
+    field.default, field.default_factory = PydanticUndefined, lambda: None  # a factory is not in the JSON Schema
     return Policies.model_fields[name].annotation, field
 
 

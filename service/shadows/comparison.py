@@ -14,7 +14,7 @@ from learners.evaluation.weights import weighable
 from service.errors import NewerVersionError
 
 LARGEST = 100.0
-"""The weight at which larger weights are clipped, for the interval that needs a bound."""
+"""The bound at which weights are clipped for the Bernstein interval, which needs one."""
 
 _VERSION = 1
 
@@ -28,7 +28,7 @@ class Sums:
 
     rounds: int = 0
     since_round: int = 1  # the first round of the fold
-    skipped: int = 0  # rounds that the shadow could not learn from
+    skipped: int = 0  # rounds that the shadow could not learn from, or that have no weight
     reward: float = 0.0  # Σ r
     squared_reward: float = 0.0  # Σ r²
     weight: float = 0.0  # Σ w
@@ -44,13 +44,13 @@ class Sums:
     largest_weight: float = 0.0
 
     def plus(self, probabilities: FloatArray, propensities: FloatArray, rewards: FloatArray, skipped: int) -> "Sums":
-        """Add n rounds to the sums. The result does not depend on batches.
+        """Return the sums with n more rounds. The result does not depend on batches.
 
         Args:
-            probabilities: (n,), of the served labels, from the shadow.
-            propensities: (n,), of the served labels, from the model.
+            probabilities: (n,), the shadow's probabilities of the served labels.
+            propensities: (n,), those with which the model drew them.
             rewards: (n,), in [0, 1].
-            skipped: how many of them the shadow could not learn from. Rounds without a weight are added to it.
+            skipped: how many of them the shadow could not learn from. Rounds without a weight (p too small) are added.
         """
         known = weighable(propensities)
         w, r = probabilities[known] / propensities[known], rewards[known]
@@ -75,7 +75,7 @@ class Sums:
         )
 
     def plus_skipped(self) -> "Sums":
-        """Add a round that was neither learnt nor compared to the sums."""
+        """Return the sums with one more skipped round, which was neither learned nor compared."""
         return dataclasses.replace(self, skipped=self.skipped + 1)
 
     def encode(self) -> bytes:
@@ -108,18 +108,18 @@ def _added(total: float, terms: FloatArray) -> float:
 
 
 LEVEL = 0.95
-"""The level of all intervals."""
+"""The confidence level of all intervals."""
 
 _FEW_ROUNDS = 100
 _FEW_EFFECTIVE = 100.0
-_LARGE_SHARE = 0.1
-_DEVIATIONS = 4.0
+_LARGE_SHARE = 0.1  # of all weight, in a single round
+_DEVIATIONS = 4.0  # standard errors by which the mean weight may differ from 1
 
 Verdict = Literal["better", "worse", "undecided"]
 
 
 class Compared(NamedTuple):
-    """The values of the two policies per round, their difference, and its uncertainty."""
+    """The mean rewards of the two policies, their difference, and its uncertainty."""
 
     served: float  # mean reward of the served policy
     ips: float  # mean reward of the shadow by inverse propensity scoring
@@ -127,14 +127,14 @@ class Compared(NamedTuple):
     difference: float  # ips - served
     normal: Interval  # of the difference
     bernstein: Interval  # of the difference with clipped weights
-    effective_sample_size: float
+    effective_sample_size: float  # (Σ w)² / Σ w²
     mean_weight: float  # 1 in expectation
     verdict: Verdict
     warnings: list[str]
 
 
 def compare(sums: Sums) -> Compared | None:
-    """Compare a shadow with the served policy; return None without rounds."""
+    """Compare a shadow with the served policy; return None if no rounds were compared."""
     n = sums.rounds
     if n == 0:
         return None
@@ -163,7 +163,7 @@ def compare(sums: Sums) -> Compared | None:
 
 
 def _normal(total: float, total_of_squares: float, n: int) -> Interval:
-    """Return the interval of a mean by the normal approximation; all possible values for a single round."""
+    """Return the interval of a mean by the normal approximation; for a single round, all possible values."""
     if n < 2:
         return Interval(-1.0, math.inf)
     mean = total / n

@@ -55,7 +55,7 @@ def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) 
     Args:
         model: the model, after all its changes.
         choice: the requested learner; None for the recommended one.
-        limits: those of new models.
+        limits: the limits of new models.
 
     Raises:
         ShadowLearnerError: if the model's feedback cannot serve the learner, or the two cannot be compared.

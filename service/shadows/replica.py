@@ -23,11 +23,11 @@ _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
 
 _MOST_LOADS = 5
-"""Loads in one call before the snapshot counts as damaged, as for a model."""
+"""Snapshot loads in one call of `advance` before the snapshot counts as damaged."""
 
 
 class ShadowReplica(OtherLearnerFold):
-    """The state of a shadow after some round and some change of its model's log."""
+    """The state of a shadow after some of the rounds and changes of its model's log, and its comparison."""
 
     def __init__(self, model: Model, store: Store, compute: Compute, shadow: StoredShadow) -> None:
         self.shadow = shadow
@@ -35,7 +35,7 @@ class ShadowReplica(OtherLearnerFold):
         self.sums = Sums()
 
     async def advance(self, has_time: Callable[[], bool]) -> bool:
-        """Fold the log while `has_time` returns True; return whether the end was reached.
+        """Fold a tail of the log, and others while `has_time` returns True; return whether the end was reached.
 
         Raises:
             ShadowNotFoundError: if the shadow is gone or has another learner by now.
@@ -57,6 +57,7 @@ class ShadowReplica(OtherLearnerFold):
         """Write a snapshot, unless the store has a newer one.
 
         Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
             ShadowNotFoundError: if the shadow is gone or has another learner by now.
         """
         if self.state is None:
@@ -72,13 +73,13 @@ class ShadowReplica(OtherLearnerFold):
         return Snapshot(seen.round_count, state, seen.last_at, sums, seen.damage, seen.change_count, seen.digest)
 
     async def _run(self, _: int, function: Callable[[*_Args], _T], *args: *_Args) -> _T:
-        """Run everything in a thread: even a short computation must not delay the requests of this worker."""
+        """Run in a thread whatever the cost: even a short computation must not delay the requests of this worker."""
         return await self._compute.run(f"{self.model.name}/{self.shadow.name}", function, *args)
 
     async def _load(self) -> None:
-        """Load the snapshot; without a readable one, start from the initial state.
+        """Load the snapshot; if none has been written, start from the initial state.
 
-        If the log no longer contains the next entry, the shadow restarts at the oldest round.
+        If the snapshot is damaged, or the log no longer contains the next entry, restart at the oldest round.
         """
         self._loads += 1
         if self._loads > _MOST_LOADS + 2:
@@ -106,7 +107,7 @@ class ShadowReplica(OtherLearnerFold):
             return None
 
     async def _start(self, snapshot: Snapshot | None) -> bool:
-        """Start from a snapshot, or from the initial state; return False if the snapshot is damaged."""
+        """Start from a snapshot, or from the initial state if there is none; return False if it is damaged or lost."""
         if snapshot is None:
             if self.shadow.rounds is not None:
                 return False

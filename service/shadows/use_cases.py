@@ -28,7 +28,7 @@ class Shadows:
         self._limits = limits
 
     async def put(self, name: str, shadow: str, choice: LearnerChoice, by: str | None) -> ShadowAnswer:
-        """Add a shadow to a model, or replace its learner; return it. The same learner changes nothing.
+        """Add a shadow to a model, or replace the learner of an existing one; return it. `by` is the API key's id.
 
         Raises:
             ModelNotFoundError: if the model does not exist.
@@ -69,7 +69,7 @@ class Shadows:
         """
         stored, model = await self._model(name)
         shadows = await self._store.read_shadows(stored.key)
-        if shadows:  # a fail-over may have removed the model from the list
+        if shadows:  # a fail-over may have removed the model from the list of due models
             await self._store.watch(Due.SHADOWS, [stored.key])
         return [_answer(stored, model, each, await self._sums(stored, each)) for each in shadows]
 
@@ -89,7 +89,7 @@ class Shadows:
         return stored, await self._models.read(stored)
 
     async def _sums(self, stored: StoredModel, shadow: StoredShadow) -> Sums:
-        """Return the sums of a shadow; empty ones if its snapshot is missing or damaged."""
+        """Return the sums of a shadow; empty ones if its snapshot is missing, or its sums are damaged."""
         try:
             written = await self._store.read_comparison(stored.key, shadow)
             return decode_sums(written) if written else Sums(since_round=shadow.since_rounds + 1)

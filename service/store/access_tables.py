@@ -12,7 +12,7 @@ from service.store import keys
 
 
 class KeyTable(Protocol):
-    """The records of API keys. `service.access.keys` defines their content. Every method raises `StoreError`."""
+    """The records of API keys. `service.access.keys` defines their content. Every method may raise `StoreError`."""
 
     async def get(self, key_id: str) -> bytes | None:
         """Return the record of a key, or None."""
@@ -31,12 +31,12 @@ class KeyTable(Protocol):
 
 
 class RequestCount(NamedTuple):
-    """The requests of a key in the current window."""
+    """The number of requests of a key in the current window, compared with its limit."""
 
     most: int  # requests allowed per window
     window: int  # seconds
     left: int  # requests left; -1 if this request exceeds the limit
-    resets_in: int | None  # seconds until the next window, at least 1; None while requests are left
+    resets_in: int | None  # seconds until the window ends, at least 1; None if requests were left before this one
 
 
 class RequestCounter(Protocol):

@@ -2,8 +2,8 @@
 
 Arguments and results are values: nothing returned changes later. Every method raises `StoreUnavailableError`
 if the store does not answer. Every writing method raises `StoreFullError` if the store is out of memory or
-cannot write to its disk. Each method documents its other errors. After a writing method raised
-`StoreUnavailableError`, its effect is unknown; every writing method may be repeated.
+cannot write to its disk. Each method documents its other errors. If a writing method raises
+`StoreUnavailableError`, it may or may not have had its effect; every call may be repeated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,10 +52,7 @@ class ModelTable(Protocol):
     async def create_copy(self, key: ModelKey, copy: ModelCopy, now: float) -> bool:
         """Store a new model whose log begins after the rounds of a snapshot, with the last change of its history.
 
-        Nothing is visible until all of it is stored.
-
-        Returns:
-            False if the name is taken. Creating the same incarnation again returns True.
+        Return False if another incarnation has the name. Nothing is visible until everything is stored.
         """
 
     async def get_model(self, name: str) -> StoredModel | None:
@@ -66,7 +63,7 @@ class ModelTable(Protocol):
         """
 
     async def list_models(self, after: str, limit: int) -> ModelPage:
-        """Return up to `limit` models with names after `after` ("" for the first page), unreadable ones with errors."""
+        """Return up to `limit` models with names after `after` ("" at first); unreadable ones with errors."""
 
     async def list_model(self, name: str) -> ListedModel | None:
         """Return the list entry of the model with this name, or None.
@@ -76,33 +73,33 @@ class ModelTable(Protocol):
         """
 
     async def list_names(self, limit: int) -> list[str]:
-        """Return the first names of models, sorted. Some of the models may be gone."""
+        """Return the first `limit` names of models, sorted. Some of the models may be gone."""
 
     async def list_busiest(self, limit: int) -> list[str]:
-        """Return the names of the models with the most traffic, then of others by name. Some of them may be gone."""
+        """Return up to `limit` names of models: by traffic, then the others by name. Some of the models may be gone."""
 
     async def count_traffic(self, predictions: Mapping[str, int]) -> None:
-        """Add predictions, at least one of each named model, to the traffic of models. A day halves its weight.
+        """Count new predictions, at least one of each named model, as its traffic. Their weight halves every day.
 
-        A repeated call counts them again. At most 10,000 models have a rank.
+        A repeated call counts them again. Only the 10,000 models with the most traffic are ranked.
         """
 
     async def keep_summary(self, key: ModelKey, summary: str) -> bool:
-        """Store a missing or invalid summary of a definition; return False if this incarnation is gone."""
+        """Store the summary of a definition, which was missing or invalid; return False if this incarnation is gone."""
 
     async def change_model(
         self, key: ModelKey, digest: bytes, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
     ) -> bool:
-        """Append a change to the log and to the history of a model; return False if its history differs.
+        """Append a change to the log and to the history of a model; return False if the history is another one.
 
         Repeating the same change, as after a lost reply, returns True.
 
         Args:
             key: the model.
-            digest: of its history before this change.
+            digest: the digest of the expected history, before this change.
             change: JSON without newlines.
-            summary: the summary of the changed definition.
-            policies: its policies that the store applies itself.
+            summary: the summary of the changed model.
+            policies: the policies of the changed model that the store applies itself.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -115,7 +112,7 @@ class ModelTable(Protocol):
 
 
 class Predictions(Protocol):
-    """Stores predictions until their feedback arrives or their window ends."""
+    """Stores predictions, and makes them rounds when their feedback arrives or their window ends."""
 
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
@@ -126,18 +123,18 @@ class Predictions(Protocol):
             key: the model.
             blocks: the blocks to store.
             keep_seconds: how long to keep them.
-            seen: the rounds and changes that the predictions take into account. These must be the whole log or,
-                with `allow_newer`, its beginning. None skips the check.
+            seen: the rounds and changes that the predictions take into account. The log must have no others, except
+                for newer rounds with `allow_newer`. None skips the check.
 
         Returns:
-            If the log does not match `seen`, the tail after the rounds seen, preceded by the entry of the last of
-            them if the log contains it; nothing is stored. Otherwise, for each block, None if it was stored, the record
-            already stored under its id, without bodies, or the error if the bytes of the model's open predictions
-            would exceed their maximum.
+            If the log does not match `seen`: its tail after the last entry seen, preceded by that entry if the log has
+            it; nothing is stored. Otherwise, for each block: None if it was stored, the record already stored under its
+            id, without bodies, or the error if the bytes of the model's open predictions would exceed their maximum.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
             NewerVersionError: if a newer version wrote an entry of the tail.
+            StoreCorruptError: if the model's counters are damaged.
         """
 
     async def add_feedback(
@@ -147,7 +144,8 @@ class Predictions(Protocol):
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            OtherHistoryError: if its history does not begin with that of the encoded truths; nothing changes.
+            OtherHistoryError: if the model's history does not begin with the one in `rules`; nothing changes.
+            StoreCorruptError: if its counters, its log or the rule for closing predictions are damaged.
         """
 
     async def activate(self, prediction: PredictionId, incarnation: str, now: float) -> FeedbackStatus:
@@ -161,26 +159,26 @@ class Predictions(Protocol):
         """
 
     async def close_expired(self, key: ModelKey, offset: float, most_blocks: int) -> Closed:
-        """Close expired predictions of one model: with waiting feedback, or by the model's rule.
+        """Close expired predictions of one model, with the feedback that waits or by the model's rule.
 
-        Each becomes at most one round. The clock is the store's, plus `offset` seconds.
+        Each becomes at most one round.
 
         Args:
-            key: the model. If it is gone, it is removed from the list.
-            offset: seconds to add to the clock of the store.
-            most_blocks: the call returns after this number of blocks. The model then remains due.
+            key: the model. If it is gone, it is removed from the list of due models.
+            offset: seconds to add to the store's clock.
+            most_blocks: maximum blocks to close. If others have expired, the model remains due.
 
         Raises:
             StoreCorruptError: if the model is damaged.
         """
 
     async def read_block(self, key: ModelKey, id_: str) -> bytes | None:
-        """Return the record of a block of predictions, with bodies; None if there is none with this id."""
+        """Return the record of a block of predictions as stored; None if there is none with this id."""
 
     async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
         """Scan some keys of the store; return the model's blocks of predictions among them, often none.
 
-        All pages together contain every block that exists throughout the scan, some of them more than once.
+        All pages together contain every block that exists throughout the scan, but may repeat some of them.
 
         Args:
             key: the model.
@@ -192,9 +190,10 @@ class Log(Protocol):
     """Reads, extends and trims the logs of rounds."""
 
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
-        """Return the entries that contain the first `limit` remaining rounds after round `after`.
+        """Return the entries that contain the first `limit` rounds after round `after` that the log still has.
 
-        Changes between these rounds are included. The first entry may begin earlier, and the last may end later.
+        Changes between them are included. The first entry may begin earlier, and the last may end later. If the entries
+        are large, only the first ones are returned.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -202,17 +201,17 @@ class Log(Protocol):
         """
 
     async def import_rounds(self, key: ModelKey, part: ImportBatch, now: float) -> Imported:
-        """Append rounds to the log if exactly the preceding rounds of their source have been imported.
+        """Append rounds to the log if exactly the rounds before them have been imported from their source.
 
-        Otherwise, or if the model has changed, nothing is appended. Repeating a call appends nothing further.
+        Otherwise, or if the model has changed, nothing is appended. A repeated call appends nothing more.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            StoreCorruptError: if its counters, its log or the position are damaged.
+            StoreCorruptError: if its counters, its log or the stored position are damaged.
         """
 
     async def read_imports(self, key: ModelKey) -> list[ImportedSource]:
-        """Return the sources of imported rounds, the last used one first.
+        """Return the sources of imported rounds, the most recently used first.
 
         Raises:
             StoreCorruptError: if a position is damaged.
@@ -222,12 +221,12 @@ class Log(Protocol):
         """Trim rounds older than the model's `retain_seconds`, except the last ones of the snapshot and of the log.
 
         Returns:
-            Whether rounds that are too old remain because the snapshot does not include them.
+            Whether rounds that are too old remain until a newer snapshot includes them, or a promotion that needs them.
         """
 
 
 class Snapshots(Protocol):
-    """Stores the latest snapshot and the statistics of each model."""
+    """Stores the latest snapshot and the published statistics of each model."""
 
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
         """Return the latest snapshot, or None.
@@ -250,7 +249,7 @@ class Snapshots(Protocol):
         """
 
     async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
-        """Store the statistics if they count more rounds than the stored ones, and no newer version wrote those.
+        """Store statistics that count more rounds than the stored ones, unless a newer version wrote those.
 
         Returns:
             The number of rounds in the statistics that are now stored.
@@ -264,7 +263,7 @@ class KeptSnapshots(Protocol):
     """Keeps snapshots. A kept snapshot never changes, and stays until it is dropped or its model is deleted."""
 
     async def keep_snapshot(self, key: ModelKey, note: KeptNote, snapshot: Snapshot) -> Keeping:
-        """Keep a snapshot of this log under an id: `DONE`, `THERE`, `FULL` or `STALE`.
+        """Keep a snapshot of this log under the id of its note; return `DONE`, `THERE`, `FULL` or `STALE`.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -287,14 +286,14 @@ class KeptSnapshots(Protocol):
         """
 
     async def drop_kept(self, key: ModelKey, id_: str, digest: bytes, needed_by: int) -> Keeping:
-        """Drop a kept snapshot: `DONE`, `ABSENT`, `NEEDED` or `STALE`.
+        """Drop a kept snapshot; return `DONE`, `ABSENT`, `NEEDED` or `STALE`.
 
         Args:
             key: the model.
             id_: the snapshot.
             digest: of the history that the caller has read.
-            needed_by: the number of the last change in it that names the snapshot; 0 if none does. It is needed while
-                the log has this change.
+            needed_by: the number of the last change in it that names the snapshot; 0 if none does. The snapshot is
+                needed as long as the log has this change.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -305,17 +304,14 @@ class DamageRecords(Protocol):
     """Records unreadable data, so that every worker skips the same rounds."""
 
     async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:
-        """Record unreadable rounds, so that every worker skips them.
-
-        Returns:
-            Whether they are recorded. If not, the snapshot includes them: start from it.
+        """Record unreadable rounds; return False, with nothing recorded, if the snapshot includes some of them.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def mark_snapshot(self, key: ModelKey, rounds: int, reason: str) -> None:
-        """Record that the snapshot of `rounds` rounds cannot be read, so that any other may replace it.
+        """Record that the stored snapshot, if it has `rounds` rounds, cannot be read, so that any other may replace it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -325,7 +321,7 @@ class DamageRecords(Protocol):
         """Return the damage record of a model."""
 
     async def has_damage(self) -> bool:
-        """Check whether damage of any model is on record."""
+        """Check whether damage is recorded for any model."""
 
 
 class ShadowTable(Protocol):
@@ -348,20 +344,20 @@ class ShadowTable(Protocol):
         """
 
     async def drop_shadow(self, key: ModelKey, name: str) -> bool:
-        """Remove a shadow; return whether it existed.
+        """Remove a shadow; return False if there is none with this name.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def load_shadow(self, key: ModelKey, shadow: StoredShadow) -> Snapshot | None:
-        """Return the snapshot of a shadow, or None; raise as `Store.load_snapshot` does."""
+        """Return the snapshot of a shadow, or None; raise as `Snapshots.load_snapshot` does."""
 
     async def read_comparison(self, key: ModelKey, shadow: StoredShadow) -> bytes:
-        """Return the comparison in the snapshot of a shadow, without its state; b"" without a snapshot."""
+        """Return the comparison from the snapshot of a shadow, without reading the state; b"" without a snapshot."""
 
     async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: Snapshot) -> int | None:
-        """Store a snapshot of a shadow if it is newer than the stored one; its statistics are the comparison.
+        """Store a snapshot of a shadow if it is newer than the stored one. Its `statistics` are the comparison.
 
         Returns:
             The number of rounds in the snapshot that is now stored; None if the shadow is gone or has another learner.
@@ -371,7 +367,7 @@ class ShadowTable(Protocol):
         """
 
     async def hold_rounds(self, key: ModelKey, rounds: int, change_count: int) -> None:
-        """Keep the rounds after the first `rounds` in the log until a snapshot has seen `change_count` changes.
+        """Keep all rounds but the first `rounds` in the log until a snapshot has seen `change_count` changes.
 
         At most `KEPT_FOR_SHADOWS` rounds are kept. A later call replaces an earlier one.
 
@@ -388,7 +384,7 @@ class ShadowTable(Protocol):
 
 
 class DueLists(Protocol):
-    """Lists the models that need background work, each for one worker at a time."""
+    """Lists the models that need background work, and reserves each for one worker at a time."""
 
     async def watch(self, due: Due, models: Sequence[ModelKey]) -> None:
         """Add models to a list, due immediately. Repeated calls change nothing."""
@@ -403,17 +399,17 @@ class DueLists(Protocol):
         """
 
     async def put_off(self, due: Due, key: ModelKey, offset: float, seconds: float) -> None:
-        """Set a model of a list due after some seconds."""
+        """Make a model due again after some seconds, if it is still on the list."""
 
 
 class Monitoring(Protocol):
     """Reads figures about models and servers."""
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
-        """Return a model's counters and statistics, or None. The cost is independent of its history."""
+        """Return a model's counters and published statistics, or None. The cost does not depend on the log's length."""
 
     async def measure(self, name: str) -> ModelMemory | None:
-        """Return the memory of a model, from samples of its log; None if it does not exist.
+        """Return the memory of a model, estimated from samples of its keys; None if it does not exist.
 
         The server's user needs the permission `memory|usage`.
 
@@ -422,10 +418,10 @@ class Monitoring(Protocol):
         """
 
     async def read_load(self) -> StoreLoad:
-        """Return the memory use of the store."""
+        """Return the memory use of the store, its free disk space and its number of models."""
 
     async def copy(self, receive: Callable[[bytes], object]) -> None:
-        """Pass the whole data of the server on, at one moment, as the parts of an RDB file.
+        """Pass all data of the server, as of one moment, to `receive`, in consecutive parts of an RDB file.
 
         The server's user needs the permissions `sync` and `replconf`.
 
@@ -434,10 +430,10 @@ class Monitoring(Protocol):
         """
 
     async def note_backup(self, at: float) -> None:
-        """Store the moment of the latest whole backup, in seconds since the epoch."""
+        """Store when the latest whole backup began, in seconds since the epoch."""
 
     async def check(self) -> StoreReadiness:
-        """Write to each server of the store; return the store's readiness.
+        """Test a write on each server of the store; return the store's readiness.
 
         Raises:
             StoreUnavailableError: if a write is refused for any reason.

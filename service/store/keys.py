@@ -11,10 +11,10 @@ API_KEYS = "wager:api-keys"
 """Hash: the record of each API key (`service.access.keys`), by id."""
 
 TRAFFIC = "wager:traffic"
-"""Sorted set: the names of the models with the most predictions (lua/count_traffic.lua has the score)."""
+"""Sorted set: the names of the models with the most traffic (`lua/count_traffic.lua` defines the score)."""
 
 BACKUP = "wager:backup"
-"""Sorted set: `all`, by the moment of the latest whole backup, in seconds since the epoch."""
+"""Sorted set: the member `all`, scored by when the latest whole backup began, in seconds since the epoch."""
 
 DAMAGED = "wager:damaged"
 """Sorted set: the names of models with recorded damage, and possibly of some that are gone."""
@@ -29,27 +29,27 @@ def member(key: ModelKey) -> str:
 
 
 def of_member(text: bytes) -> ModelKey:
-    """Return the model of a member."""
+    """Return the model for which `member` returns this text."""
     return ModelKey(*text.decode(errors="replace").partition(":")[::2])
 
 
 def probe(tag: str) -> str:
-    """Return the key of a test write. A tag selects the cluster slot."""
+    """Return the key for a test write. In a cluster, the tag selects the slot."""
     return f"wager:{{{tag}}}:probe" if tag else "wager:probe"
 
 
 def model(name: str) -> str:
     """Return the key of a model's hash.
 
-    Fields: incarnation, definition, summary, created_at, last_at (the moment of the last
-    feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
+    Fields: incarnation, definition, summary, created_at, last_at (the moment of the first feedback in the last entry
+    of rounds), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
     their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
     published. `changes` counts changes of the model, and `history` has a line of JSON for each. `digests` are those of
     the history before the first change and after each (`digests_of`), joined, and `digest` is the last of them.
     `definition` never changes. `summary` describes the model after its last change. `partial` is the sum of the
     rewards between 0 and 1, `expired` the number of rounds without feedback, and `abstained` the number of abstentions.
-    `open_bytes` is the sum of the fields `open:<moment>`, the bytes of open predictions by the moment at which they
-    are released at the latest; `predictions_refused` counts those that would have exceeded their maximum. `closing` is
+    `open_bytes` is the sum of the fields `open:<moment>`, the bytes of open predictions by the moment by which their
+    keys have expired; `predictions_refused` counts predictions that would have exceeded their maximum. `closing` is
     the rule for closing expired predictions (`service.models.policies`), if they are closed, and `retention` is
     `retain_seconds`, if it is set.
     """
@@ -60,13 +60,13 @@ def log(name: str, incarnation: str) -> str:
     """Return the key of a model's log, a stream of rounds and changes.
 
     The id of an entry is <rounds>-<changes>, the totals up to and including this entry. Fields: `t`, its type; `v`, the
-    version of its layout; `d`, the bytes of its rounds or the JSON of its change; and for rounds `p`, their block.
+    version of its format; `d`, the bytes of its rounds or the JSON of its change; and for rounds `p`, their block.
     """
     return f"wager:{{{name}}}:{incarnation}:log"
 
 
 def snapshot(name: str, incarnation: str) -> str:
-    """Return the key of a snapshot's hash.
+    """Return the key of a model's latest snapshot, a hash.
 
     Fields: the numbered parts of the state, and version, rounds, changes, digest, tally, at, check. `tally` is the
     statistics. `at` is in seconds since the epoch on the store's clock. `service.store.redis.snapshot_parts` defines
@@ -76,12 +76,12 @@ def snapshot(name: str, incarnation: str) -> str:
 
 
 def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
-    """Return the key of a hash with the parts of an unfinished snapshot."""
+    """Return the key of a hash with the parts of an unfinished snapshot; `digest` identifies its content."""
     return f"wager:{{{name}}}:{incarnation}:snapshot:{digest}"
 
 
 def kept(name: str, incarnation: str) -> str:
-    """Return the key of the list of a model's kept snapshots, a hash: a `KeptNote` in JSON, by id."""
+    """Return the key of the list of a model's kept snapshots, a hash: each `KeptNote` as JSON, by id."""
     return f"wager:{{{name}}}:{incarnation}:kept"
 
 
@@ -106,18 +106,18 @@ def statistics(name: str, incarnation: str) -> str:
 def damage(name: str, incarnation: str) -> str:
     """Return the key of a model's damage record, a hash.
 
-    Fields are `<first>-<last>`, a range of rounds, or `snapshot-<rounds>`. Values are JSON with the reason.
+    Fields are `<first>-<last>`, a range of rounds, or `snapshot-<rounds>`. Values are JSON: entry, reason, at.
     """
     return f"wager:{{{name}}}:{incarnation}:damage"
 
 
 def deadlines(name: str, incarnation: str) -> str:
-    """Return the key of the blocks to close: a sorted set of block ids by the end of their window."""
+    """Return the key of a sorted set: the ids of the blocks to close, scored by the end of their window."""
     return f"wager:{{{name}}}:{incarnation}:deadlines"
 
 
 SHADOW_SLOTS = 4
-"""Maximum shadows of a model. Each occupies a slot, which names the key of its snapshot."""
+"""Maximum shadows of a model. Each occupies a slot, whose number is part of the key of its snapshot."""
 
 
 def shadows(name: str, incarnation: str) -> str:
@@ -126,13 +126,13 @@ def shadows(name: str, incarnation: str) -> str:
     Fields of each shadow: <name>, JSON with its learner (`service.shadows.definition`); <name>:id, which changes
     whenever its learner is replaced; <name>:slot; <name>:since, the position <rounds>-<changes> at which its fold
     begins; <name>:restarts; and <name>:rounds, the number in its snapshot. `:promotion:since` is the position after
-    which the log keeps rounds for a promotion, the change with the number `:promotion:change`.
+    which the log keeps rounds, since `:promotion:at`, for a promotion: the change number `:promotion:change`.
     """
     return f"wager:{{{name}}}:{incarnation}:shadows"
 
 
 def shadow(name: str, incarnation: str, slot: int) -> str:
-    """Return the key of a shadow's snapshot, a hash like `snapshot`. `tally` is its comparison."""
+    """Return the key of a shadow's snapshot, a hash like `snapshot`. `tally` contains its comparison."""
     return f"wager:{{{name}}}:{incarnation}:shadow:{slot}"
 
 
@@ -143,7 +143,7 @@ def of_shadows(name: str, incarnation: str) -> list[str]:
 
 
 def imports(name: str, incarnation: str) -> str:
-    """Return the key of a hash: by source, the number of its imported rounds and the time of its last use, as text."""
+    """Return the key of a hash: by source, the number of its imported rounds and when it was last used, as text."""
     return f"wager:{{{name}}}:{incarnation}:imports"
 
 
@@ -154,7 +154,7 @@ def block(name: str, incarnation: str, block_id: str) -> str:
 
 @lru_cache(maxsize=4096)
 def of_blocks(name: str, incarnation: str) -> tuple[str, ...]:
-    """Return the keys that precede those of blocks in the scripts that change blocks."""
+    """Return the keys that precede the keys of blocks in the arguments of scripts that change blocks."""
     return model(name), log(name, incarnation), deadlines(name, incarnation)
 
 

@@ -1,7 +1,7 @@
 """Splits log entries into readable and damaged rounds.
 
-Whether a round is readable depends only on the bytes of its entry and on the round numbers in it, so every worker
-finds the same damage. The numbers come from the entry ids, which the store assigns.
+Whether a round is readable depends only on the bytes of its entry and on its number, so every worker finds the same
+damage. The numbers follow from the ids of the entries, which the store assigns.
 """
 
 import re
@@ -25,7 +25,7 @@ class Piece(NamedTuple):
     first: int  # number of the first round
     last: int
     rounds: bytes
-    entry: LogEntry  # the entry that contains the rounds; the last one of several
+    entry: LogEntry  # that contains the rounds; the last one if there are several
 
 
 class Stretch(NamedTuple):
@@ -36,9 +36,9 @@ class Stretch(NamedTuple):
 
 
 def mark_of(entry: LogEntry | ChangeEntry) -> bytes | None:
-    """Return bytes that distinguish an entry, even a damaged one, from another one in its place; None if unknown.
+    """Return bytes that distinguish an entry, even a damaged one, from others at its position; None if unknown.
 
-    They are the stored moment of the first feedback, or the first digits of a change's SHA-1.
+    They are the stored moment of the first round's feedback, or the first digits of a change's SHA-1.
     """
     if isinstance(entry, ChangeEntry):
         return digits_of(entry.payload)
@@ -52,8 +52,8 @@ def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> i
     Args:
         form: the format of the model's rounds.
         entry: an entry of its log.
-        after: the last round before the entry, if known; a damaged entry then begins right after it. Otherwise, the
-            number stored in the first round of an entry that cannot be split is its begin.
+        after: the last round before the entry, if known: a damaged entry begins right after it. If unknown, an entry
+            that cannot be split begins with the number that is stored in its first round.
     """
     count = _count(form, entry)
     stored = int.from_bytes(entry.payload[_NUMBER : _NUMBER + 8], "little", signed=True)
@@ -73,7 +73,7 @@ def read_entries(
         form: the format of the model's rounds.
         entries: consecutive entries of its log.
         after: the last round before them.
-        left_out: rounds to skip, readable or not.
+        left_out: rounds to skip, whether readable or not.
 
     Raises:
         StoreCorruptError: if rounds are missing between entries.
@@ -103,7 +103,7 @@ def _count(form: RecordFormat, entry: LogEntry) -> int | None:
 
 
 def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -> LogRows | None:
-    """Return the rows of intact entries; None if an entry has a fault, which the caller must locate."""
+    """Return the rows of intact entries; None if one has a fault, which the caller must locate, or there are none."""
     numbers = [after, *(entry.last_round for entry in entries)]
     whole = [_count(form, entry) for entry in entries] == [last - first for first, last in pairwise(numbers)]
     if not entries or not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
@@ -151,7 +151,7 @@ def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damag
 
 
 def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) -> list[Piece]:
-    """Return the readable pieces; add the others to `damaged`. Bisects: a check of many pieces together is fast."""
+    """Return the readable pieces; add the others to `damaged`. Bisects, as checking many pieces at once is fast."""
     if not pieces:
         return []
     try:

@@ -17,8 +17,8 @@ class Script(NamedTuple):
 def script(*names: str) -> Script:
     """Return the script that concatenates the named files.
 
-    If the last one begins with `#!lua flags=allow-oom`, so does the script: the store then runs it beyond its memory
-    limit.
+    If the last one begins with `#!lua flags=allow-oom`, so does the script: the store then runs it even above its
+    memory limit.
     """
     return _script(_source("", names))
 

@@ -14,7 +14,7 @@ def digest_after(digest: bytes, line: bytes) -> bytes:
     """Return the digest of a history after a further change.
 
     Args:
-        digest: the digest of the history before it; empty for the definition.
+        digest: the digest of the history before the change; empty for the definition.
         line: the change as stored, or the definition.
     """
     return xxhash.xxh3_64_digest(digest + line)
@@ -23,7 +23,7 @@ def digest_after(digest: bytes, line: bytes) -> bytes:
 def digests_of(lines: Iterable[str], before: bytes = b"") -> bytes:
     """Return the joined digests of a history after each line: the definition, then the changes.
 
-    A store may lose a change and receive another one in its place. The digest distinguishes the two histories.
+    A store may lose a change and then receive another one with its number. The digest distinguishes the two histories.
 
     Args:
         lines: the stored lines.
@@ -48,11 +48,11 @@ class ModelKey(NamedTuple):
 
 
 class StoredPolicies(NamedTuple):
-    """The policies of a model that the store applies itself."""
+    """The policies of a model that the store applies itself, as text."""
 
     closing: str = ""  # its rule for closing expired predictions (`service.models.policies`); "" if they are not closed
     retention: str = ""  # `retain_seconds`; "" for none
-    resting: str = ""  # replaces `closing` if a change empties it, because open predictions must still be closed
+    resting: str = ""  # stored as `closing` if a change would empty it, because open predictions must still be closed
 
 
 NO_POLICIES = StoredPolicies()
@@ -70,7 +70,7 @@ class StoredModel(NamedTuple):
     damaged: int = 0  # number of unreadable rounds
     warnings: tuple[str, ...] = ()  # limits that the learner's state has reached
     partial: float = 0.0  # sum of the rewards between 0 and 1
-    history: tuple[str, ...] = ()  # every change of the definition as JSON, oldest first
+    history: tuple[str, ...] = ()  # every change of the model as JSON, oldest first
     digests: bytes = b""  # see `digests_of`
     abstained: int = 0  # rounds whose answer abstained
 
@@ -79,7 +79,7 @@ class ListedModel(NamedTuple):
     """The list entry of a model, which lacks the definition."""
 
     key: ModelKey
-    summary: bytes | None  # of the definition; None if it is missing
+    summary: bytes | None  # of the model after its last change; None if missing
     definition_bytes: int
     created_at: float  # seconds since the epoch
     round_count: int

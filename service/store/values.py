@@ -14,7 +14,7 @@ from service.store.stored_models import NO_POLICIES, StoredPolicies
 
 
 class Feedback(NamedTuple):
-    """Feedback to join with its prediction: `correct`, `truth`, or both, or only `reward`."""
+    """Feedback to join with its prediction: `correct`, `truth` or both; or only `reward`."""
 
     prediction_id: PredictionId
     correct: bool | None
@@ -24,7 +24,7 @@ class Feedback(NamedTuple):
 
 
 class FeedbackStatus(StrEnum):
-    """The result of one feedback."""
+    """The result of one feedback item."""
 
     RECORDED = "recorded"
     DUPLICATE = "duplicate"
@@ -40,7 +40,7 @@ class FeedbackStatus(StrEnum):
 
 
 class FeedbackResult(NamedTuple):
-    """The status, and the recorded outcome; None unless `recorded`, `duplicate` or `conflict`.
+    """The status of a feedback item, and its outcome, which is None unless `recorded`, `duplicate` or `conflict`.
 
     The outcome of feedback that waits for the window to close has round 0.
     """
@@ -50,12 +50,12 @@ class FeedbackResult(NamedTuple):
 
 
 class FeedbackRules(NamedTuple):
-    """A model's rules for accepting feedback, and the history whose labels encode truths."""
+    """A model's rules for accepting feedback, and the history by whose labels the truths are encoded."""
 
-    accept_late: bool
-    label_needed: bool
+    accept_late: bool  # also after the window
+    label_needed: bool  # whether the learner needs every true label
     change_count: int
-    digest: bytes
+    digest: bytes  # of the history up to these changes
 
 
 class PublishedStatistics(NamedTuple):
@@ -84,10 +84,10 @@ class ModelStats(NamedTuple):
     predictions_by: dict[int, int]  # total predictions made by the end of each time slot
     damaged: int = 0  # rounds that cannot be read
     partial: float = 0.0  # sum of the rewards between 0 and 1
-    expired: int = 0  # rounds that no feedback made
+    expired: int = 0  # rounds without feedback
     abstained: int = 0  # rounds whose answer abstained
     open_bytes: int = 0  # of open predictions, until their keys have expired
-    predictions_refused: int = 0  # because of their bytes
+    predictions_refused: int = 0  # because the open predictions would have had too many bytes
 
 
 class StoreLoad(NamedTuple):
@@ -105,7 +105,7 @@ class ModelMemory(NamedTuple):
 
     log: int
     state: int  # the latest snapshot
-    kept: int  # snapshots that are kept
+    kept: int  # kept snapshots
     shadows: int
     open: int  # open predictions, until they have feedback or are no longer kept
     other: int  # definition, counters, statistics, deadlines, positions of imports
@@ -124,7 +124,7 @@ _FIELD = re.compile(rb"(snapshot|\d{1,18})-(\d{1,18})")
 
 
 class DamagedSnapshotError(Exception):
-    """A snapshot is damaged. Requests fail only if the log no longer contains all of its rounds.
+    """A snapshot is damaged. Requests fail only if the log no longer contains all of the snapshot's rounds.
 
     Attributes:
         round_count: number of rounds in the snapshot, according to its fields; 0 if unreadable.
@@ -140,14 +140,14 @@ class Damage(NamedTuple):
 
     first: int  # round; 1 for a snapshot
     last: int  # round; for a snapshot, the last that it includes
-    entry: int  # last round of the entry that contains the damage
+    entry: int  # last round of the log entry that contains the damage; of a snapshot, its number of rounds
     reason: str
     snapshot: bool = False
     found_at: float | None = None  # seconds since the epoch on the store's clock; None until recorded
 
 
 class DamageRecord(NamedTuple):
-    """The recorded damage of a model. Each new range of rounds changes the version."""
+    """The recorded damage of a model. The version changes whenever ranges of rounds are added."""
 
     version: int
     found: list[Damage]  # sorted by round
@@ -185,7 +185,7 @@ class Due(StrEnum):
 
 
 MOST_SOURCES = 100
-"""Maximum import positions per model; the sources used last keep theirs."""
+"""Maximum sources per model whose import positions are kept: those used last."""
 
 
 class ImportBlock(NamedTuple):
@@ -193,7 +193,7 @@ class ImportBlock(NamedTuple):
 
     id: str
     record: bytes
-    outcomes: bytes  # for each prediction: the reward as a float64, the encoded truth (every bit 1 if unknown)
+    outcomes: bytes  # for each prediction: the reward as a float64, then the encoded truth (every bit 1 if unknown)
 
 
 class ImportBatch(NamedTuple):
@@ -209,7 +209,7 @@ class ImportBatch(NamedTuple):
 class Imported(NamedTuple):
     """The result of an import."""
 
-    position: int  # the number of rounds imported from the source so far
+    position: int  # the number of rounds imported from the source so far, by this call or others
     round_count: int  # total rounds in the log
     change_count: int  # total changes in the log
     appended: bool  # whether this call appended the rounds
@@ -228,7 +228,7 @@ MOST_KEPT = 20
 
 
 class Snapshot(NamedTuple):
-    """The state after the first rounds and changes of the log, and the statistics of these rounds."""
+    """The encoded state after the first rounds and changes of the log, and the statistics of these rounds."""
 
     round_count: int
     state: bytes | memoryview
@@ -256,7 +256,7 @@ class Keeping(StrEnum):
     """The result of keeping or dropping a snapshot."""
 
     DONE = "done"
-    THERE = "there"  # a snapshot has this id
+    THERE = "there"  # the id is taken
     FULL = "full"  # the model has `MOST_KEPT` snapshots
     STALE = "stale"  # the log, its damage or the history differ from what the caller has seen
     NEEDED = "needed"  # the log has a change that needs the snapshot
@@ -291,7 +291,7 @@ class ModelCopy(NamedTuple):
     snapshot: Snapshot  # after all of these changes
     counts: Counts
     policies: StoredPolicies = NO_POLICIES
-    imports: tuple[ImportedSource, ...] = ()  # where the imports of the rounds in the state are
+    imports: tuple[ImportedSource, ...] = ()  # the sources of imported rounds that the state includes
     shadows: tuple[CopiedShadow, ...] = ()
 
 
@@ -299,33 +299,33 @@ class Closed(NamedTuple):
     """The result of closing expired predictions of a model."""
 
     newest_round: int  # the number of the last round appended; 0 if there was none
-    more: bool  # whether expired predictions remain
+    more: bool  # whether expired predictions remain open
 
 
 KEPT_FOR_SHADOWS = 100_000
-"""Maximum rounds that a log keeps for shadows that have not folded them. A shadow that lags more restarts."""
+"""Maximum rounds that a log keeps only for shadows that have not folded them. A shadow that lags by more restarts."""
 
 
 class StoredShadow(NamedTuple):
     """A shadow as stored."""
 
     name: str
-    id: str  # differs whenever its learner is replaced
+    id: str  # new whenever its learner is replaced
     slot: int  # identifies the key of its snapshot
     text: str  # JSON: see `service.shadows.definition`
     since_rounds: int  # its fold begins after these rounds of the log,
     since_changes: int  # and after these changes
-    rounds: int | None  # in its snapshot; None without one
+    rounds: int | None  # number of rounds in its snapshot; None without one
     restarts: int = 0  # how often it had to restart
 
     @property
     def folded(self) -> int:
-        """The number of logged rounds that its snapshot has folded."""
+        """The number of the last round that its snapshot includes or, without one, after which its fold begins."""
         return self.since_rounds if self.rounds is None else self.rounds
 
 
 class LogEntry(NamedTuple):
-    """Rounds of one block of predictions, appended by one call. The first round of a log has number 1."""
+    """Rounds of one block of predictions, appended by one call. Rounds are numbered from 1."""
 
     last_round: int  # number of the last of these rounds
     block: str
@@ -334,10 +334,10 @@ class LogEntry(NamedTuple):
 
 
 class ChangeEntry(NamedTuple):
-    """A change of the model. It follows the first `round_count` rounds and precedes the others."""
+    """A change of the model. In the log, it follows the first `round_count` rounds and precedes the others."""
 
     round_count: int
-    change_count: int  # number of the change. The first change of a log has number 1
+    change_count: int  # number of the change, from 1
     payload: bytes  # JSON; see `service.models.changes`
 
 
@@ -353,10 +353,10 @@ class Tail(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Rounds and changes seen, and the maximum number of unseen rounds to return.
+    """The rounds and changes that a state has seen, and the maximum number of unseen rounds to return.
 
     A log that lost its end (by a fail-over, a power loss or an old backup) and then continued may have as many rounds,
-    but different ones. The mark of the last entry distinguishes the two logs, and the digest their changes.
+    but different ones. The mark of the last entry distinguishes the logs, and the digest distinguishes their changes.
     """
 
     round_count: int
@@ -369,7 +369,7 @@ class Seen(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Predictions stored together: the name of their block and its record."""
+    """Predictions stored together: the id of their block, and its record."""
 
     id: str
     record: bytes

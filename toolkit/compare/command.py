@@ -1,4 +1,4 @@
-"""The command `wager compare`: recommends a learner for a file, with the body that creates such a model."""
+"""The command `wager compare`: recommends a learner for a file, and prints the body that creates the model."""
 
 import json
 import os
@@ -83,8 +83,8 @@ def compare(
 ) -> None:
     """Find out which learner to use for labelled data, with which settings, and why.
 
-    Each learner plays the rows as rounds, as a bandit: it predicts, a label is drawn, and it gets the bit. Nothing is
-    sent to a service.
+    Each learner plays the rows as rounds of a bandit: it predicts, a label is drawn, and it learns whether the label is
+    right; full-information learners get the true label. Nothing is sent to a service.
     """
     try:
         if features not in _KINDS:
@@ -165,7 +165,7 @@ def _print(file: Path, data: Data, comparison: Comparison, *, as_json: bool) -> 
 
 
 def _of_scales(data: Data) -> Iterator[str]:
-    """Say whether the columns are standardised, or should be."""
+    """Yield a note if columns are standardised, or have very different scales."""
     differ = f"the largest scale is {data.ratio:,.0f} times the smallest"
     if data.scales:
         yield (

@@ -1,4 +1,4 @@
-"""Converts labelled files to examples, with the contexts that a model of the service would store."""
+"""Converts labelled files to examples, with contexts as a model of the service would have them."""
 
 import hashlib
 import math
@@ -22,7 +22,7 @@ from toolkit.files.tables import Table, is_parquet, read_table, suffix_of
 
 
 class SparseRows(NamedTuple):
-    """Labels and sparse features, with the file's indices."""
+    """Labels and sparse features, indexed as in the file."""
 
     labels: list[str]
     contexts: Contexts
@@ -69,12 +69,12 @@ class Wish(NamedTuple):
     """How to read a table."""
 
     label: str | None = None
-    categorical: Collection[str] = ()  # columns of numbers that name something
+    categorical: Collection[str] = ()  # columns whose numbers are categories
     drop: Collection[str] = ()
     kind: str = "auto"  # or dense, or named
     size: int = 2**18  # of named features
     has_header: bool = True
-    standardise: bool | None = None  # columns of numbers; None if their scales differ by more than `MOST_RATIO`
+    standardise: bool | None = None  # None: if the scales of columns differ by more than `MOST_RATIO`
 
 
 class Data(NamedTuple):
@@ -83,12 +83,12 @@ class Data(NamedTuple):
     examples: Examples
     features: JsonObject
     digest: str  # of the examples
-    ratio: float  # of the largest to the smallest scale of the columns; 1 for svmlight, whose features are no columns
+    ratio: float  # of the largest to the smallest scale of the columns; 1 for svmlight, which has no columns
     scales: dict[str, Scale]  # of the columns that are standardised
 
 
 def read_data(path: Path, wish: Wish) -> Data:
-    """Read a file: `.svm`, `.svmlight` or `.libsvm`; `.parquet`; otherwise CSV. Text may be compressed."""
+    """Read svmlight (`.svm`, `.svmlight` or `.libsvm`), Parquet, or otherwise CSV. Text may be compressed."""
     if suffix_of(path) in {".svm", ".svmlight", ".libsvm"}:
         if wish.standardise:
             raise FileError(path, "", "has no columns, as it is svmlight; --standardise is for tables")
@@ -162,7 +162,7 @@ def _label(value: object) -> str | None:
 
 
 def _typed(column: list[Any], is_categorical: bool) -> list[Any]:
-    """Return a column as JSON values: numbers if all present values are numbers; None for empty cells."""
+    """Return a column as JSON values: numbers if all present texts are numbers; None for empty cells."""
     given = [None if value == "" else value for value in column]
     if is_categorical:
         return [None if value is None else _label(value) for value in given]
@@ -195,7 +195,7 @@ def _matrix(path: Path, table: Table, typed: dict[str, list[Any]]) -> Any:
 
 
 def _named(path: Path, table: Table, typed: dict[str, list[Any]], size: int) -> Contexts:
-    """Return the rows as the service hashes them: objects with the present values."""
+    """Hash the rows as the service hashes named features, without missing values."""
     kind = context_kind(pydantic.TypeAdapter[Features](Features).validate_python({"kind": "named", "size": size}))
     checked = []
     for place, row in zip(table.places, zip(*typed.values(), strict=True), strict=True):

@@ -48,7 +48,7 @@ class FinishedRuns:
                 raise FileError(path, f"line {number}", "is not a finished run") from error
 
     def find(self, run: Run) -> Played | None:
-        """Return the result of a run if it is finished."""
+        """Return the result of a run; None if it is not finished."""
         return self._known.get(run.key)
 
     def keep(self, run: Run, result: Played) -> None:
@@ -68,7 +68,7 @@ class FinishedRuns:
 
 
 def players(finished: FinishedRuns, engine: Engine) -> Callable[[Sequence[Run], Examples], Iterable[Played]]:
-    """Return a player of runs for `contest`."""
+    """Return the function with which `contest` plays runs. It plays only runs that are not finished."""
 
     def play_all(runs: Sequence[Run], examples: Examples) -> list[Played]:
         missing = [run for run in runs if finished.find(run) is None]

@@ -8,14 +8,14 @@ import numpy as np
 
 from learners.base import FloatArray
 
-MOST_RATIO = 10.0  # of the scales of columns that are compared as they are
+MOST_RATIO = 10.0  # the largest ratio of column scales without standardisation, by default
 
 Column: TypeAlias = list[Any]
-"""JSON values; None where a row has none."""
+"""JSON values, one per row; None for a missing value."""
 
 
 class Scale(NamedTuple):
-    """What standardises a column: z = (x - mean) / deviation."""
+    """The numbers that standardise a column: z = (x - mean) / deviation."""
 
     mean: float
     deviation: float  # > 0; 1 for a constant column
@@ -24,8 +24,8 @@ class Scale(NamedTuple):
 def scale_ratio(columns: Iterable[Column]) -> float:
     """Return the ratio of the largest to the smallest scale of the columns of numbers, at least 1.
 
-    The scale is the root mean square. That of an indicator, which has only 0 and 1, is 1, however rare the 1. Columns
-    of zeros have none.
+    A column's scale is its root mean square. An indicator, which has only 0 and 1, has the scale 1, however rare the 1.
+    Columns of zeros have no scale, and a file without scales has the ratio 1.
     """
     found = [_scale(numbers) for column in columns if (numbers := _numbers(column)) is not None and numbers.any()]
     return max(found) / min(found) if found else 1.0
@@ -37,7 +37,7 @@ def _scale(numbers: FloatArray) -> float:
 
 
 def scales_of(columns: Mapping[str, Column]) -> dict[str, Scale]:
-    """Return the scales of the columns of numbers; indicators have no units, and stay as they are."""
+    """Return the scales of the columns of numbers, except indicators, which have no units."""
     found = {name: _numbers(column) for name, column in columns.items()}
     return {
         name: _scale_of(numbers)
@@ -47,13 +47,13 @@ def scales_of(columns: Mapping[str, Column]) -> dict[str, Scale]:
 
 
 def _scale_of(numbers: FloatArray) -> Scale:
-    largest = float(np.abs(numbers).max()) or 1.0  # squares of large numbers are infinite
+    largest = float(np.abs(numbers).max()) or 1.0  # avoids overflow in squares
     deviation = 0.0 if numbers.min() == numbers.max() else float((numbers / largest).std()) * largest
-    return Scale(float((numbers / largest).mean()) * largest, deviation or 1.0)  # it may vanish by rounding
+    return Scale(float((numbers / largest).mean()) * largest, deviation or 1.0)  # the deviation may round to 0
 
 
 def standardised(columns: Mapping[str, Column], scales: Mapping[str, Scale]) -> dict[str, Column]:
-    """Return the columns, with those that have a scale standardised."""
+    """Standardise the columns that have a scale."""
     return {name: _standardised(column, scales.get(name)) for name, column in columns.items()}
 
 
@@ -64,7 +64,7 @@ def _standardised(column: Column, scale: Scale | None) -> Column:
 
 
 def _numbers(column: Column) -> FloatArray | None:
-    """Return the numbers that are present; None for a column of anything else, or without a value."""
+    """Return the present numbers of a column; None if it has other values, or no values."""
     present = [value for value in column if value is not None]
     if not present or not all(type(value) in {int, float} and abs(value) < math.inf for value in present):
         return None

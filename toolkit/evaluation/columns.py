@@ -1,4 +1,4 @@
-"""The columns of logged rounds, from Parquet or from the API's lines."""
+"""The columns of logged rounds, from files or from the API's lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,15 +20,15 @@ from toolkit import ToolError
 
 
 class EvaluationError(ToolError):
-    """A file, a policy or a cluster cannot be used. The message names the part and the row, if any."""
+    """An option, a file, a log or a cluster cannot be used. The message names the part and the row, if any."""
 
 
 _CONTEXT = pydantic.TypeAdapter[Any](GivenContext)
-_ESSENTIAL = ("name", "labels", "actions", "features", "learner")
+_ESSENTIAL = ("name", "labels", "actions", "features", "learner")  # what an evaluation needs of a definition
 
 
 class Columns(NamedTuple):
-    """n rounds, oldest first, in the form of files and lines."""
+    """n rounds, oldest first, with values as in files and in the API's lines."""
 
     numbers: IntArray  # (n,)
     labels: list[str | None]
@@ -37,7 +37,7 @@ class Columns(NamedTuple):
     true_labels: list[str | None]
     contexts: list[Any]  # as sent: parsed JSON
     eligible: list[list[str] | None]  # None for every label that the model had
-    counts: list[int | None]  # the number of labels or actions at the time, if known
+    counts: list[int | None]  # the number of labels or actions at the prediction, if known
     holdout: BoolArray  # (n,)
 
     @property
@@ -54,7 +54,7 @@ NAMES = (
 
 
 def columns_of(values: Mapping[str, list[Any]]) -> Columns:
-    """Convert values by name (some of `NAMES`) to columns; contexts must be parsed."""
+    """Convert values by name (`round` and others of `NAMES`) to columns; contexts must be parsed."""
     nothing: list[Any] = [None] * len(values["round"])
     found = {name: values.get(name, nothing) for name in NAMES}
     lengths = [None if each is None else len(each) for each in found["distribution"]]
@@ -73,7 +73,7 @@ def columns_of(values: Mapping[str, list[Any]]) -> Columns:
 
 
 class LoggedModel:
-    """The model of a log, built from the answer of `GET /models/{name}`. A model with actions has no labels."""
+    """The model of a log, built from the answer of `GET /models/{name}`; errors begin with `where`."""
 
     def __init__(self, answer: JsonMapping, where: str) -> None:
         given = {name: answer[name] for name in _ESSENTIAL if answer.get(name)}
@@ -96,18 +96,18 @@ class LoggedModel:
 
     @property
     def n_features(self) -> int:
-        """d, the size of contexts for the learner."""
+        """d, the size of the learner's contexts; 0 for a model with actions."""
         return 0 if self.has_actions else self.model.learner.problem.n_features
 
     def label_number(self, label: str, where: str) -> int:
-        """Return the number of a label."""
+        """Return the number of a label. Raises `EvaluationError` if the model does not have it."""
         if label not in self._numbers:
             known = ", ".join(self.labels[:10])
             raise EvaluationError(f"{where}: got {label!r}; the labels of the model are {known}")
         return self._numbers[label]
 
     def rounds_of(self, columns: Columns, where: str, first_row: int, with_contexts: bool) -> LoggedRounds:
-        """Convert columns to rounds."""
+        """Convert columns to rounds. Raises `EvaluationError`, with the row, counted from `first_row`."""
         rounds = LoggedRounds(
             columns.numbers,
             self._labels_of(columns.labels, where, first_row),
@@ -127,7 +127,7 @@ class LoggedModel:
 
     def _labels_of(self, labels: Sequence[str | None], where: str, first_row: int) -> IntArray:
         if self.has_actions:
-            return np.zeros(len(labels), np.int64)
+            return np.zeros(len(labels), np.int64)  # actions have no numbers
         places = (f"{where}: row {row}: label" for row in range(first_row, first_row + len(labels)))
         numbers = [self.label_number(str(label), place) for label, place in zip(labels, places, strict=True)]
         return np.array(numbers, np.int64)
@@ -156,7 +156,7 @@ class LoggedModel:
 
     def _counts(self, columns: Columns) -> IntArray:
         if self.has_actions:
-            return np.array([count or 1 for count in columns.counts], np.int64)
+            return np.array([count or 1 for count in columns.counts], np.int64)  # 1 if unknown, see `Survey`
         most = len(self.labels)
         counts = [most if count is None else min(count, most) for count in columns.counts]
         counts = [n if labels is None else len(labels) for n, labels in zip(counts, columns.eligible, strict=True)]

@@ -27,7 +27,7 @@ from toolkit.remote import DEFAULT_URL, Key, Url
 
 
 class EngineName(StrEnum):
-    """Where parts are computed."""
+    """Where the parts of a log are computed."""
 
     JOBLIB = "joblib"
     DASK = "dask"
@@ -71,7 +71,7 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Write a figure, such as values.png.")] = None,
 ) -> None:
-    """Estimate what other policies would have got, from the log of a model with its propensities."""
+    """Estimate what other policies would have earned, from the log of a model with its propensities."""
     if (source is None) == (model is None):
         raise EvaluationError("name a file or folder, or a model with --model, and not both")
     features, text = options.names_in(feature_columns), options.names_in(text_columns)
@@ -131,7 +131,7 @@ def _engine(name: EngineName, jobs: int, scheduler: str | None) -> Engine:
 
 
 def _abstention(found: AbstentionValue | None) -> Iterator[tuple[str, float, str]]:
-    """Yield the name, the value and the interval of each figure of a policy that abstains."""
+    """Yield the name, the value and the interval of each abstention statistic of a policy, if it abstains."""
     if found is None:
         return
     if found.accuracy is not None:

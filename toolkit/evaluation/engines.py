@@ -1,4 +1,4 @@
-"""Where parts are computed: in processes of this machine, or on a Dask cluster."""
+"""Where the parts of a log are computed: in processes of this machine, or on a Dask cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeAlias, TypeVar
@@ -17,7 +17,7 @@ def local(jobs: int) -> Processes:
 
 
 class Dask:
-    """Computes parts on an existing Dask cluster. The workers need this version of Wager and the same files."""
+    """Computes parts on an existing Dask cluster. Its workers need this version of Wager and access to the files."""
 
     def __init__(self, scheduler: str) -> None:
         try:

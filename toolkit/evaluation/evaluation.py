@@ -19,7 +19,7 @@ from toolkit.evaluation.policies import Specification, read_choices
 from toolkit.evaluation.rows import RowsPart
 
 _MOST_LISTED = 10
-"""Maximum holes that a warning lists."""
+"""Maximum holes, which are ranges of missing rounds, that a warning lists."""
 
 _T = TypeVar("_T")
 
@@ -30,11 +30,11 @@ class Request(NamedTuple):
     specifications: list[Specification]
     replicates: int = 1000
     seed: int = 1
-    clip: float | None = None  # None for the default
+    clip: float | None = None  # the largest weight of clipped IPS; None for the default
 
 
 def evaluate(parts: Sequence[Part], model: LoggedModel, request: Request, engine: Engine) -> EvaluationAnswer:
-    """Return the values of policies."""
+    """Estimate the values of policies. Raises `EvaluationError` if the log or a policy cannot be evaluated."""
     log = Log(model, first_number(parts), request.seed)
     found, missing = _survey(parts, log, engine)
     if found.n == 0:

@@ -54,7 +54,7 @@ def parts_of(source: Path) -> list[ParquetPart]:
 
 
 def described_model(part: ParquetPart) -> JsonObject:
-    """Return the answer of `GET /models/{name}` in the metadata of an export."""
+    """Return the answer of `GET /models/{name}` that an export stores in its metadata."""
     path = Path(part.path)
     metadata = parquet.schema_of(path).metadata or {}
     if _KEY not in metadata:

@@ -1,4 +1,4 @@
-"""The two passes over the parts of a log: the first surveys it and learns reward models, the second sums estimates."""
+"""The passes over the parts of a log: a survey, which also fits reward models; then the sums of the estimates."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -45,7 +45,7 @@ class Survey(NamedTuple):
     rewards: RewardSums
 
     def merge(self, other: "Survey", where: str) -> "Survey":
-        """Merge two surveys; `other` must be of later rounds."""
+        """Merge two surveys. Raises `EvaluationError`, naming `where`, unless the rounds of `other` are later."""
         if self.n == 0 or other.n == 0:
             return other if self.n == 0 else self
         if other.first <= self.last:
@@ -75,17 +75,17 @@ class Log(NamedTuple):
 
     @property
     def problem(self) -> RewardProblem:
-        """The regressions of the reward model."""
+        """The settings of the reward model, which all parts share."""
         return RewardProblem(len(self.model.labels), self.first)
 
     @property
     def batch(self) -> int:
-        """The maximum number of rounds in memory."""
+        """The maximum number of rounds to read at once."""
         return max(1, min(_BATCH, _NUMBERS // max(1, len(self.model.labels))))
 
 
 def survey(part: Part, log: Log) -> Survey:
-    """Make the first pass over a part."""
+    """Return the results of the first pass over a part."""
     found = NO_ROUNDS
     for columns, rounds in _read(part, log, with_contexts=log.model.n_features > 0):
         found = found.merge(_surveyed(columns, rounds, log), part.name)
@@ -106,17 +106,17 @@ def _surveyed(columns: Columns, rounds: LoggedRounds, log: Log) -> Survey:
 
 
 class Plan(NamedTuple):
-    """The sums that the second pass computes."""
+    """What the second pass computes, and what it needs for it."""
 
     specifications: list[Specification]  # without learners
     settings: Settings
     rewards: RewardModel | None
-    best_label: int  # -1 if there is none
+    best_label: int  # its number; -1 for a model with actions
     choices: dict[str, Choices]  # by path
 
 
 def measure(part: Part, log: Log, plan: Plan) -> list[Sums]:
-    """Make the second pass over a part; return the sums of each policy."""
+    """Return the sums of each policy from the second pass over a part."""
     sums = [no_sums(plan.settings) for _ in plan.specifications]
     for _, rounds in _read(part, log, plan.rewards is not None and plan.rewards.uses_contexts):
         evaluated = [_evaluated(each, rounds, log, plan) for each in plan.specifications]
@@ -134,7 +134,7 @@ def _evaluated(specification: Specification, rounds: LoggedRounds, log: Log, pla
         case "constant":
             return Evaluated(ConstantLabel(log.model.label_number(specification.value, "--policy")))
         case "best_constant":
-            return Evaluated(ConstantLabel(plan.best_label), ~chooses(log.seed, rounds.numbers))
+            return Evaluated(ConstantLabel(plan.best_label), ~chooses(log.seed, rounds.numbers))  # the other half
         case "choices":
             choices = plan.choices[specification.value]
             return Evaluated(GivenDistributions(choices.distributions(rounds, len(log.model.labels))))
@@ -145,7 +145,7 @@ def _evaluated(specification: Specification, rounds: LoggedRounds, log: Log, pla
 def replay_parts(
     parts: Sequence[Part], log: Log, specification: Specification, plan: Plan, total: int
 ) -> Iterator[Sums]:
-    """Replay a log to a learner, in order; yield the sums of each part."""
+    """Let a learner learn the log in order; yield the sums of each part for the learner's distributions."""
     learner, state = build(specification.value, log.model), None
     for part in parts:
         sums, row = no_sums(plan.settings), 0

@@ -24,7 +24,7 @@ def plot(answer: EvaluationAnswer, path: Path) -> None:
 
 
 def draw(answer: EvaluationAnswer, axes: Any) -> None:
-    """Draw each policy's estimates with their bootstrap intervals on the band of its conservative interval."""
+    """Draw each policy's estimates with their bootstrap intervals, over a bar for its conservative interval."""
     keys = dict[str, Any]()
     for place, policy in enumerate(answer.policies):
         look = {"facecolor": "0.93", "edgecolor": "0.7", "hatch": "//", "linewidth": 0.5}

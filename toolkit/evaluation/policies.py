@@ -31,7 +31,7 @@ class Choices(NamedTuple):
     probabilities: FloatArray  # (m,) float64
 
     def distributions(self, rounds: LoggedRounds, n_labels: int) -> FloatArray:
-        """Return the distribution of each round, (n, K)."""
+        """Return the distribution of each round, (n, K). Raises `EvaluationError` if it does not fit the log."""
         starts = np.searchsorted(self.numbers, rounds.numbers, "left")
         ends = np.searchsorted(self.numbers, rounds.numbers, "right")
         if (starts == ends).any():
@@ -91,7 +91,7 @@ class Specification(NamedTuple):
     """A policy that a user requests."""
 
     kind: Kind
-    value: str = ""  # the label of a constant, the path of choices, or the JSON of a learner
+    value: str = ""  # the label of a constant, the path of choices, or the value of `--learner`
 
     @property
     def name(self) -> str:
@@ -100,7 +100,7 @@ class Specification(NamedTuple):
 
 
 def read_policy(text: str, model: LoggedModel) -> Specification:
-    """Read the value of the option `--policy`."""
+    """Read the value of the option `--policy`. Raises `EvaluationError`."""
     kind, _, label = text.partition(":")
     is_constant = kind == "constant" and label
     if not is_constant and text not in FIXED:
@@ -114,7 +114,7 @@ def read_policy(text: str, model: LoggedModel) -> Specification:
 
 
 def read_learner(text: str, model: LoggedModel) -> Specification:
-    """Read the value of the option `--learner`: the JSON of a learner, or the name of an algorithm."""
+    """Read the value of the option `--learner`: the JSON of a learner, or the name of its algorithm."""
     build(text, model)
     return Specification("learner", text)
 

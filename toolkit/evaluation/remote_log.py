@@ -26,7 +26,7 @@ class RemotePart(NamedTuple):
         return f"rounds {self.after + 1} to {self.last} of {self.model}"
 
     def batches(self, size: int) -> Iterator[Columns]:
-        """Yield its rounds, oldest first."""
+        """Yield the rounds, oldest first, in batches of up to `size`."""
         after = self.after
         with connect(self.url, self.key) as client:
             while after < self.last:
@@ -39,7 +39,7 @@ class RemotePart(NamedTuple):
 
 
 def remote_parts(url: str, key: str | None, name: str) -> tuple[JsonObject, list[RemotePart]]:
-    """Return the description of a model, and the parts of its current log."""
+    """Return the answer of `GET /models/{name}`, and the parts of the model's current log."""
     with connect(url, key) as client:
         model: JsonObject = call(client, "GET", path_of(name)).json()
     last = int(model["rounds_seen"])

@@ -1,4 +1,4 @@
-"""Rounds in files that no export wrote: CSV, NDJSON or dsjson, as `wager replay` reads them."""
+"""Rounds in CSV, NDJSON or dsjson, as `wager replay` reads them."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -26,7 +26,7 @@ class RowsPart(NamedTuple):
         return self.path
 
     def batches(self, size: int) -> Iterator[Columns]:
-        """Yield the rounds in batches of up to this many rows."""
+        """Yield the rounds in batches of up to `size` rows."""
         rows, number = open_reader(Path(self.path), None, self.chosen).rows(self.shape), 1
         while batch := [_logged(row) for row in islice(rows, size)]:
             lines = [_line(found) | {"round": number + i} for i, found in enumerate(batch)]
@@ -35,7 +35,7 @@ class RowsPart(NamedTuple):
 
 
 def described_rows(path: Path, chosen: Chosen) -> tuple[JsonObject, RowsPart]:
-    """Return the description of a model that fits a file, and the file as a part of its log."""
+    """Return the definition of a model that fits a file, and the file as the only part of its log."""
     model = {"name": model_name_of(path), "labels": [], **survey(path, open_reader(path, None, chosen))}
     return model, RowsPart(str(path), chosen, shape_of(model))
 
@@ -48,7 +48,7 @@ def _logged(row: Row) -> JsonMapping:
 
 
 def _line(found: JsonMapping) -> JsonObject:
-    """Return a round as a line of the log has it."""
+    """Convert a round to the fields of a line of the log."""
     actions, truth = found.get("actions"), found.get("true_label")
     correct = found.get("correct", found["label"] == truth)
     return {

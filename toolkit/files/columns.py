@@ -26,10 +26,10 @@ EXPORTED = (
     "actions", "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at",
     "feedback_at",
 )  # fmt: skip
-"""The columns of `wager export --format parquet` that are never features, even without a column `context`."""
+"""Columns of `wager export --format parquet`. They are never features unless the user chooses them."""
 
 _USED = frozenset({"correct", "true_label", "context", "actions", "eligible", "holdout", "predicted_at"})
-"""Those that an import reads, besides label, propensity and reward."""
+"""The exported columns that an import reads, besides label, propensity and reward."""
 
 
 class Chosen(NamedTuple):
@@ -62,7 +62,7 @@ class Columns(NamedTuple):
 
 
 def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
-    """Assign meanings to the columns of a table."""
+    """Assign meanings to the columns of a table. Raises `RowError` if a necessary column is missing."""
     check_names(header)
     named = [chosen.label, chosen.propensity, chosen.reward, *chosen.features, *chosen.text]
     for name in named:
@@ -82,7 +82,7 @@ def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
 
 
 def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObject:
-    """Convert a row, values by column with None or "" for missing ones, to a round."""
+    """Convert a row, whose missing values are None or "", to a round. Raises `RowError`."""
     found = _candidates(columns, row, shape)
     if columns.features or "context" not in columns.others:
         values = [_value(name, row[name], name in columns.text) for name in columns.features]
@@ -104,7 +104,7 @@ def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObj
 
 
 def given_context(value: object) -> Any:
-    """Return the context in a cell, which may be JSON text; None if the cell is empty."""
+    """Return the context in a cell, which may be JSON text; None if the cell is empty. Raises `RowError`."""
     if _is_missing(value):
         return None
     found = _json(value, "context")
@@ -114,7 +114,7 @@ def given_context(value: object) -> Any:
 
 
 def check_names(header: Sequence[str]) -> None:
-    """Check that the columns of a table have different names."""
+    """Check that the columns of a table have different names. Raises `RowError`."""
     name, count = next(iter(Counter(header).most_common(1)), ("", 0))
     if count > 1:
         raise RowError(f"the column {name!r} occurs twice")
@@ -179,7 +179,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _json(value: object, field: str) -> Any:
-    """Parse a value if it is JSON text."""
+    """Parse a string as JSON; return other values unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -198,7 +198,7 @@ def _flag(value: object, field: str) -> bool:
 
 
 def _text(value: object) -> Any:
-    """Return a label as text: a model needs text, but a typed column may contain numbers, such as classes."""
+    """Convert an integer label to text, because a typed column may number the classes."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

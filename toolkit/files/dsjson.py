@@ -21,8 +21,8 @@ from toolkit.files.rows import (
 )
 
 _TOLERANCE, _SUM_TOLERANCE = 1e-5, 1e-3
-"""Maximum relative difference of the two probabilities of the chosen action, and maximum difference of the sum of all
-from 1. VW writes them in single precision, and some of its clients with 6 digits."""
+"""Maximum relative difference of the two fields with the chosen action's probability, and maximum difference of the sum
+of all probabilities from 1. VW writes them in single precision, and some of its clients with 6 digits."""
 
 
 class Dsjson(NamedTuple):
@@ -32,7 +32,7 @@ class Dsjson(NamedTuple):
     action_id: str | None = None  # the feature that is an action's id, such as `item.id`; None: `_tag` or its number
 
     def round_of(self, text: str, shape: Shape | None) -> JsonObject | None:
-        """Convert a line to a round; return None if it has no cost or is to be skipped (`_skipLearn`)."""
+        """Convert a line to a round; return None without a cost, or with `_skipLearn`. Raises `RowError`."""
         line = json_of(text)
         if not isinstance(line, dict):
             raise RowError(f"is not dsjson: it is a JSON {type(line).__name__}, not an object")
@@ -66,7 +66,7 @@ class Dsjson(NamedTuple):
         if self.costs == "complement":
             return outcome_of(1.0 - cost, "_label_cost")
         try:
-            return outcome_of(-cost + 0.0, "_label_cost")
+            return outcome_of(-cost + 0.0, "_label_cost")  # + 0.0 avoids -0.0
         except RowError as error:
             raise RowError(f"{error}; for costs from 0 to 1, use --costs complement") from None
 
@@ -121,7 +121,7 @@ def _cut(value: object) -> str:
 
 
 def _fixed(shape: Shape, ids: Sequence[str], chosen: int, context: JsonObject) -> JsonObject:
-    """Return the context and the label for a model with labels. The label is the action's id, or has its number."""
+    """Return the context and label for a model with labels: the action's id, or else the label with its number."""
     label = ids[chosen - 1]
     if label not in shape.labels and len(ids) == len(shape.labels):
         label = list(shape.labels)[chosen - 1]
@@ -138,7 +138,7 @@ def _features(value: JsonObject, field: str) -> JsonObject:
 
 
 def converted(value: object) -> Any:
-    """Convert features of VW's JSON to named features: lists of numbers and of objects become objects."""
+    """Convert VW's features to named ones, without nulls and `_` names; lists, except of strings, become objects."""
     if isinstance(value, dict):
         return {name: converted(each) for name, each in value.items() if each is not None and not name.startswith("_")}
     if not isinstance(value, list) or all(isinstance(each, str) for each in value):
@@ -155,8 +155,8 @@ def dsjson_line(
 ) -> JsonObject:
     """Convert a line of a log to a dsjson object.
 
-    `labels` are the model's labels at the prediction. Without a distribution, the remaining probability is spread
-    evenly over the answers that were not chosen.
+    `labels` are the model's labels at the prediction. Without a distribution, the probability that remains is divided
+    equally among the labels or actions that were not chosen. Raises `FileError` if dsjson cannot express the line.
     """
     if line["label"] is None:
         raise FileError(path, f"round {line['round']}", "has several labels; use ndjson")
@@ -201,7 +201,7 @@ def _listed(
 
 
 def _shared(context: object) -> JsonObject:
-    """Convert features for VW: a list of numbers, or sparse numbers, become one namespace."""
+    """Convert features for VW: a list of numbers, or sparse features, become one namespace."""
     if isinstance(context, list):
         return {"x": {str(i): value for i, value in enumerate(context)}}
     if isinstance(context, dict) and set(context) == {"indices", "values"}:
@@ -211,7 +211,7 @@ def _shared(context: object) -> JsonObject:
 
 
 def _members(value: object) -> Any:
-    """Convert the parts of a value that VW would read differently: texts in lists, and names that begin with `_`."""
+    """Convert the parts of a value that VW would read differently: lists of strings, and names that begin with `_`."""
     if isinstance(value, dict):
         return {
             f"{name.lstrip('_')}_" if name.startswith("_") else name: _members(each) for name, each in value.items()

@@ -26,7 +26,7 @@ class Hole(NamedTuple):
 
 
 def holes_in(folder: Path, suffix: str, after: int) -> list[Hole]:
-    """Return the holes after round `after` in the parts of a folder, oldest first; the last hole is open."""
+    """Return the holes after round `after` in the parts of a folder, in order; the last one is open-ended."""
     holes, last, before = list[Hole](), after, ("", 0)
     for path in sorted(folder.glob(f"part-*{suffix}")):
         first, end = _ends_of_parquet(path) if suffix == ".parquet" else _ends_of_text(path)
@@ -59,7 +59,7 @@ def _ends_of_parquet(path: Path) -> tuple[int, int]:
 
 
 def _ends_of_text(path: Path) -> tuple[int, int]:
-    """Return the first and the last round of a part. If the number of lines does not match, check each line."""
+    """Return the first and the last round of a part. If they do not fit the number of lines, check each line."""
     try:
         lines = path.read_bytes().splitlines(keepends=True) or [b""]
     except OSError as error:
@@ -103,7 +103,7 @@ class Export(NamedTuple):
         return self.output.is_dir() or self.output.suffix != SUFFIXES[self.format]
 
     def begin(self, after: int = 0) -> list[Hole]:
-        """Create the folder; return the holes after round `after` in its parts, oldest first."""
+        """Create the folder, if the output is one; return the holes after round `after`, in order."""
         if self.format == "parquet":
             pyarrow(self.output)
         if not self.is_folder:
@@ -116,7 +116,7 @@ class Export(NamedTuple):
         return holes_in(self.output, SUFFIXES[self.format], after)
 
     def renewed(self, model: JsonMapping) -> "Export":
-        """Return the export with a newer description of the model."""
+        """Return the export with a newer description of the model; update the description in a folder."""
         newer = self._replace(model=model)
         if newer.is_folder:
             newer.describe()

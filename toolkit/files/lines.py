@@ -14,9 +14,9 @@ from toolkit import ToolError
 
 
 class FileError(ToolError):
-    """A file has another format, is damaged, or does not fit the model. All readers and writers of files raise it.
+    """A file cannot be read or written, or its content cannot be used. All readers and writers of files raise it.
 
-    The place is a line or a row, such as `line 3`; "" for the whole file.
+    `place` is a line or a row, such as `line 3`; "" for the whole file.
     """
 
     def __init__(self, path: Path, place: str, reason: str) -> None:
@@ -46,7 +46,7 @@ _DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 def read_start(path: Path, size: int = 16) -> bytes:
-    """Return the first bytes of a file."""
+    """Return up to `size` bytes from the start of a file, which must not be empty."""
     try:
         with path.open("rb") as file:
             start = file.read(size)
@@ -93,7 +93,7 @@ def _next_line(path: Path, file: BinaryIO, number: int) -> bytes:
     try:
         line = file.readline(MOST_LINE_BYTES + 1)
     except _DAMAGED as error:
-        broken = getattr(error, "strerror", None)  # of the system; the readers of compressed files set none
+        broken = getattr(error, "strerror", None)  # an error of the system; damaged compression has no strerror
         reason = f"cannot be read: {broken}" if broken else f"the compressed file is damaged or cut short: {error}"
         raise FileError(path, f"line {number}", reason) from error
     if len(line) > MOST_LINE_BYTES:

@@ -1,4 +1,4 @@
-"""The options of commands that say what the columns of a table of rounds mean."""
+"""Options of several commands that assign meanings to the columns of a table of rounds."""
 
 from typing import Annotated, TypeAlias
 
@@ -23,5 +23,5 @@ TextColumns: TypeAlias = Annotated[
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """Return the names of columns in the value of an option."""
+    """Return the names in the value of an option, which are separated by commas; () without a value."""
     return tuple(text.split(",")) if text else ()

@@ -1,4 +1,4 @@
-"""Reads Parquet with pyarrow, which only `make tools` installs."""
+"""Reads Parquet with pyarrow, an optional dependency."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ MISSING = "Parquet needs pyarrow; install it with `make tools`, or with pip inst
 
 
 def pyarrow(path: Path) -> tuple[Any, Any]:
-    """Return the modules `pyarrow` and `pyarrow.parquet`."""
+    """Return the modules `pyarrow` and `pyarrow.parquet`. Raises `FileError` if they are not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ def pyarrow(path: Path) -> tuple[Any, Any]:
 
 
 def parts_of(path: Path, suffix: str = ".parquet") -> list[Path]:
-    """Return a file, or the files of a folder with this suffix, sorted by name."""
+    """Return the path itself, or the files of a folder with this suffix, sorted by name."""
     if not path.is_dir():
         return [path]
     found = sorted(path.glob(f"*{suffix}"))
@@ -82,7 +82,7 @@ def exported_types(path: Path) -> JsonObject:
 
 
 def with_plain_times(path: Path, batch: Any) -> Any:
-    """Convert the times of a record batch to microseconds, the resolution of Python's."""
+    """Convert nanosecond times in a record batch to microseconds, the resolution of Python's `datetime`."""
     pa, _ = pyarrow(path)
     for i, column in enumerate(batch.schema):
         if pa.types.is_timestamp(column.type) and column.type.unit == "ns":

@@ -1,4 +1,4 @@
-"""Reads files of rounds, and surveys them before a model exists."""
+"""Reads files of rounds, and derives model definitions from them."""
 
 import itertools
 import re
@@ -38,7 +38,7 @@ class Reader:
     skipped: int = 0
 
     def rows(self, shape: Shape | None) -> Iterator[Row]:
-        """Yield the rounds of the file. Check them against the model if a shape is given."""
+        """Yield the rounds, checked against the model if a shape is given. Raises `FileError`."""
         self.skipped = 0
         for path, place, content in self.records():
             try:
@@ -137,7 +137,7 @@ def _format_of(path: Path) -> str:
         raise FileError(
             path, "line 1", "is neither dsjson, NDJSON, Parquet nor CSV; name it with --format if it is one"
         )
-    return "ndjson" if '"rounds_seen"' in first else "dsjson"
+    return "ndjson" if '"rounds_seen"' in first else "dsjson"  # in each line of a log
 
 
 def model_name_of(path: Path) -> str:
@@ -166,7 +166,7 @@ def survey(path: Path, reader: Reader) -> JsonObject:
 
 
 class _Features:
-    """Determines the features of contexts."""
+    """Infers the kind and size of features from contexts."""
 
     def __init__(self) -> None:
         self.first: object = None  # the names of the first context, or its length

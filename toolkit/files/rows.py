@@ -12,7 +12,7 @@ from service.error_messages.patterns import LEAST_PROPENSITY, MOST_DEPTH, MOST_N
 from service.json_values import JsonMapping, JsonObject
 
 _LARGEST = 2**1000
-"""Smaller integers are finite as doubles."""
+"""Smaller integers can be converted to doubles without overflow."""
 
 ALLOWED = "numbers, booleans, strings and lists of strings"
 """The allowed values of features, for messages."""
@@ -36,7 +36,7 @@ class Shape(NamedTuple):
 
 
 class RowError(ValueError):
-    """A row does not contain a round; the message names the field."""
+    """A row is not a valid round; the message names the field."""
 
 
 def json_of(text: str) -> Any:
@@ -57,7 +57,7 @@ def shape_of(model: JsonMapping) -> Shape:
 
 
 def checked_label(shape: Shape | None, label: object, field: str) -> str:
-    """Return a label or the id of an action."""
+    """Check a label, or the id of an action; return it. Raises `RowError`, as all checks here do."""
     if not isinstance(label, str) or not label:
         raise RowError(f"{field}: got {label!r}; must be a text")
     if shape is not None and not shape.has_actions and label not in shape.labels:
@@ -99,7 +99,7 @@ def checked_number(value: Any, field: str) -> float:
 
 
 def checked_propensity(value: object, field: str) -> float:
-    """Return a probability that is valid as a propensity."""
+    """Return a valid propensity, given as a number or as text."""
     number = checked_number(value, field)
     if not LEAST_PROPENSITY <= number <= 1.0:
         raise RowError(f"{field}: got {number}; must be in [{LEAST_PROPENSITY:g}, 1]")
@@ -107,7 +107,7 @@ def checked_propensity(value: object, field: str) -> float:
 
 
 def checked_moment(value: Any, field: str, zone: tzinfo | None = None) -> str:
-    """Convert a time, or its text in ISO 8601, for the service. Its default time zone is `zone`; None refuses it."""
+    """Convert a time, or its text in ISO 8601, to text in UTC. A time without a zone is in `zone`."""
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
         moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
@@ -129,7 +129,7 @@ def outcome_of(reward: float, field: str) -> JsonObject:
 
 
 def checked_context(shape: Shape | None, context: object) -> Any:
-    """Check a context against the kind of the model's features; return it."""
+    """Check a context against the kind of the model's features, if known; return it in the model's form."""
     if shape is None:
         context = {} if context is None else context
         if not isinstance(context, dict | list):
@@ -150,7 +150,7 @@ def checked_context(shape: Shape | None, context: object) -> Any:
 
 
 def check_features(features: JsonMapping | Sequence[Any], field: str, *, may_be_sparse: bool = True) -> None:
-    """Check features, apart from the model's declarations."""
+    """Check features, as far as possible without the model's definition."""
     if not isinstance(features, Mapping):
         for i, each in enumerate(features):
             checked_number(each, f"{field}.{i}")
@@ -172,7 +172,7 @@ def _check_named(features: JsonMapping, field: str, space: str, depth: int) -> N
         if len(space) + len(name) > MOST_NAME:
             raise RowError(f"{field}: has a name of {len(space) + len(name)} characters; must have at most {MOST_NAME}")
         if (kind is float and math.isfinite(value)) or (kind is str and len(value) <= MOST_TEXT):
-            continue  # most values
+            continue  # the usual case, for speed
         path = f"{space}{name}"
         if kind is dict:
             _check_named(value, field, f"{path}.", depth + 1)

@@ -1,4 +1,4 @@
-"""Reads tables of rounds: CSV and Parquet."""
+"""Reads tables: CSV, TSV and Parquet."""
 
 import csv
 from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ from toolkit.load.client import OK, Client, LoadError
 from toolkit.load.ledger import PREDICTED, Ledger, Stage
 
 _PAGE = 1000
-_SENT = (Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
+_SENT = (Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)  # feedback was sent
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Audit:
     feedbacks_refused: int = 0
     rounds_in_the_logs: int = 0
     lost: int = 0
-    """Acknowledged rounds that no log contains."""
+    """Rounds with acknowledged feedback that no log contains."""
     repeated: int = 0
     """Extra copies of rounds in the logs."""
     altered: int = 0
@@ -32,13 +32,13 @@ class Audit:
     unasked: int = 0
     """Rounds in a log for which no feedback was sent."""
     predictions_lost: int = 0
-    """Answered predictions that the models' counts lack."""
+    """The excess of answered predictions over those that the models count."""
     unknown: int = 0
-    """Rounds without a response, which may or may not be recorded."""
+    """Rounds whose last request has no response, so that it may or may not have had an effect."""
 
     @property
     def wrong(self) -> int:
-        """The number of rounds that contradict the service's promises."""
+        """The number of rounds and predictions that contradict the service's promises."""
         return self.lost + self.repeated + self.altered + self.unasked + self.predictions_lost
 
     def to_json(self) -> dict[str, int]:
@@ -47,7 +47,7 @@ class Audit:
 
 
 async def audit(client: Client, models: Sequence[str], ledgers: Sequence[Ledger], read: Callable[[int], None]) -> Audit:
-    """Read the logs of all models and compare them with the ledgers."""
+    """Compare the logs of all models with the ledgers; call `read` with the number of lines of each page."""
     found, stored = Audit(), 0
     copies = [np.zeros(len(ledger.stages), dtype=np.int64) for ledger in ledgers]
     for model in models:

@@ -1,7 +1,7 @@
 """A small HTTP/1.1 client over keep-alive connections, with one callback per request.
 
-The driver must not be the bottleneck. This client needs a fraction of the processor time of a general client
-(docs/load-testing.md contains figures). httptools parses the responses.
+The driver, which generates the load, must not be the bottleneck. This client needs a fraction of the processor time of
+a general client: docs/load-testing.md has figures. httptools parses the responses.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ class Target(NamedTuple):
     port: int
     tls: bool
     prefix: str  # prefix of every path
-    headers: str  # complete lines
+    headers: str  # complete lines, each with its line break
 
     @classmethod
     def parse(cls, url: str, api_key: str | None = None) -> Self:
-        """Parse `http(s)://host[:port][/prefix]`."""
+        """Parse `http(s)://host[:port][/prefix]`. Raises `LoadError`, also for a key that headers cannot carry."""
         wrong = LoadError(f"{url!r} is not a URL such as http://127.0.0.1:8000")
         try:
             parts = urlsplit(url)
@@ -88,7 +88,7 @@ class Client:
     Args:
         target: the server.
         connections: the number of connections, each with one request at a time.
-        timeout: seconds after which a request counts as unanswered.
+        timeout: seconds until a request counts as unanswered, checked four times in this period.
     """
 
     def __init__(self, target: Target, connections: int, timeout: float = 30.0) -> None:
@@ -117,7 +117,7 @@ class Client:
         await self._close()
 
     def send(self, request: bytes, done: Done) -> None:
-        """Send or queue the bytes of a request. The event loop calls `done` once."""
+        """Send the bytes of a request, or queue them. `done` is called once, in the event loop."""
         asked = _Asked(request, done, time.perf_counter())
         if self._free:
             self._free.popleft().start(asked)
@@ -140,7 +140,7 @@ class Client:
         return await answered
 
     def released(self, connection: "_Connection") -> None:
-        """Send the next queued request, if any, over a free connection."""
+        """Use a connection that became free for the next queued request, if any."""
         self._open.add(connection)
         if self._waiting:
             connection.start(self._waiting.popleft())
@@ -148,7 +148,7 @@ class Client:
             self._free.append(connection)
 
     def lost(self, connection: "_Connection") -> None:
-        """Replace a lost connection."""
+        """Replace a lost connection, unless the client is closing."""
         self._open.discard(connection)
         if connection in self._free:
             self._free.remove(connection)
@@ -170,7 +170,7 @@ class Client:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def _sweep(self) -> None:
-        """Abandon requests that have waited too long, on a connection or in the queue."""
+        """Abandon requests that have waited too long, on a connection or in the queue; schedule the next sweep."""
         past = time.perf_counter() - self._timeout
         for connection in [each for each in self._open if each.busy_since < past]:
             connection.transport.abort()

@@ -16,8 +16,8 @@ def load(**options: Any) -> None:
     Latencies count from the moment when each request was due.
 
     Exit codes:
-    0: the logs hold every acknowledged feedback once.
-    1: acknowledged feedback is lost, repeated or altered.
+    0: the logs contain each acknowledged feedback exactly once.
+    1: the logs, or the models' counts, contradict what the service acknowledged.
     2: the load could not run.
     3: outcomes stayed unknown.
     """

@@ -1,4 +1,4 @@
-"""Runs each generator in a separate process."""
+"""Runs the load generators, each in a separate process."""
 
 import asyncio
 import multiprocessing
@@ -23,7 +23,7 @@ Progress = Callable[[int, int, int], None]
 
 
 async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> list[Result]:
-    """Run the load in `plan.processes` processes that start at the same time."""
+    """Run the load in `plan.processes` processes that start it together. Raises `LoadError` if one of them fails."""
     context = multiprocessing.get_context("spawn")
     pipes, processes = list[Connection](), []
     try:
@@ -71,7 +71,7 @@ def _receive(pipe: Any) -> Any:
 
 
 def _run_process(pipe: Connection, plan: Plan, number: int, models: Sequence[str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process without a traceback
     die_with_parent()
     try:
         pipe.send(uvloop.run(_generate(pipe, plan, number, models)))

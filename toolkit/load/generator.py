@@ -1,7 +1,7 @@
 """One process that generates load: predictions at Poisson times, and feedback later, out of order and partly repeated.
 
-When the time is up, the process repeats every unanswered request until the outcome is known. This is safe, because
-predictions have the client's ids and feedback is idempotent.
+When the time is up, the process repeats unanswered requests until their outcomes are known, at most for `settle`
+seconds. This is safe, because predictions have the client's ids and feedback is idempotent.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from toolkit.load.models import Example, examples
 from toolkit.load.plan import Plan
 from toolkit.load.timing import Histogram, Measured, Pacer, times_within
 
-_LONGEST_PROBLEM = 300
+_LONGEST_PROBLEM = 300  # bytes of a response in `Result.problems`
 _PAUSE = 0.2  # seconds before the next attempt to settle unanswered requests
 _TOO_MANY_REQUESTS = 429
 
@@ -35,12 +35,12 @@ class Result:
     predict: Measured = field(default_factory=Measured)
     feedback: Measured = field(default_factory=Measured)
     lag: Histogram = field(default_factory=Histogram)
-    """Delays between due times and starts of requests."""
+    """Delays from due times to the starts of requests, in the measurement."""
     cpu: float = 0.0
     """Share of a core that the process used during the measurement."""
     ledger: Ledger = field(default_factory=Ledger)
     problems: Counter[str] = field(default_factory=Counter)
-    """Counts of refusals by status and message, and of missing responses."""
+    """Items that were not accepted, counted by the status and body of the response, or as `no answer`."""
 
 
 class Outcome(NamedTuple):
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether the outcome is unknown, so that the request must be repeated, which is safe."""
+        """Whether the outcome is unknown, so that the request must be repeated."""
         return self.status in {NO_ANSWER, _TOO_MANY_REQUESTS} or self.status >= 500
 
 
@@ -91,7 +91,7 @@ class Generator:
         self._rng = np.random.default_rng([plan.seed, 2, process])  # delays, duplicates, order
         times = np.random.default_rng([plan.seed, 3, process])
         self._arrivals = times_within(plan.rate / plan.processes, plan.warm_up + plan.duration, times)
-        self._n = 0  # predict requests so far
+        self._n = 0  # the number of predict requests so far
 
     def counts(self) -> tuple[int, int, int]:
         """Return the numbers of predictions, acknowledged feedback items and right predictions so far."""
@@ -154,7 +154,7 @@ class Generator:
         return range(i * self._plan.batch, (i + 1) * self._plan.batch)
 
     def _predicted(self, i: int) -> list[int]:
-        """Return the rounds of a request with a known prediction, in random order."""
+        """Return, in random order, the rounds of a request that have a prediction and no refused feedback."""
         known = {Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED}
         rounds = [each for each in self._rounds(i) if self._ledger.stages[each] in known]
         if len(rounds) > 1:

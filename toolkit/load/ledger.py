@@ -1,4 +1,4 @@
-"""The rounds of one generator and their progress, in two bytes per round."""
+"""The rounds of one load generator and their progress, in two bytes per round."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -23,7 +23,7 @@ class Stage(IntEnum):
 
 OPEN = (Stage.ASKED, Stage.ANSWERED, Stage.FEEDBACK_SENT)
 """The stages of rounds that still need a prediction or feedback."""
-PREDICTED = (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
+PREDICTED = (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)  # the prediction is known
 
 
 class Ledger:

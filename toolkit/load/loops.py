@@ -21,7 +21,7 @@ class Bound:
         self._idle = asyncio.Event()
 
     def enter(self) -> bool:
-        """Admit a request if there is room; return whether it was admitted."""
+        """Admit a request if the limit allows it; return whether it was admitted."""
         room = self._outstanding < self._limit
         self._outstanding += room
         return room
@@ -44,7 +44,7 @@ class MeasuredSender:
 
     Args:
         client: the client that sends them.
-        bound: requests above this bound are counted but not sent.
+        bound: the limit on outstanding requests; further ones are counted but not sent.
         begins: start of the window, in seconds of `time.perf_counter`.
         ends: end of the window.
     """
@@ -102,7 +102,7 @@ class Run(NamedTuple):
     """The result of an open loop."""
 
     measured: Measured  # latencies count from the due times
-    lag: Histogram  # delays between due times and starts of requests
+    lag: Histogram  # delays from due times to the starts of requests
 
 
 async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
@@ -144,15 +144,15 @@ async def closed_loop(
 ) -> Measured:
     """Send requests as fast as they are answered, `connections` at a time, until they run out or the time is up.
 
-    A closed loop sends fewer requests if earlier ones are slow, and its latencies omit this waiting time. They serve to
-    compare servers under the same load, but do not predict users' latencies.
+    A closed loop sends fewer requests if earlier ones are slow, and its latencies omit the time that users would have
+    waited to send theirs. They can compare servers, but do not predict users' latencies.
 
     Args:
         client: a client with at least `connections` connections.
         requests: bytes of whole requests, as from `Requests.encoded`; several loops may share an iterator.
         connections: the number of concurrent requests.
         seconds: how long to send and measure.
-        answered: receives the status and the body of each response.
+        answered: receives the status and the body of each response, or `NO_ANSWER` and an empty body.
     """
     start = time.perf_counter()
     bound, left = Bound(connections), iter(requests)

@@ -11,7 +11,7 @@ import numpy as np
 from toolkit.load.client import OK, Client, LoadError
 from toolkit.load.plan import Plan
 
-_NOISE = 0.6  # length of the noise around a label's centre of length 1
+_NOISE = 0.6  # root mean square length of the noise around a label's centre of length 1
 _POOL = 4096  # maximum contexts of a process, used in turn
 _CREATED = 201
 
@@ -24,10 +24,10 @@ class Example(NamedTuple):
 
 
 def examples(plan: Plan, process: int) -> list[Example]:
-    """Draw the examples of one process. All processes share the label's parameters, and each draws its own contexts.
+    """Draw the examples of one process. All processes share each label's distribution, and draw different contexts.
 
-    Dense contexts are noisy points around one centre per label. Half of a sparse context's non-zeros are the features
-    of its label, the other half are random features.
+    A dense context is a noisy point around the centre of its label. Half of a sparse context's non-zeros are the
+    features of its label, and the other half are random features, some of which may coincide with them.
     """
     n = int(min(_POOL, max(1, plan.rounds_expected)))
     rng = np.random.default_rng([plan.seed, 1, process])
@@ -53,7 +53,7 @@ def _sparse(plan: Plan, label: int, rng: np.random.Generator) -> dict[str, list[
 
 
 async def check_ready(client: Client) -> None:
-    """Check that the server is Wager and ready."""
+    """Check that the server is Wager and ready. Raises `LoadError`."""
     answer = await client.call("GET", "/readyz")
     try:
         ready = answer.status == OK and json.loads(answer.body)["status"] == "ready"

@@ -1,4 +1,4 @@
-"""The options of `wager load`, for typer and pydantic."""
+"""The options of `wager load`: typer parses them, and pydantic checks them."""
 
 import json
 from dataclasses import asdict
@@ -117,7 +117,7 @@ class Plan:
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """Check the options of the command."""
+        """Check the options of the command. Raises `LoadError`, naming all invalid ones."""
         try:
             return cls(**options)
         except ValidationError as error:

@@ -20,7 +20,7 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 BUSY = 0.9
 """Share of a core above which a generator counts as saturated."""
 LATE_SECONDS = 0.01
-"""The driver counts as late if it starts 1 % of all requests more than this after they are due."""
+"""The driver counts as late if more than 1 % of its requests start this much after they are due."""
 
 SATURATED = "The driver was saturated, so the figures measure the driver. Use more --processes or a separate machine."
 WRONG = "WRONG: the logs or the models' counts contradict what the service acknowledged."
@@ -54,7 +54,7 @@ class Report:
 
     @property
     def saturated(self) -> bool:
-        """Whether a generator used most of a core."""
+        """Whether a generator used more than `BUSY` of a core."""
         return max(self.cpu) > BUSY
 
     @property
@@ -63,7 +63,7 @@ class Report:
         return self.lag.percentile(99) > LATE_SECONDS
 
     def accuracy(self, share: float = 1.0) -> float:
-        """Return the share of right answers among those in the last `share` of each process's rounds; 0 if none."""
+        """Return the accuracy of the answers in the last `share` of each process's rounds; 0 without answers."""
         right = known = 0
         for ledger in self.ledgers:
             since = round(len(ledger.stages) * (1 - share))

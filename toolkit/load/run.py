@@ -19,14 +19,14 @@ from toolkit.load.report import Report
 EXIT_WRONG = 1
 EXIT_UNKNOWN = 3
 
-_CONNECTIONS = 2  # for the models and the audit; the load has its own
+_CONNECTIONS = 2  # for the models and the audit; the load uses others
 
 
 def run(plan: Plan, json_file: Path | None) -> int:
     """Run a load, print its report, and return the exit code.
 
-    Write the report as JSON to `json_file`; for `-`, as the only output on standard output. The code is 0 if the logs
-    match the acknowledged feedback, `EXIT_WRONG` if they do not, and `EXIT_UNKNOWN` if outcomes remain unknown.
+    Write the report as JSON to `json_file`; for `-`, as the only output on standard output. The code is
+    `EXIT_WRONG` if the logs do not match the acknowledgements, else `EXIT_UNKNOWN` if outcomes are unknown, else 0.
     """
     to_stdout = json_file is not None and str(json_file) == "-"
     console = Console(highlight=False, stderr=to_stdout)
@@ -39,7 +39,7 @@ def run(plan: Plan, json_file: Path | None) -> int:
 
 
 async def drive(plan: Plan, console: Console) -> Report:
-    """Create the models, generate the load and audit the logs."""
+    """Create the models, generate the load and audit the logs. Raises `LoadError` if no prediction is answered."""
     async with Client(plan.target, _CONNECTIONS, plan.timeout) as client:
         await check_ready(client)
         async with created(client, plan) as models:

@@ -20,7 +20,7 @@ _TIMER_ABSTIME = 1
 _AT_ONCE = 4096  # intervals drawn together
 
 Action = Callable[[float], None]
-"""An action. It receives the time at which it was due."""
+"""A scheduled function. It receives the time at which it was due."""
 
 
 def poisson_times(rate: float, rng: np.random.Generator) -> Iterator[float]:
@@ -41,13 +41,13 @@ class Pacer:
     """Starts actions when they are due, in the running event loop. Times are seconds of `time.perf_counter`.
 
     Attributes:
-        lag: delays between due times and starts, the driver's own share of the latencies.
+        lag: delays from due times to starts, which are the driver's share of the latencies.
     """
 
     def __init__(self) -> None:
         self.lag = Histogram()
         self._due: list[tuple[float, int, Action]] = []
-        self._order = itertools.count()  # for actions that are due at the same time
+        self._order = itertools.count()  # orders actions that are due at the same time
         self._loop = asyncio.get_running_loop()
         self._timer = _KernelTimer() if sys.platform == "linux" else None
         if self._timer is not None:
@@ -60,7 +60,7 @@ class Pacer:
             self._set(due)
 
     def stop(self) -> None:
-        """Start no more actions."""
+        """Cancel all actions, and close the timer."""
         self._due = []
         if self._timer is not None:
             self._loop.remove_reader(self._timer.fd)
@@ -90,7 +90,7 @@ class _Moment(ctypes.Structure):
 
 
 class _KernelTimer:
-    """Linux's timerfd on the monotonic clock, which is `time.perf_counter`. Event loops round to milliseconds."""
+    """Linux's timerfd on the monotonic clock, which `time.perf_counter` reads. Event loops round to milliseconds."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -103,7 +103,7 @@ class _KernelTimer:
         self._libc.timerfd_settime(self.fd, _TIMER_ABSTIME, ctypes.byref(moment), None)
 
     def clear(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # it has been set again since it rang
+        with contextlib.suppress(BlockingIOError):  # the timer was set again before it was read
             os.read(self.fd, 8)
 
 
@@ -131,7 +131,7 @@ class Histogram:
         value = max(0, int(seconds * 1e6))
         self._greatest = max(self._greatest, value)
         shift = max(0, value.bit_length() - _BITS)
-        self._counts[(shift << _HALF) + (value >> shift)] += 1
+        self._counts[(shift << _HALF) + (value >> shift)] += 1  # 2**_HALF ascending buckets for each shift
 
     def merge(self, other: Self) -> None:
         """Add all durations of another histogram."""
@@ -139,8 +139,8 @@ class Histogram:
         self._greatest = max(self._greatest, other._greatest)
 
     def percentile(self, percent: float) -> float:
-        """Return the smallest duration, in seconds, that `percent` of all do not exceed; 0 if there are none."""
-        wanted = max(1, math.ceil(len(self) * percent / 100 - 1e-6))  # allows for rounding errors
+        """Return the smallest duration, in seconds, that `percent` % do not exceed, rounded up; 0 without durations."""
+        wanted = max(1, math.ceil(len(self) * percent / 100 - 1e-6))  # ignores rounding errors
         seen = 0
         for bucket in sorted(self._counts):
             seen += self._counts[bucket]

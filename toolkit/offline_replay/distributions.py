@@ -1,8 +1,9 @@
 """Recomputes the distributions of a log.
 
-The log keeps only the probability of the answer. The distribution of a prediction follows from the state that decided
-it: the fold of the first `rounds_seen` rounds and `changes_seen` changes. So the log is replayed from its first round,
-and every prediction is decided again with that state. A result is used only if it agrees with the logged probability.
+The log stores only the probability of the answer. The distribution of a prediction follows from the state that decided
+it: the fold of the first `rounds_seen` rounds and `changes_seen` changes. So the log is folded again from its first
+round, and each prediction is decided again with its state. A result is used only if it agrees with the logged
+probability.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ _OTHER = "the model did not decide them itself, as in an import, or its updates 
 
 
 class Distributions:
-    """The distributions of one model's log.
+    """Recomputes the distributions of one model's log.
 
     Attributes:
         reasons: the reasons for unknown distributions, each with the number of rounds.
@@ -38,7 +39,7 @@ class Distributions:
         self._broken = ""  # the reason why no further distribution can be recomputed
 
     def of(self, lines: Sequence[JsonMapping]) -> list[list[float] | None]:
-        """Return the distribution of each of the next rounds of the log.
+        """Return the distribution of each prediction in the next rounds of the log.
 
         Returns:
             The probability of each label that the model had at the prediction, in order, retired ones included; or of
@@ -94,7 +95,7 @@ class Distributions:
 
 
 def _logged(line: JsonMapping) -> list[float] | None:
-    """Return the distribution over the actions, if the log keeps all of them."""
+    """Return the distribution over the actions; None if the log lacks a probability."""
     probabilities = [each["probability"] for each in line["actions"] or ()]
     return probabilities if probabilities and None not in probabilities else None
 

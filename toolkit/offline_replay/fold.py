@@ -1,4 +1,4 @@
-"""Refolds a log from the lines that the API returns, and can return to any recent place in it."""
+"""Folds a log again, from the lines that the API returns, and can go back to any recent place in it."""
 
 import copy
 from collections import deque
@@ -19,11 +19,11 @@ from toolkit.offline_replay.history import History
 
 _CONTEXT: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(GivenContext)
 _STATE_EVERY, _MOST_STATES = 4096, 16
-"""Rounds between kept states, and their number. The product limits how long a prediction may have waited."""
+"""Rounds between kept states, and their number, which limit how many rounds a prediction may have waited."""
 
 
 class Round(NamedTuple):
-    """A round of the log. K is the model's number of labels at its place."""
+    """A round of the log. K is the model's number of labels at the round's place."""
 
     number: int
     seen: Position  # the rounds and changes that its prediction saw
@@ -32,12 +32,12 @@ class Round(NamedTuple):
     rounds: Rounds  # (1,), without evidence; eligible labels (1, K)
 
     def eligible(self, n_labels: int) -> BoolArray | None:
-        """Return the mask of eligible labels, (1, n_labels); None for all."""
+        """Return the mask of eligible labels among the first `n_labels`, (1, n_labels); None if all are eligible."""
         mask: BoolArray = self.rounds.eligible[:, :n_labels]
         return None if mask.all() else mask
 
     def learnable(self, model: Model, evidence: FloatArray | None) -> Rounds:
-        """Convert the round to input for a learner. Evidence is 0 if unknown, and for labels added later."""
+        """Return the round as the model's learner learns it. Evidence is 0 if unknown, and for labels added later."""
         row = np.zeros((1, model.learner.evidence_size))
         if evidence is not None:
             row[0, : len(evidence)] = evidence[: row.shape[1]]
@@ -81,7 +81,8 @@ class _Kept(NamedTuple):
 class Fold:
     """The state of a model at a place of its log.
 
-    The state is unknown after a rollback or a promotion, whose snapshots are not public, and known again after a reset.
+    The state is unknown after a rollback or a promotion, because the API returns no snapshots, and also after missing
+    rounds or evidence. A reset makes it known again.
     """
 
     def __init__(self, history: History) -> None:
@@ -89,7 +90,7 @@ class Fold:
         self._position = Position(0, 0)
         self._reason = ""  # the reason why the state is unknown, if it is
         self.state: State = history.model(0).learner.init()
-        self.evidence: dict[int, FloatArray] = {}  # of the decisions, by round
+        self.evidence: dict[int, FloatArray] = {}  # of decisions made again, by round
         self._rounds: dict[int, Round] = {}  # in order
         self._kept: deque[_Kept] = deque()
         self._keep()

@@ -30,17 +30,17 @@ class History:
         self._models: dict[int, Model] = {}
 
     def note(self, number: int) -> ChangeNote:
-        """Return a change; the first has number 1. Raise as `model` does."""
+        """Return a change; the first has number 1. Raises as `model` does."""
         self._know(number)
         return self._notes[number - 1]
 
     def label_count(self, changes: int) -> int:
-        """Return the number of labels after some changes. Raise as `model` does."""
+        """Return the number of labels, retired ones included, after some changes. Raises as `model` does."""
         self._know(changes)
         return self._label_counts[changes]
 
     def model(self, changes: int) -> Model:
-        """Return the model after some changes, unless forgotten; raise `UnknownHistoryError` if it cannot be built."""
+        """Return the model after some changes, unless forgotten. Raises `UnknownHistoryError` if it cannot be built."""
         self._know(changes)
         if not self._models:
             self._models[0] = self._first()
@@ -51,7 +51,7 @@ class History:
         return self._models[changes]
 
     def forget(self, before: int) -> None:
-        """Forget the models before some change, except the latest one."""
+        """Forget the models after fewer than `before` changes, except the latest known one."""
         last = max(self._models, default=0)
         for number in [each for each in self._models if each < min(before, last)]:
             del self._models[number]
@@ -72,7 +72,7 @@ class History:
             raise UnknownHistoryError(f"this version cannot make change {number:,} of the model: {error}") from error
 
     def _know(self, changes: int) -> None:
-        """Read the changes up to a number."""
+        """Read the changes up to number `changes` that are not known yet."""
         while len(self._label_counts) <= changes:
             page = self._read(len(self._notes))
             if not self._label_counts:

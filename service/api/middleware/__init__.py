@@ -1,1 +1,1 @@
-"""Middleware that every request passes: limits, API keys and the request log."""
+"""Middleware that every request passes: the request log, origins, limits and API keys."""

@@ -1,8 +1,8 @@
 """Checks API keys before a body is read.
 
-The method and the path decide which scope a request needs. Paths that are not listed need `read` for GET and `admin`
-for other methods, and a key for all models, so a new route stays restricted until it is listed here. This middleware
-checks the model in a path; handlers check models in a body, with `check_model`.
+The method and the path determine which scope a request needs. Paths that `_SCOPES` does not list need `read` for GET,
+`admin` for other methods and, except under /models/, a key for all models, so a new route is restricted by default. The
+model in a path is checked here; handlers check a model in a body, with `check_model` or `check_new_model`.
 """
 
 import logging
@@ -25,10 +25,10 @@ Header = tuple[bytes, bytes]
 
 
 class Need(NamedTuple):
-    """The scope that a request needs."""
+    """The scope that a request needs, and whether its key must allow all models."""
 
     scope: keys.Scope
-    every_model: bool = True  # refuses keys that are limited to some models
+    every_model: bool = True
 
 
 _SCOPES: dict[tuple[str, str], Need] = {
@@ -44,8 +44,7 @@ _SCOPES: dict[tuple[str, str], Need] = {
 }
 _READ, _ADMIN = Need("read"), Need("admin")
 _OPEN = frozenset({"/", "/livez", "/readyz", "/openapi.json", "/docs", "/webhooks/feedback"})
-"""Paths that need no key: pages, which contain no data; health checks; the API's description; and webhooks, which are
-signed."""
+"""Paths that need no key: pages, which contain no data; health checks; openapi.json; and webhooks, which are signed."""
 _OPEN_FOLDERS = ("/docs/", "/dashboard/")  # files of the pages, which need no key
 
 _HOW = "send an API key, as `Authorization: Bearer wk_...`"
@@ -54,7 +53,7 @@ _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None 
 
 
 def need_of(method: str, path: str) -> Need | None:
-    """Return the scope that a request needs; None for an open path. The model in the path is checked separately."""
+    """Return what a request needs; None for an open path. `_check` checks the model in the path."""
     if (listed := _SCOPES.get((method, path))) is not None:
         return listed
     path = path.removeprefix("/v1")
@@ -67,13 +66,13 @@ def need_of(method: str, path: str) -> Need | None:
 
 
 def check_model(name: str, field: str) -> None:
-    """Check that the request's key allows the model. Raises ModelNotFoundError, whether or not the model exists."""
+    """Raise ModelNotFoundError if the request's key does not allow the model, whether or not the model exists."""
     if name not in own_names():
         raise errors.ModelNotFoundError(f"there is no model {quoted(name)}", field)
 
 
 def check_new_model(name: str) -> None:
-    """Check that the request's key allows a new model of that name. Raises ForbiddenError."""
+    """Raise ForbiddenError if the request's key does not allow a new model with this name."""
     if name not in (names := own_names()):
         raise errors.ForbiddenError(
             f"got {quoted(name)}; the API key allows only names that match {quoted(names.glob)}", "name"
@@ -95,8 +94,8 @@ def own_names() -> Names:
 async def admit(control: AccessControl | None, scope: Scope, need: Need, limit: list[Header]) -> None:
     """Check the key of a request and record it; append its rate-limit headers to `limit`.
 
-    Without API keys (`control` is None), refuse only malformed keys: their clients are misconfigured. Raises
-    AccessError, StoreUnavailableError, and ModelNotFoundError if the key does not allow the path's model.
+    If no keys are required (`control` is None), refuse only malformed keys: their clients are misconfigured. Raises
+    AccessError, StoreError, and ModelNotFoundError if the key does not allow the path's model.
     """
     key = presented_key(scope)
     if control is None:
@@ -131,9 +130,9 @@ async def _identify(control: AccessControl, key: str | None, scope: Scope) -> Ca
 
 
 def presented_key(scope: Scope) -> str | None:
-    """Return the key in `Authorization: Bearer` or `X-API-Key`; None if absent. Other schemes are for proxies.
+    """Return the key in `Authorization: Bearer` or `X-API-Key`; None if absent. Other schemes are left to proxies.
 
-    Raises UnauthenticatedError if the headers have different keys, or `Authorization` has no scheme.
+    Raises UnauthenticatedError if the headers have different keys, or `Authorization` is not a scheme and credentials.
     """
     keys = set()
     for name, value in scope["headers"]:
@@ -163,7 +162,7 @@ def _check(caller: Caller, need: Need, path: str) -> None:
 
 
 def _check_count(counted: RequestCount, limit: list[Header]) -> None:
-    """Append the headers of draft-ietf-httpapi-ratelimit-headers-10; refuse a request above the limit."""
+    """Append the headers of draft-ietf-httpapi-ratelimit-headers-10; raise RateLimitedError above the limit."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
     limit.append((b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()))
     limit.append((b"ratelimit", f'"key";r={max(counted.left, 0)}{reset}'.encode()))

@@ -1,6 +1,6 @@
 """Refuses bodies that are too large or too slow, with a problem.
 
-FastAPI's own size limit answers in plain text, bypassing the application's error handlers.
+FastAPI's size limit would answer in plain text, without the application's error handlers.
 """
 
 import asyncio
@@ -15,30 +15,30 @@ from service.api.middleware.in_flight import Place
 from service.api.responses.bodies import client_left, read_whole
 
 _READ_NO_BODY = frozenset({"GET", "DELETE"})
-"""Methods whose handlers read no body. The body is awaited nevertheless: a request that loses its place, because its
-body is slow, must have had no effect. Other handlers read the body before they act."""
+"""Methods whose handlers read no body. The middleware reads it before they run: a request may be cancelled until its
+body is complete, and must have had no effect by then. Other handlers read the body before they act."""
 
 
 class Pace(NamedTuple):
-    """The slowest body that is accepted, timed from the first read."""
+    """The slowest body that is accepted, timed from the first read that has to wait."""
 
     max_seconds: float  # for the whole body
     grace_seconds: float  # before the rate applies
     min_rate: float  # bytes per second, on average; 0 for no minimum
 
     def patience(self, received: int) -> float:
-        """Return the seconds after which more of the body must have arrived, given the bytes received."""
+        """Return the deadline for more than `received` bytes, in seconds after the start of that read."""
         if not self.min_rate:
             return self.max_seconds
         return min(self.max_seconds, self.grace_seconds + received / self.min_rate)
 
 
 _IMPORT_FACTOR = 20
-"""Factor by which the maximum time and the minimum rate of a file to import exceed those of other bodies."""
+"""The maximum time and the minimum rate of a file to import, relative to other bodies."""
 
 
 class BodyLimit:
-    """Checks a declared length immediately, and counts the bytes of every body."""
+    """Limits the size and the pace of bodies. A declared length is checked immediately."""
 
     def __init__(self, most: int, most_of_import: int, pace: Pace) -> None:
         longest, least = _IMPORT_FACTOR * pace.max_seconds, _IMPORT_FACTOR * pace.min_rate
@@ -46,9 +46,12 @@ class BodyLimit:
         self._imports = most_of_import, pace._replace(max_seconds=longest, min_rate=least)
 
     async def limit(self, scope: Scope, receive: Receive, place: Place | None) -> Receive:
-        """Return a function that receives a body within the limits. Raises HTTPException if it is already too large."""
+        """Return a function that receives the body, and raises HTTPException if it is too large, too slow or cut short.
+
+        A declared length is checked at once. A body that no handler reads is read here.
+        """
         declared = _declared_length(scope)
-        if declared == 0:  # without a body, a disconnect interrupts nothing
+        if declared == 0:  # nothing to limit
             return receive
         is_import = scope["method"] == "POST" and scope["path"].endswith("/import")
         most, pace = self._imports if is_import else self._others
@@ -75,8 +78,6 @@ def _declared_length(scope: Scope) -> int | None:
 
 
 class _Body:
-    """One arriving body."""
-
     __slots__ = ("_asked_at", "_complete", "_max_bytes", "_pace", "_place", "_receive", "_received")
 
     def __init__(self, receive: Receive, place: Place | None, max_bytes: int, pace: Pace) -> None:
@@ -89,13 +90,13 @@ class _Body:
         self._complete = False
 
     async def receive(self) -> Message:
-        """Return the next message. After the body is complete, wait for the client to disconnect."""
+        """Return the next message: a part of the body or, after its last part, the client's disconnect."""
         if self._complete:
             return await self._receive()
         waiting = self._receive().__await__()
         try:
             awaited = next(waiting)
-        except StopIteration as arrived:  # usually; a timer would cost as much as the other checks together
+        except StopIteration as arrived:  # the usual case: no timer, which would double the cost of the checks
             message: Message = arrived.value
         else:
             message = await self._in_time(_rest(waiting, awaited))
@@ -111,7 +112,7 @@ class _Body:
         return message
 
     async def _in_time(self, rest: Awaitable[Message]) -> Message:
-        """Wait for a message. Until the body is complete, a newer request may take the place of this one."""
+        """Wait for a message within the pace. A newer request may now take the place, until the body is complete."""
         if self._place is not None:
             self._place.wait()
         if self._asked_at is None:
@@ -127,7 +128,7 @@ class _Body:
 
 @coroutine
 def _rest(waiting: Generator[Any, Any, Message], awaited: object) -> Generator[Any, Any, Message]:
-    """Await the rest of an awaitable after its first step."""
+    """Continue an awaitable whose first step yielded `awaited`."""
     try:
         yield awaited
         return (yield from waiting)

@@ -1,7 +1,7 @@
 """Limits the requests in flight in a worker, so that accepted requests are answered.
 
 Requests that need no key have a separate, ten times smaller limit, so that clients without a key cannot block the
-others. At the limit, a new request replaces the oldest one that waits for its body, so that slow bodies block nobody.
+others. At the limit, a new request replaces the one waiting longest for its body, so that slow bodies block nobody.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ _ALWAYS = frozenset({"/livez", "/readyz", "/v1/livez", "/v1/readyz"})
 
 
 class InFlight:
-    """The places of one worker. Health checks need none; requests without a key share an additional tenth."""
+    """The places of one worker. Health checks need none; other requests that need no key share an additional tenth."""
 
     def __init__(self, most: int) -> None:
         self._keyed = Places(most)
         self._open = Places(max(1, most // 10))
 
     def take(self, path: str, *, open_path: bool) -> "Place | None":
-        """Take a place for a request; None if it needs none. Raises OverloadedError if no place is free."""
+        """Take a place for a request; None if it needs none. Raises OverloadedError if there is no room."""
         if path in _ALWAYS:
             return None
         places = self._open if open_path else self._keyed
@@ -35,7 +35,7 @@ class InFlight:
 
 
 class Places:
-    """The places for one kind of request. `waiting` contains those whose request waits for its body, oldest first."""
+    """The places for one kind of request. `waiting` contains those that wait for a body, the longest wait first."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -43,18 +43,18 @@ class Places:
         self.waiting: dict[Place, None] = {}
 
     def have_room(self) -> bool:
-        """Check whether a place is free; if not, try to cancel the oldest request that waits for its body."""
+        """Check whether a request may enter; if no place is free, cancel the one waiting longest for its body."""
         if self.taken < self.most:
             return True
         oldest = next(iter(self.waiting), None)
         if oldest is None:
             return False
-        oldest.lose()
+        oldest.lose()  # its task frees the place a moment later
         return True
 
 
 class Place:
-    """The place of one request. While it waits for its body, a newer request may take the place."""
+    """The place of one request. While the request waits for its body, a newer one may take the place."""
 
     __slots__ = ("_places", "_task", "is_lost")
 
@@ -65,12 +65,12 @@ class Place:
         self.is_lost = False
 
     def wait(self) -> None:
-        """Note that the current task waits for the body."""
+        """Note that the current task waits for its body."""
         self._task = asyncio.current_task()
         self._places.waiting[self] = None
 
     def keep(self) -> None:
-        """Keep the place: the body is complete."""
+        """End the wait: the place can no longer be lost."""
         self._places.waiting.pop(self, None)
 
     def free(self) -> None:
@@ -79,7 +79,7 @@ class Place:
         self.keep()
 
     def lose(self) -> None:
-        """Cancel the request that waits for its body."""
+        """Cancel the task that waits for its body."""
         self.keep()
         self.is_lost = True
         if self._task is not None:

@@ -1,4 +1,4 @@
-"""Observes every request: assigns an id and a trace, logs it, counts it."""
+"""Observes every request: assigns an id, notes the trace, counts it and logs it."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -19,16 +19,16 @@ SECURITY_HEADERS = {
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-store",
 }
-"""Defaults for browsers: a response may set other values. A TLS proxy, if any, adds Strict-Transport-Security."""
+"""Defaults that a response may override. Strict-Transport-Security is left to the proxy that terminates TLS."""
 
 _ADDED = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _NAMES = frozenset(name for name, _ in _ADDED)
 
 _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
-"""Routes that are polled every few seconds: only failures are logged."""
+"""Routes that are polled every few seconds: only failures (status 500 and above) are logged."""
 
 _is_name = re.compile(NAME).fullmatch
-"""Checks the name in the path of a request, which may have been refused before or because of its name."""
+"""Checks the name in a path before it is logged: a refused request may have an invalid one."""
 
 
 class Observer:
@@ -42,7 +42,7 @@ class Observer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
-        if scope["method"] == "HEAD":  # like GET; the server drops the body (RFC 9110, section 9.3.2)
+        if scope["method"] == "HEAD":  # handled like GET; the server drops the body (RFC 9110, section 9.3.2)
             scope = {**scope, "method": "GET"}
         began = self._now()
         notes = self._notes(scope)
@@ -74,7 +74,7 @@ class Observer:
         return notes
 
     def _end(self, scope: Scope, notes: RequestContext, seconds: float) -> None:
-        # The path template in the router: /predict and /v1/predict share one label, and the labels are bounded.
+        # The path template: /predict and /v1/predict share a label, and labels are bounded. 499: no response began.
         status, route, method = notes.status or 499, getattr(scope.get("route"), "path", ""), scope["method"]
         self._metrics.count_request(method, route, status, seconds)
         if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):

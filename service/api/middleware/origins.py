@@ -20,10 +20,10 @@ EXPOSED_HEADERS = ("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", 
 
 
 class Cors(CORSMiddleware):
-    """Starlette's middleware, for requests of allowed origins only.
+    """Starlette's CORS middleware, applied only to requests from allowed origins.
 
-    It precedes the key checks, because a preflight request has no key, and reveals nothing secret. Requests without an
-    allowed origin pass unchanged, without CORS headers.
+    It precedes the key checks: a preflight request has no key, and its response contains no secret. Other requests pass
+    unchanged, and their responses have no CORS headers.
     """
 
     def __init__(self, app: ASGIApp, origins: Collection[str]) -> None:
@@ -43,7 +43,7 @@ class Cors(CORSMiddleware):
             await self.app(scope, receive, send)
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """List everything that is allowed, whatever the page requests: the browser compares."""
+        """List everything that is allowed; the browser compares it with what the page requests."""
         headers = {**self.preflight_headers, "Access-Control-Allow-Origin": request_headers["origin"]}
         return Response(status_code=204, headers=headers)
 
@@ -56,8 +56,8 @@ _READS = frozenset({"GET", "OPTIONS"})  # the observer converts HEAD to GET
 class _Authority(NamedTuple):
     """The host and the port of a URL."""
 
-    name: str  # lower case, without brackets and without a dot at the end
-    port: str  # empty if it is the default
+    name: str  # lower case, without brackets and a trailing dot
+    port: str  # empty if absent
     is_address: bool
 
 
@@ -72,15 +72,15 @@ class OwnPages:
         self._origins = frozenset(origin.encode("ascii") for origin in origins)
 
     def check(self, method: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        """Check the `Host` and `Origin` headers of a request. Only browsers send an `Origin`.
+        """Check the headers `Host` and `Origin`, if present: browsers send both with every writing request.
 
-        Raises UnknownHostError for another `Host`, ForeignOriginError for a writing request with another `Origin`.
+        Raises UnknownHostError for an unknown `Host`, ForeignOriginError for a writing request from a foreign `Origin`.
         """
         host, origins = None, []
         for name, value in headers:
             if name == b"host":
                 host = value if host in (None, value) else host + b", " + value  # several values match no host
-            elif name == b"origin":  # a proxy may add one
+            elif name == b"origin":  # a proxy may add another one
                 origins.append(value)
         own = None if host is None else _read(host)
         if host is not None and not (own and (own.is_address or own.name in self._hosts)):
@@ -98,7 +98,7 @@ class OwnPages:
 
 
 def _is_of(own: _Authority | None, origin: bytes) -> bool:
-    """Check whether an origin has this host and port. The scheme may differ, as a proxy may terminate TLS."""
+    """Check whether an origin has the service's host and port. A proxy may terminate TLS, so the scheme may differ."""
     scheme, _, authority = origin.partition(b"://")
     default = _DEFAULT_PORTS.get(scheme)  # None for `null`, and for pages that are files or extensions
     page = _read(authority)

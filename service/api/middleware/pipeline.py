@@ -1,11 +1,11 @@
 """The middleware of the service, outermost first.
 
-1. The observer gives the request an id, completes the headers of its response, and counts and logs it at the end.
-2. CORS answers preflight requests, and allows pages of listed origins to read the response.
+1. The observer assigns a request id, completes the headers of the response, and counts and logs the request at the end.
+2. CORS, if any origins are listed, answers their preflight requests and allows their pages to read responses.
 3. Admission refuses requests: from other sites' pages if no API keys are required, above the limit in flight, without
    a sufficient key, and with a body that is too large or too slow; in this order.
 
-Middleware that is added to the application surrounds all of them.
+Middleware that is added to the application later encloses all of them.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Admission:
-    """Middleware that refuses requests, and answers those that fail unexpectedly or that the worker abandons."""
+    """Middleware that refuses requests, and answers those that fail unexpectedly or that a stopping worker abandons."""
 
     def __init__(
         self,
@@ -63,7 +63,6 @@ class Admission:
         return None
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
         place, limit, refusal = None, list[Header](), None
         try:
             try:
@@ -90,7 +89,6 @@ class Admission:
 
 
 def _has_begun() -> bool:
-    """Whether the response to the current request has begun."""
     notes = request_context.current.get()
     return notes is not None and bool(notes.status)
 
@@ -109,19 +107,19 @@ class RequestLimits(NamedTuple):
 
     batch_items: int
     body_bytes: int
-    import_bytes: int
+    import_bytes: int  # of a model's file
     pace: Pace
-    in_flight: int
+    in_flight: int  # in each worker
 
 
 class RequestPolicy(NamedTuple):
-    """The requirements of a request that is answered."""
+    """What the middleware enforces, and where it records requests."""
 
     telemetry: Telemetry
     limits: RequestLimits
     access: AccessControl | None  # None if no API keys are required
     origins: Sequence[str] = ()  # whose pages may call the API from a browser
-    hosts: Sequence[str] = ()  # names of the service, if no API keys are required
+    hosts: Sequence[str] = ()  # host names of the service; checked only if no API keys are required
 
 
 def pipeline(policy: RequestPolicy, now: Callable[[], float]) -> list[Middleware]:

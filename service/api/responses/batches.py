@@ -21,13 +21,13 @@ _Body = TypeVar("_Body", bound=Body)
 
 
 def check_size(items: int, most: int, field: str) -> None:
-    """Check the size of a batch. Raises BatchTooLargeError if it has more than `most` items."""
+    """Raise BatchTooLargeError if a batch has more than `most` items."""
     if items > most:
         raise BatchTooLargeError(f"got {items} items; a request may have at most {most}", field)
 
 
 def read_together(bodies: type[_Body], items: Sequence[Any]) -> list[_Body] | None:
-    """Return the bodies of all items; None if one is invalid. Much faster than `read_each`."""
+    """Return the bodies of all items; None if any is invalid. Much faster than `read_each`."""
     try:
         return _reader(bodies).validate_python(items)
     except pydantic.ValidationError:

@@ -1,7 +1,7 @@
 """Reads and writes JSON bodies; large ones in a thread, to keep the event loop responsive.
 
-A parser holds the interpreter's lock for a whole call, so the input of one call is bounded: in bytes, and in members
-per object. Each member may be invalid, and reporting an error takes far longer than reading a member.
+A parser holds the interpreter's lock for a whole call, so the size of a body is limited, and so are its parts and the
+members of each object: any member may be invalid, and reporting an error takes far longer than reading a member.
 """
 
 import json
@@ -29,11 +29,11 @@ from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 
 CLIENT_GONE = 499  # the status in metrics and logs if the client disconnects before its body is complete
 LARGE = 2**15  # minimum size of a body (in bytes) or a response (in numbers and labels) that needs a thread
-MOST_MEMBERS = 1000  # maximum members of an object in a request
-MOST_PARTS = 250_000  # maximum objects, lists and members of a body. Each becomes a Python object to allocate and free
+MOST_MEMBERS = 1000  # maximum members of an object in a large body
+MOST_PARTS = 250_000  # maximum objects, lists and members of a body; each becomes a Python object
 _OWNER = ""  # owner of these jobs in `Compute`. No model has this name
 
-_CHUNK = 2**18
+_CHUNK = 2**18  # bytes of a response to send at once
 _MOST_TYPE_BYTES = 256
 
 
@@ -48,7 +48,7 @@ def is_json(content_type: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def check_charset(content_type: bytes) -> None:
-    """Refuse with status 415 a media type that is too long, or whose charset is not UTF-8 (RFC 8259, section 8.1)."""
+    """Raise HTTPException 415 if a media type is too long, or its charset is not UTF-8 (RFC 8259, section 8.1)."""
     if len(content_type) > _MOST_TYPE_BYTES:
         raise HTTPException(415, f"Content-Type has more than {_MOST_TYPE_BYTES} bytes")
     parsed = Message()
@@ -59,10 +59,10 @@ def check_charset(content_type: bytes) -> None:
 
 
 def check_text(body: bytes) -> None:
-    """Refuse with status 400 a body that is not UTF-8 or contains a lone surrogate, which Python's parser accepts."""
+    """Raise HTTPException 400 if a body is not UTF-8 or has half a surrogate pair: Python's parser accepts both."""
     try:
         body.decode()
-        null = body.find(b"\0")  # UTF-16 and UTF-32 encode each character of JSON's syntax with one
+        null = body.find(b"\0")  # UTF-16 and UTF-32 have one in each character of JSON's syntax
         if null >= 0:
             raise UnicodeDecodeError("utf-8", body, null, null + 1, "null byte")
         check_pairs(body)
@@ -98,7 +98,7 @@ async def read_json(compute: Compute, body: bytes, model: pydantic.TypeAdapter[A
 
 
 def compute_of(scope: Scope) -> Compute:
-    """Return the threads of a request's application."""
+    """Return the threads of the application that handles a request."""
     compute: Compute = scope["app"].state.compute
     return compute
 
@@ -118,6 +118,7 @@ def _read_large(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
 
 
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
+    """Read a body that pydantic's parser refused, with the errors that FastAPI would raise."""
     if not body:
         raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required", "input": None}])
     check_text(body)
@@ -138,9 +139,9 @@ def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
 
 
 def check_members(value: object) -> None:
-    """Raise InvalidInputError if an object in a value, at any depth, has too many members."""
+    """Raise InvalidInputError if any object in a value, at any depth, has too many members."""
     level = [value]
-    while level:  # one depth at a time, which is much faster than recursion
+    while level:  # one level at a time, which is much faster than recursion
         objects = [each for each in level if type(each) is dict]
         most = max(map(len, objects), default=0)
         if most > MOST_MEMBERS:
@@ -178,7 +179,7 @@ async def send_body(send: Send, body: bytes) -> None:
 
 
 def _numbers_in(answer: object) -> int:
-    """Estimate the number of labels and numbers in the content of a response."""
+    """Estimate the size of a response, as a number of labels and numbers."""
     match answer:
         case PredictAnswer():
             return len(answer.distribution or ()) + len(answer.labels or ()) + 3 * len(answer.slots or ())
@@ -198,6 +199,7 @@ def _numbers_in(answer: object) -> int:
 
 
 def _written(answer: object) -> bytes:
+    """Encode a large response, if possible in several calls: each holds the interpreter's lock."""
     if isinstance(answer, PredictBatchAnswer):
         return b'{"predictions":[' + b",".join(map(_ENCODER.encode, answer.predictions)) + b"]}"
     if isinstance(answer, ExplainAnswer):
@@ -212,6 +214,5 @@ class _JsonResponse(Response):
     """A JSON response that sends a long body in parts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the headers, then the body."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send_body(send, bytes(self.body))

@@ -1,4 +1,4 @@
-"""All kinds of problems: their statuses, stable names and titles."""
+"""All kinds of problems: their statuses, slugs (stable names) and titles."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -31,7 +31,7 @@ UNSUPPORTED_MEDIA_TYPE = Kind(415, "unsupported-media-type", "The Content-Type i
 INTERNAL_ERROR = Kind(500, "internal-error", "The service failed unexpectedly")
 
 OF_HTTP: dict[int, Kind] = {
-    # FastAPI raises 400 only if Python's parser fails without a syntax error, as on deep nesting.
+    # Raised if a body cannot be parsed for a reason other than a syntax error, such as deep nesting.
     400: INVALID_JSON,
     404: Kind(404, "no-such-path", "The path does not exist"),
     405: Kind(405, "method-not-allowed", "The path does not allow the method"),
@@ -64,7 +64,7 @@ _RANGES = ("greater_than", "less_than", "too_short", "too_long", "string_too_sho
 
 
 def of_validation(error_type: str) -> Kind:
-    """Return the kind of an error type of pydantic or of the service."""
+    """Return the kind of problem for a validation error, whose type is pydantic's or the service's."""
     if error_type.endswith(("_type", "_parsing")):
         return _WRONG_TYPE
     if error_type.startswith(_RANGES):
@@ -73,7 +73,7 @@ def of_validation(error_type: str) -> Kind:
 
 
 def validation_slugs() -> list[str]:
-    """Return the slugs of invalid fields, other than `invalid-request`, sorted."""
+    """Return the slugs that invalid fields may have, other than `invalid-request`, sorted."""
     return sorted({kind.slug for kind in (*_OF_VALIDATION.values(), _WRONG_TYPE, _OUT_OF_RANGE)})
 
 

@@ -41,7 +41,7 @@ class InvalidBodyError(errors.InvalidInputError):
 
 
 def problem_of(error: errors.WagerError) -> Problem:
-    """Return the problem of an error; its detail begins with the field."""
+    """Return the problem of an error; its detail begins with the invalid field, if any."""
     if isinstance(error, InvalidBodyError):
         return error.problem
     detail = error.detail if error.field is None else f"{shown_field(error.field)}: {error.detail}"
@@ -51,7 +51,10 @@ def problem_of(error: errors.WagerError) -> Problem:
 def problem_of_validation(
     found: Sequence[JsonMapping], root: Root, skip: int = 0, most: int = MOST_FIELDS, whole: str = "the body"
 ) -> Problem:
-    """Return the problem of the first `most` of pydantic's errors, without the first `skip` steps of each path."""
+    """Return a problem that lists the first `most` of pydantic's errors.
+
+    The first `skip` steps of each path are omitted; `whole` names the value in an error without a path.
+    """
     wrong = [explain(item, root, skip) for item in found[:most]]
     listed = [FieldError(field=each.field, detail=each.sentence(whole)) for each in wrong]
     problem = _problem(problem_types.of_validation(wrong[0].type), listed[0].detail, wrong[0].field)
@@ -84,7 +87,7 @@ def wrong_media_type(request: Request, wanted: str) -> HTTPException:
 
 
 def install(app: FastAPI) -> None:
-    """Make the application report all errors as problems."""
+    """Register handlers that answer every error with a problem."""
     app.add_exception_handler(errors.WagerError, _on_wager_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -92,14 +95,14 @@ def install(app: FastAPI) -> None:
 
 
 def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int | str, JsonObject]:
-    """Return the `responses=` of a route: these errors, `StoreUnavailableError`, and invalid requests."""
+    """Return the `responses` of a route: these errors, `StoreUnavailableError` and, with `body`, invalid requests."""
     possible = [problem_types.OF_ERROR[error] for error in (*raised, errors.StoreUnavailableError)]
     possible += [problem_types.INVALID_REQUEST] if body else []
     return {status: _documented(status, possible) for status in sorted({kind.status for kind in possible})}
 
 
 def documented(*possible: Kind) -> dict[str, JsonObject]:
-    """Return the responses of these kinds for openapi.json, by status."""
+    """Return the responses for these kinds of problems in openapi.json, by status."""
     answers = {str(kind.status): _documented(kind.status, possible) for kind in possible}
     return {status: {name: answer[name] for name in ("description", "content")} for status, answer in answers.items()}
 
@@ -176,7 +179,7 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods_of(request: Request) -> list[str]:
-    """Return the methods of all routes at a path. The framework's 405 lists those of the first route only."""
+    """Return the methods of all routes at a path: Starlette's 405 lists those of one route only."""
     asked = {name: request.scope[name] for name in ("type", "path", "root_path") if name in request.scope}
     routes = request.app.routes
     found = [m for m in _METHODS if any(route.matches(asked | {"method": m})[0] is Match.FULL for route in routes)]

@@ -36,7 +36,7 @@ _DOCUMENTED: dict[int | str, JsonObject] = {
 
 
 class _Request(Request):
-    """A request whose JSON is UTF-8."""
+    """A request that accepts JSON in UTF-8 only."""
 
     async def json(self) -> Any:
         check_text(await self.body())
@@ -44,16 +44,13 @@ class _Request(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that responds with 400 to unknown and repeated query parameters, before it reads the body.
-
-    It reads JSON in UTF-8 only.
-    """
+    """A route that refuses JSON not in UTF-8 and, before it reads the body, unknown and repeated query parameters."""
 
     def __init__(self, *args: Any, responses: dict[int | str, JsonObject] | None = None, **settings: Any) -> None:
         super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
 
     def get_route_handler(self) -> Handler:
-        """Return a handler that checks the query and the text of a request first."""
+        """Return FastAPI's handler, preceded by the checks of the query and of the text."""
         answer, body = super().get_route_handler(), self.body_field
         names = [field.alias for field in self.dependant.query_params]
 
@@ -66,7 +63,7 @@ class StrictRoute(APIRoute):
 
 
 def check_query(request: Request, names: Sequence[str]) -> None:
-    """Refuse unknown and repeated query parameters. Raises RequestValidationError."""
+    """Raise RequestValidationError if a query parameter is unknown or repeated."""
     if errors := list(islice(_errors(request, names), MOST_FIELDS)):
         raise RequestValidationError(errors)
 
@@ -81,9 +78,9 @@ def _errors(request: Request, names: Sequence[str]) -> Iterator[JsonObject]:
 
 
 class JsonRoute(StrictRoute):
-    """A route whose function takes only the body and path parameters, and returns a dataclass or a pydantic model.
+    """A fast route whose function takes only the body and path parameters; `represent` converts its answer.
 
-    FastAPI matches and documents it.
+    FastAPI matches and documents it; this class reads the request and writes the response.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -98,7 +95,7 @@ class JsonRoute(StrictRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body, call the function, and send its answer as JSON."""
         if scope["method"] != "POST":
-            return await super().handle(scope, receive, send)  # refuses the method
+            return await super().handle(scope, receive, send)  # FastAPI refuses the method
         content, headers = self.represent(await self.endpoint(**await self._read(scope, receive)))
         body = await encode(content, compute_of(scope))
         own = [(name.lower().encode(), value.encode()) for name, value in headers.items()]

@@ -1,1 +1,1 @@
-"""The routes."""
+"""The routes, one file per resource, with short handlers."""

@@ -24,7 +24,7 @@ from service.schemas.models import ModelAnswer
 
 
 class _File:
-    """A file that is arriving."""
+    """A file that arrives, waits or is imported. `owner` is the id of an API key; None if no keys are required."""
 
     def __init__(self, owner: str | None, begun_at: float) -> None:
         self.owner = owner
@@ -33,23 +33,23 @@ class _File:
         self.is_whole = False
 
     def pace(self, now: float) -> float:
-        """Return the bytes per second so far. The added second favors an old file over one that just began."""
+        """Return the bytes per second so far; infinity if whole. The added second keeps the pace of a new file low."""
         return math.inf if self.is_whole else len(self.data) / (now - self.begun_at + 1.0)
 
 
 class ArrivingFiles:
-    """The files of one worker, at most `most_bytes` together. `now` is monotonic, in seconds."""
+    """The files to import in a worker's memory, at most `most_bytes` together. `now` is monotonic, in seconds."""
 
     def __init__(self, most_bytes: int, now: Callable[[], float]) -> None:
         self._most_bytes = most_bytes
         self._now = now
-        self._bytes: Counter[str | None] = Counter()  # of each owner
-        self._waiting: dict[_File, None] = {}  # not yet imported, oldest first
-        self._turns: WeakValueDictionary[str | None, asyncio.Lock] = WeakValueDictionary()
+        self._bytes: Counter[str | None] = Counter()  # by owner
+        self._waiting: dict[_File, None] = {}  # import not begun, oldest first
+        self._turns: WeakValueDictionary[str | None, asyncio.Lock] = WeakValueDictionary()  # one import per owner
 
     @contextlib.asynccontextmanager
     async def whole(self, owner: str | None, parts: AsyncIterator[bytes]) -> AsyncIterator[memoryview]:
-        """Yield a file when it has arrived and no other file of its owner, an API key, is being imported.
+        """Yield a file once it has arrived and no other file of its owner is being imported.
 
         Raises OverloadedError if the file was discarded to free memory for others.
         """
@@ -79,6 +79,7 @@ class ArrivingFiles:
         self._check(file)
 
     def _slowest(self) -> _File:
+        """Return the file to discard: the slowest, if possible of an owner with a large share and not its fastest."""
         now, least = self._now(), self._most_bytes / (2 * len(self._bytes))
         heavy = [file for file in self._waiting if self._bytes[file.owner] >= least] or list(self._waiting)
         by_pace = sorted(heavy, key=lambda file: file.pace(now))
@@ -100,14 +101,14 @@ class ArrivingFiles:
 
 
 _CHUNK = 2**18
-_LARGEST_FILES = 2  # imported files of the largest size that a worker's memory may contain
+_LARGEST_FILES = 2  # files of the largest allowed size that a worker may have in memory
 
 _BYTES = "application/octet-stream"
 _FILE = {"schema": {"type": "string", "format": "binary"}}
 
 
 def router(copying: Copying, most_bytes: int, now: Callable[[], float]) -> APIRouter:
-    """Return the routes of copies; a file to import has at most `most_bytes`."""
+    """Return the routes of copies. A file to import has at most `most_bytes`; `now` is monotonic, in seconds."""
     clones = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=CreatedRoute)
     files = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
     _add_clone(clones, copying)
@@ -172,7 +173,7 @@ def _add_import(routes: APIRouter, copying: Copying, files: ArrivingFiles) -> No
         The body may have up to `WAGER_MAX_IMPORT_BYTES`.
         """
         check_new_model(name)
-        # Another site's page could send other media types without a preflight request.
+        # Pages of other sites can send some other media types without a preflight request.
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _BYTES:
             raise wrong_media_type(request, f"the file with Content-Type {_BYTES}")
         async with files.whole(caller_id(), request.stream()) as file:

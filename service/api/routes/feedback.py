@@ -65,7 +65,7 @@ def _allowed(request: FeedbackInput) -> FeedbackInput:
     return request
 
 
-# A retry would fail again. A sender that receives errors retries for days, then disables the webhook.
+# Answered with 200: a retry would fail again, and after days of errors a sender disables the webhook.
 _IGNORED = (
     *(errors.ModelNotFoundError, errors.PredictionNotFoundError, errors.PredictionExpiredError),
     *(errors.BrokenPredictionError, errors.HistoryLostError),

@@ -50,7 +50,7 @@ class _OneAtATime:
     async def __call__(self) -> StoreReadiness:
         if self._asked is None or self._asked.done():
             self._asked = asyncio.create_task(self._ask())
-            # Its exception counts as retrieved, even if all callers are gone.
+            # Retrieve the exception: asyncio would log it as an error if all callers were gone.
             self._asked.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
         return await asyncio.shield(self._asked)
 

@@ -90,7 +90,7 @@ def _add_reading(routes: APIRouter, registry: ModelRegistry) -> None:
     async def get_model(name: Name, request: Request) -> Response:
         """Return a model: its definition, its counts, and its guarantee.
 
-        The ETag identifies the definition. `PATCH` needs it; counts change without it.
+        The ETag identifies the definition, not the counts. `PATCH` needs it.
         """
         return await answer_described(request, await registry.get(name))
 
@@ -130,7 +130,7 @@ def _add_changes(routes: APIRouter, registry: ModelRegistry) -> None:
 
 
 def versions_in(if_match: str | None) -> list[str]:
-    """Return the versions in If-Match; a weak tag matches none (RFC 9110, section 13.1.1).
+    """Return the versions in If-Match, or `*`; a weak tag matches none (RFC 9110, section 13.1.1).
 
     Raises PreconditionRequiredError without the header, PreconditionFailedError if it contains no ETag.
     """
@@ -145,7 +145,7 @@ def versions_in(if_match: str | None) -> list[str]:
             f"got {quoted(if_match)}; must be an ETag with its double quotes, as GET /models/{{name}} returned it, or *"
         )
         raise errors.PreconditionFailedError(detail, "If-Match")
-    return [tag for weak, tag in tags if not weak and tag != "*"]
+    return [tag for weak, tag in tags if not weak and tag != "*"]  # a quoted * is no wildcard
 
 
 def readable(item: _ItemT | UnreadModel) -> _ItemT | schemas.UnreadableModel:

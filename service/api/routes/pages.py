@@ -1,4 +1,4 @@
-"""The dashboard at `/`, and the API in a browser at `/docs`. Their files need no other host and contain no data."""
+"""The dashboard at `/` and the API in a browser at `/docs`. Their files contain no data and need no other host."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,7 +55,7 @@ def router() -> APIRouter:
 
     @routes.get("/docs/{name}")
     async def docs_file(name: str) -> FileResponse:
-        """Return a file of the page of the API."""
+        """Return a file of the API page."""
         return _file(DOCS_FILES, name, {"Cache-Control": "public, max-age=3600"} | _DOCS_HEADERS)
 
     return routes

@@ -96,15 +96,15 @@ def _lists_distributions(batch: PredictBatchRequest) -> bool:
 
 
 def _reading_cost(batch: PredictBatchRequest) -> int:
-    """Return the cost of `_read_together`."""
+    """Return the cost of `_read_together`, in multiply-adds."""
     given = _given(batch)
     numbers = [each.get("context") if isinstance(each, dict) and batch.items is not None else each for each in given]
-    counts = [10 + len(each) for each in numbers if isinstance(each, list)]
+    counts = [10 + len(each) for each in numbers if isinstance(each, list)]  # a list costs as much as 10 numbers
     return costs.BATCH_NUMBER * sum(counts) + costs.BATCH_ITEM * len(given)
 
 
 async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
-    """Return the prediction requests of a batch; much faster if all are valid."""
+    """Return each prediction request of a batch, or the error that refuses it; much faster if all are valid."""
     cost = _reading_cost(batch)
     together = await compute.run_in_thread_if_costly(cost, "", _read_together, batch)
     if together is not None:
@@ -138,7 +138,7 @@ def _items(batch: PredictBatchRequest) -> list[Any]:
     if batch.contexts is None:
         return [common | each if isinstance(each, dict) else each for each in _given(batch)]
     ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
-    pairs = zip(batch.contexts, ids, strict=False)  # the caller checked that the lengths agree
+    pairs = zip(batch.contexts, ids, strict=False)  # `repeat` is endless; `predict_batch` checked the number of ids
     return [common | {"context": context, "prediction_id": given} for context, given in pairs]
 
 

@@ -1,4 +1,4 @@
-"""`/models/{name}/rounds` and `/models/{name}/predictions`: the log of a model, and its open predictions."""
+"""`/models/{name}/rounds`, `/imports` and `/predictions`: the log of a model, its imports and open predictions."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
@@ -19,7 +19,7 @@ from service.schemas.rounds import ImportAnswer, ImportList, ImportRequest, Pred
 
 _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
-_DEFINED = _SCHEMA.pop("$defs")  # openapi.json defines them among its components, except the following one
+_DEFINED = _SCHEMA.pop("$defs")  # openapi.json has them among its components, except `LoggedAction`
 _SCHEMA["properties"]["actions"]["anyOf"][0]["items"] = _DEFINED["LoggedAction"]
 _RESPONSES = responses(*errors.READING_ERRORS) | {
     200: {"description": "One `RoundLine` in JSON per line.", "content": {_NDJSON: {"schema": _SCHEMA}}}
@@ -76,7 +76,7 @@ def _dumped(lines: Sequence[RoundLine] | Sequence[PredictionLine]) -> bytes:
 
 
 _OPEN_SCHEMA = PredictionLine.model_json_schema(ref_template="#/components/schemas/{model}")
-_OPEN_SCHEMA.pop("$defs", None)  # openapi.json defines them among its components
+_OPEN_SCHEMA.pop("$defs", None)  # openapi.json has them among its components
 _LINK = 'The next page, as `<path>; rel="next"`; absent on the last page.'
 _OPEN_RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError) | {
     200: {

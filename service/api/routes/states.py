@@ -1,4 +1,4 @@
-"""`/models/{name}/snapshots`, `/rollback`, `/reset`, `/shadows` and `/promote`: other states of a model."""
+"""`/models/{name}/snapshots`, `/rollback`, `/reset`, `/shadows`, `/promote`: keep or replace a model's state."""
 
 from typing import Annotated
 
@@ -54,7 +54,7 @@ def _add_snapshots(routes: APIRouter, snapshots: Snapshots) -> None:
         responses=responses(errors.SnapshotNotFoundError, errors.SnapshotNeededError, *errors.READING_ERRORS),
     )
     async def delete_snapshot(name: Name, snapshot: SnapshotName) -> None:
-        """Delete a kept snapshot, unless the log has a rollback to it, which each fold of the log repeats."""
+        """Delete a kept snapshot, unless the log still has a rollback or a promotion that continues from it."""
         await snapshots.drop(name, snapshot)
 
 

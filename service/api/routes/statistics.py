@@ -82,7 +82,7 @@ def evaluation_router(latest: LatestRounds) -> APIRouter:
 def _conditional(request: Request, body: bytes) -> Response:
     """Return a JSON body with its ETag, or 304 if `If-None-Match` contains that ETag."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    headers = {"ETag": tag, "Cache-Control": "no-cache"}  # `no-store` would forbid caching it
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}  # not the observer's `no-store`, which forbids caching
     given = ",".join(request.headers.getlist("if-none-match"))
     if given.strip() == "*" or tag in _TAG.findall(given):
         return Response(None, 304, headers)

@@ -1,4 +1,4 @@
-"""Parses store URLs: one server, a cluster, or servers watched by Sentinels."""
+"""Parses store URLs: of one server, over TCP or a unix socket, of a cluster, or of servers watched by Sentinels."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +12,7 @@ _SENTINEL_PORT = 26379
 
 
 class Kind(StrEnum):
-    """The kind of deployment in a store URL."""
+    """The kind of deployment that a store URL names. Each value is a URL scheme without TLS."""
 
     SERVER = "redis"
     CLUSTER = "redis+cluster"
@@ -20,7 +20,7 @@ class Kind(StrEnum):
     SOCKET = "unix"
 
 
-_OPTIONS = {
+_OPTIONS = {  # the query parameters that each kind of URL may have
     Kind.SERVER: {"db", "username", "password"},
     Kind.SOCKET: {"db", "username", "password"},
     Kind.CLUSTER: set[str](),
@@ -36,14 +36,14 @@ class Node(NamedTuple):
 
 
 class User(NamedTuple):
-    """Credentials; None for the default user, and for no password."""
+    """Credentials for a server."""
 
-    name: str | None = None
-    password: str | None = None
+    name: str | None = None  # None for the default user
+    password: str | None = None  # None if none is needed
 
 
 class TlsFiles(NamedTuple):
-    """PEM files for TLS. Without `ca`, the system's certificate authorities are trusted."""
+    """PEM files for TLS. Without `ca`, only the system's certificate authorities are trusted."""
 
     ca: Path | None = None
     certificate: Path | None = None
@@ -60,19 +60,19 @@ class StoreAddress(NamedTuple):
     tls: bool
     nodes: list[Node]  # one server, servers of a cluster, or Sentinels; empty for a socket
     path: str  # of the socket, else ""
-    service: str  # the service name known to the Sentinels, else ""
+    service: str  # the name under which the Sentinels watch the servers, else ""
     db: int
-    user: User
-    sentinel_user: User
+    user: User  # of the servers
+    sentinel_user: User  # of the Sentinels, if the URL names them
 
 
 def parse_store_url(url: str) -> StoreAddress:
-    """Parse a store's URL.
+    """Parse a store URL. As it may contain a password, errors quote none of it except the name of an unknown option.
 
     Raises:
-        ValueError: if the URL is invalid. The message does not repeat the URL, which may contain a password.
+        ValueError: if the URL is invalid.
     """
-    if not url.isprintable() or " " in url:  # urlsplit would drop some characters
+    if not url.isprintable() or " " in url:  # urlsplit silently drops some of these
         raise ValueError("must not contain spaces or control characters: percent-encode them")
     try:
         parts = urlsplit(url)
@@ -133,7 +133,7 @@ def _node(text: str, default_port: int) -> Node:
     if not host:
         raise ValueError("must name a host: redis://host:6379/0, redis+cluster://host:6379,host:6380")
     try:
-        host.encode("idna")  # as a connection does
+        host.encode("idna")  # as opening a connection will
     except UnicodeError:
         raise ValueError("must name hosts whose parts between dots have 1 to 63 letters") from None
     if port == 0:
@@ -150,7 +150,7 @@ def _socket_path(path: str) -> str:
 
 
 def _service_and_db(kind: Kind, path: str, options: dict[str, str]) -> tuple[str, int]:
-    """Return the service's name and the database number, from the path and the options."""
+    """Return the service name for the Sentinels, "" for other kinds, and the database number."""
     if kind is Kind.SOCKET:
         return "", _db(options.get("db", ""))
     service, _, db = path.strip("/").rpartition("/")

@@ -1,4 +1,4 @@
-"""Connections to the servers of a store URL. None of them retries a write."""
+"""Connections to the servers of a store URL. None of them repeats a command that may have run."""
 
 import asyncio
 import itertools
@@ -26,7 +26,7 @@ from service.store.connections.whole_copy import receive_copy
 from service.store.values import StoreReadiness
 
 _MOST_CONNECTIONS = 32
-"""Maximum commands in flight over redis-py, which needs a network connection for each."""
+"""Maximum concurrent `call`s over redis-py, which needs a network connection for each."""
 
 Call = Callable[..., Awaitable[Any]]
 """Sends one command, given as separate arguments, and returns the reply."""
@@ -36,11 +36,11 @@ class Primary(NamedTuple):
     """A server that accepts writes."""
 
     call: Call
-    probe: str | None  # an unused key on this server; None if it has no slots, such as a new cluster node
+    probe: str | None  # a key for test writes to this server; None if it has no slots, like a new node of a cluster
 
 
 class Connection(Protocol):
-    """Sends commands to a store, over as many network connections as needed.
+    """Sends commands to a store over one or more network connections.
 
     Attributes:
         kind: the kind of deployment.
@@ -49,23 +49,26 @@ class Connection(Protocol):
     kind: Kind
 
     def call(self, *command: Word) -> Awaitable[Any]:
-        """Send one command to the server of its keys; return the reply."""
+        """Send one command to the server that has its keys; return the reply."""
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
         """Send one command, then wait until `replicas` replicas confirm its writes, for at most `seconds`.
 
         Returns:
             The reply, and the number of replicas that confirmed the writes.
+
+        Raises:
+            NotImplementedError: for a cluster.
         """
 
     async def primaries(self) -> list[Primary]:
-        """Return each server that accepts writes."""
+        """Return all servers that accept writes."""
 
     async def copy(self, receive: Callable[[bytes], object]) -> None:
-        """Pass everything in the server on, at one moment, as the parts of an RDB file.
+        """Pass a point-in-time copy of the server's data to `receive`, in parts that form an RDB file.
 
         Raises:
-            NotImplementedError: for a cluster, whose servers have a file each.
+            NotImplementedError: for a cluster, which has one file per server.
         """
 
     async def close(self) -> None:
@@ -77,7 +80,7 @@ def connect(url: str, timeout: float, tls: TlsFiles, patience: float = 1.0) -> C
 
     Args:
         url: as for `parse_store_url`.
-        timeout: seconds to wait for a connection, and for the remote machine to acknowledge data.
+        timeout: seconds to wait for a connection; in a cluster on Linux, also for a machine to acknowledge data.
         tls: files for TLS, if the URL selects it.
         patience: the maximum wait for a reply, as a multiple of `timeout`.
     """
@@ -100,10 +103,7 @@ class _Packing:
 
 @contextmanager
 def _as_lost_connection() -> Iterator[None]:
-    """Convert errors of a connection that closed while it was opened or used.
-
-    In this case, uvloop raises RuntimeError, and redis-py raises AttributeError.
-    """
+    """Convert what uvloop (RuntimeError) and redis-py (AttributeError) raise if a connection closes during use."""
     try:
         yield
     except (RuntimeError, AttributeError) as error:
@@ -129,7 +129,7 @@ class _OneServer:
                 return await self._redis.execute_command(*command)
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Word) -> tuple[Any, int]:
-        """Use a separate connection, because WAIT blocks later commands."""
+        """Use a separate network connection, because WAIT delays the commands after it."""
         pipeline = self._redis.pipeline(transaction=False)
         pipeline.execute_command(*command)
         pipeline.execute_command("WAIT", replicas, round(seconds * 1000))
@@ -152,7 +152,7 @@ class _OneServer:
 
 
 class _Server(_OneServer):
-    """A single server. Scripts, which are almost all commands, use a separate pipelined connection."""
+    """A connection to a single server. Scripts, which are most of the commands, share one pipelined connection."""
 
     def __init__(self, address: StoreAddress, options: JsonObject) -> None:
         where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
@@ -168,14 +168,14 @@ class _Server(_OneServer):
 
 
 class _Sentinel(Sentinel):
-    """Sends one query at a time. Concurrent queries would reorder the list of Sentinels, and might lose one."""
+    """Sends one query at a time. Concurrent queries, which reorder the list of Sentinels, could drop one from it."""
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[no-untyped-call]
         self._turn = asyncio.Lock()
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
-        """Return the primary's address. The error message contains the reasons, not the clients' configuration."""
+        """Return the primary's address. Unlike redis-py's, the error names causes, not the clients' configuration."""
         try:
             async with self._turn:
                 found: tuple[str, int] = await super().discover_master(service_name)
@@ -189,7 +189,7 @@ class _Sentinel(Sentinel):
 
 
 class _SentinelConnection(_OneServer):
-    """A connection to the primary that the Sentinels report. They are queried for each new network connection."""
+    """A connection to the primary that the Sentinels name. Each new network connection queries them."""
 
     def __init__(self, address: StoreAddress, options: JsonObject) -> None:
         sentinel_options = {**options, **_login(address.sentinel_user), "retry": _never()}
@@ -203,9 +203,9 @@ class _SentinelConnection(_OneServer):
 
 
 class _Cluster:
-    """A connection to the servers of a cluster, each with a part of the keys.
+    """A connection to the servers of a cluster, each of which has a part of the keys.
 
-    Retries a command only after MOVED, ASK or TRYAGAIN, because a server returns these without running the command.
+    Repeats a command only after MOVED, ASK or TRYAGAIN, with which a server declines to run it.
     """
 
     def __init__(self, address: StoreAddress, options: JsonObject) -> None:
@@ -252,7 +252,7 @@ class _Cluster:
 
 @lru_cache(maxsize=1024)
 def _tag_in(slot: int) -> str:
-    """Return a text that hashes to this slot."""
+    """Return a hash tag of this slot."""
     return next(tag for tag in map(str, itertools.count()) if key_slot(tag.encode()) == slot)
 
 
@@ -261,7 +261,7 @@ def _never() -> Retry:
 
 
 def _signs_of_life(seconds: float) -> JsonObject:
-    """Return socket options that close connections to dead machines, not to busy ones (Linux: TCP_USER_TIMEOUT)."""
+    """Return options that close connections to dead machines, but not to busy ones; none except on Linux."""
     if not hasattr(socket, "TCP_USER_TIMEOUT"):
         return {}
     silent = {socket.TCP_USER_TIMEOUT: int(seconds * 1000)}
@@ -281,11 +281,11 @@ def _tls_options(address: StoreAddress, tls: TlsFiles) -> JsonObject:
 
 
 class Confirmed:
-    """Sends commands and waits until replicas confirm their writes; with 0 replicas, does not wait.
+    """Sends commands, and waits until replicas confirm their writes.
 
     Args:
         connection: sends the commands. Its creator closes it.
-        replicas: number of replicas that must confirm a write.
+        replicas: number of replicas that must confirm a write; 0 to wait for none.
         seconds: maximum wait for the replicas.
     """
 
@@ -315,7 +315,7 @@ class Confirmed:
         return self.call if self._replicas else None
 
     def promised(self, readiness: StoreReadiness) -> StoreReadiness:
-        """Add the required replicas to a store's readiness."""
+        """Return a store's readiness with the required replicas added to its durability."""
         if not self._replicas:
             return readiness
         servers = "1 other server has" if self._replicas == 1 else f"{self._replicas} other servers have"

@@ -16,7 +16,7 @@ from service.json_values import JsonObject
 from service.store.connections.addresses import StoreAddress, User
 
 Word: TypeAlias = bytes | memoryview | str | int | float
-"""A word of a command."""
+"""The name of a command, or one of its arguments."""
 
 _REFUSALS: dict[str, type[exceptions.RedisError]] = {
     "NOSCRIPT": exceptions.NoScriptError,
@@ -27,7 +27,7 @@ _REFUSALS: dict[str, type[exceptions.RedisError]] = {
 
 
 def _refusal(text: str) -> exceptions.RedisError:
-    """Convert a server's error message, which begins with a code, to an exception."""
+    """Convert a server's error message, whose first word is usually a code, to an exception."""
     code, _, rest = text.partition(" ")
     return _REFUSALS[code](rest) if code in _REFUSALS else exceptions.ResponseError(text.removeprefix("ERR "))
 
@@ -43,12 +43,12 @@ class _Replies(asyncio.Protocol):
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(replyError=_refusal)
-        self._outgoing: list[bytes] = []  # commands of this turn of the event loop, written together
+        self._outgoing: list[bytes] = []  # commands of this iteration of the event loop, written together
         self._waiting: deque[asyncio.Future[Any]] = deque()
-        self._heard_at = 0.0  # the time of the last reply, or of the first command after it
-        self._is_watched = False  # whether a timer will check that time; one serves all commands
+        self._heard_at = 0.0  # when data last arrived, or a command was sent with none waiting
+        self._is_watched = False  # whether a timer will check `_heard_at`; one serves all commands
         self._transport: asyncio.Transport | None = None
-        self.gone = asyncio.Event()
+        self.gone = asyncio.Event()  # set when the connection is lost
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # uvloop's is not a subclass
@@ -78,7 +78,7 @@ class _Replies(asyncio.Protocol):
         self._outgoing.clear()
 
     def _watch(self) -> None:
-        """Cut the connection if the server has been silent for too long; otherwise check again when it would be."""
+        """Abort the connection if the server has been silent for `timeout`; if not yet, check again at that time."""
         self._is_watched = False
         if not self._waiting or self.gone.is_set():
             return
@@ -117,13 +117,13 @@ class _Replies(asyncio.Protocol):
 
 
 class Pipeline:
-    """Opens a connection on first use, and after a lost connection or a late reply. Never sends a command twice.
+    """A connection that opens on first use, and again after a loss or a late reply. Never sends a command twice.
 
     Args:
         address: the address of one server.
         timeout: seconds to wait for a reply.
-        tls: redis-py's options, if the address selects TLS.
-        opening: seconds to wait for the connection; `timeout` if not given.
+        tls: redis-py's options, of which only those for TLS are used.
+        opening: seconds to wait for the connection; None for `timeout`.
     """
 
     def __init__(self, address: StoreAddress, timeout: float, tls: JsonObject, opening: float | None = None) -> None:
@@ -135,10 +135,10 @@ class Pipeline:
         self._replies: _Replies | None = None
 
     def call(self, *command: Word) -> Awaitable[Any]:
-        """Send one command; return the reply without redis-py's conversions.
+        """Send one command; return its reply, without redis-py's conversions.
 
         Raises:
-            RedisError: if the server refuses the command or does not answer in time, or the connection is lost.
+            redis.exceptions.RedisError: if the server refuses or does not answer in time, or the connection is lost.
             OSError: if the connection cannot be opened.
         """
         replies = self._replies

@@ -12,7 +12,7 @@ from service.store.connections.connections import Call, Primary
 from service.store.values import StoreReadiness
 
 OF_A_CLUSTER = "the store is a server of a cluster, which has only a part of the models: use a redis+cluster:// URL"
-"""The error if the connection is for a single server."""
+"""The error of a connection to a single server if that server belongs to a cluster."""
 
 _PROBE = resources.files("service.store").joinpath("lua", "probe.lua").read_bytes()
 _PROBE_MILLISECONDS = 10_000
@@ -30,30 +30,30 @@ _PERSISTENCE = {
 }
 _NO_PERSISTENCE = "acknowledged feedback is lost when the store stops: its append-only file is off"
 _UNKNOWN_PERSISTENCE = "unknown: the store does not allow reading its configuration"
-_WEAKER = [*_PERSISTENCE.values(), _UNKNOWN_PERSISTENCE, _NO_PERSISTENCE]
+_WEAKER = [*_PERSISTENCE.values(), _UNKNOWN_PERSISTENCE, _NO_PERSISTENCE]  # from the most durable to the least
 _SPLIT = (
     "acknowledged feedback may be lost if Sentinels replace a primary that workers still reach: "
     "set min-replicas-to-write to 1"
 )
-_MODES = ("redis_mode", "server_mode")  # field names of Redis and of Valkey
+_MODES = ("redis_mode", "server_mode")  # field names in Redis and in Valkey
 _UNKNOWN_VERSION = "unknown: the store does not allow reading its version"
 
 
 async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | None) -> StoreReadiness:
-    """Read the versions and configurations of the servers that accept writes, and write to each.
+    """Read the version and the configuration of each server that accepts writes, and write to it.
 
     Args:
-        servers: the single server, or those of a cluster.
+        servers: the single server, or the primaries of a cluster.
         kind: the kind of deployment that the connection assumes.
-        write: sends the test write as feedback is sent; None to use each server's `call`.
+        write: sends the test writes and waits for replicas, as for feedback; None to use each server's `call`.
 
     Returns:
         The distinct versions and warnings, and the weakest durability.
 
     Raises:
-        redis.exceptions.RedisError: if a server refuses the write.
+        redis.exceptions.RedisError: if a server refuses the write, or does not answer.
         StoreUnavailableError: if a server does not run scripts, may evict keys, or belongs to a cluster although the
-            connection is for a single server.
+            connection is for a single server; or if `write` finds too few replicas.
     """
     found = [await _read_server(server.call, kind) for server in servers]
     for server in servers:
@@ -64,7 +64,7 @@ async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | N
 
 
 async def _write(call: Call, probe: str | None) -> None:
-    """Write with a script, like all other writes. Only a write detects a full disk or memory."""
+    """Write with a script, like almost all writes. Only a write reveals that a server refuses writes."""
     if probe is not None and await call("EVAL", _PROBE, 1, probe, _PROBE_MILLISECONDS) != 1:
         raise StoreUnavailableError("the store does not run Lua scripts")
 
@@ -84,7 +84,7 @@ async def _read_server(call: Call, kind: Kind) -> StoreReadiness:
 async def _read_config(call: Call) -> dict[str, str] | None:
     try:
         pairs = await call("CONFIG", "GET", "maxmemory*", "appendonly", "appendfsync", "min-replicas-to-write")
-    except ResponseError:  # managed stores hide the command
+    except ResponseError:  # managed stores disable the command
         return None
     items = pairs.items() if isinstance(pairs, dict) else zip(pairs[::2], pairs[1::2], strict=True)
     return {_text(name): _text(value) for name, value in items}

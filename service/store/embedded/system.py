@@ -1,4 +1,4 @@
-"""System calls for the embedded store: the lock on its folder, available memory, the priority of its children."""
+"""System calls for the embedded store: its directory's lock, available memory, its child processes' priority."""
 
 import contextlib
 import fcntl
@@ -19,14 +19,14 @@ def lock_folder(folder: Path, seconds: float) -> int:
 
     Args:
         folder: the directory. Its file `lock` contains the owner's process id.
-        seconds: maximum wait for another owner to leave.
+        seconds: maximum wait for another owner to release it.
 
     Returns:
-        A file descriptor. The lock lasts until every copy of it is closed, in this process and in those that
-        inherited it.
+        A file descriptor. The lock lasts until all copies of the descriptor are closed, in this process and in those
+        that inherited it.
 
     Raises:
-        FolderInUseError: if the other owner does not leave in time.
+        FolderInUseError: if another owner does not release it in time.
         OSError: if the directory cannot be created or written.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -62,11 +62,11 @@ def _try_lock(lock: int) -> bool:
 
 
 _FILES = {"": ("", "memory.max"), "memory": ("memory", "memory.limit_in_bytes")}
-"""The folder of control groups, and the file with a group's limit, by controller ("" in version 2)."""
+"""By controller ("" in cgroup version 2): the folder of the control groups, and the file with a group's limit."""
 
 
 def available_memory(root: Path = Path("/")) -> int:
-    """Return the bytes of the machine's memory, or the smallest limit of the process's control groups if it is smaller.
+    """Return the machine's memory in bytes, or the smallest limit of the process's control groups if that is smaller.
 
     Args:
         root: the folder that contains `proc` and `sys`.
@@ -75,14 +75,13 @@ def available_memory(root: Path = Path("/")) -> int:
 
 
 def _limits(root: Path) -> Iterator[int]:
-    """Yield the limits of the process's control groups and of their parents."""
+    """Yield the memory limits of the process's control groups and of the groups that contain them."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         controllers, _, group = line.partition(":")[2].partition(":")
         for folder, file in (_FILES[each] for each in controllers.split(",") if each in _FILES):
             base = root / "sys/fs/cgroup" / folder
-            own = base / group.strip(
-                "/"
-            )  # in a container, it may not exist under this name: then the base has the limit
+            # In a container, the group may not exist under this name; `base` then has the limit.
+            own = base / group.strip("/")
             for each in (own, *own.parents[: len(own.parts) - len(base.parts)]):
                 if (limit := _text(each / file).strip()).isdigit():  # "max" is no limit
                     yield int(limit)
@@ -96,18 +95,18 @@ def _text(path: Path) -> str:
 
 
 NICENESS = 19
-"""Niceness of the children: they get about 1/70 of a core if all cores are busy, otherwise idle time."""
+"""Niceness of the child processes. If all cores are busy, each gets about 1/70 of a normal process's time."""
 
 
 def lower_children_priority(pid: int) -> None:
-    """Set the lowest priority for every child of a process. Do nothing on systems that do not list children."""
+    """Give every child of a process the lowest priority. Do nothing on systems that do not list children."""
     for child in children_of(pid):
         with contextlib.suppress(OSError):  # it has ended
             os.setpriority(os.PRIO_PROCESS, child, NICENESS)
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the children started by the main thread of a process; none on systems that do not list them."""
+    """Return the ids of the processes that a process's main thread started; none on systems that do not list them."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:

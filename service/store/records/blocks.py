@@ -1,4 +1,4 @@
-"""Parses and verifies whole blocks of predictions in the format of this version (`layout`)."""
+"""Parses and verifies blocks of predictions in the format of this version (`layout`)."""
 
 from typing import Any, NamedTuple
 
@@ -26,9 +26,9 @@ from service.store.records.round_table import Table
 
 
 class StoredPrediction(NamedTuple):
-    """The part of m predictions of one request that a block keeps even after they are closed."""
+    """What a block of m predictions for one request retains even after they are closed."""
 
-    fingerprint: bytes  # 16 bytes, of the context sent; zeros if the service generated the id
+    fingerprint: bytes  # 16 bytes: see `layout.HEAD`
     expires_at: float  # seconds since the epoch
     rounds_seen: int
     propensities: FloatArray  # (m,)
@@ -38,10 +38,10 @@ class StoredPrediction(NamedTuple):
 def stored_prediction(
     answers: AnswerCodec, predictions: Table, fingerprint: bytes, expires_at: float, rounds_seen: int
 ) -> StoredPrediction:
-    """Return the predictions of a block.
+    """Check and return the predictions of a block.
 
     Raises:
-        StoreCorruptError: if a number is invalid.
+        StoreCorruptError: if a number is out of range.
     """
     output, p, none = predictions["output"], predictions["propensity"], np.zeros((len(predictions), 0))
     numbers = Numbers(output, p, np.zeros(len(predictions)), none, Contexts.dense(none), (np.full(1, expires_at),))
@@ -55,28 +55,28 @@ _TOKEN, _IDENTITY_ENDS = PREDICTION.place("token"), PREDICTION.place("propensity
 
 
 class Block(NamedTuple):
-    """The parts of a block."""
+    """A parsed block of n predictions."""
 
     fingerprint: bytes
     expires_at: float
     rounds_seen: int
-    predictions: Table  # (n,), of `PREDICTION`
-    outcomes: Table  # (n,), of `OUTCOME`
-    bodies: bytes
+    predictions: Table  # (n,), with the fields of `PREDICTION`
+    outcomes: Table  # (n,), with the fields of `OUTCOME`
+    bodies: bytes  # joined, each without `common`; empty in a record without bodies
     common: bytes  # the shared end of all bodies
-    seen: bytes  # SEEN
+    seen: bytes  # the struct `SEEN`
 
     @property
     def history(self) -> tuple[int, bytes]:
-        """The changes seen, and the digest of the history up to them."""
+        """The number of changes seen, and the digest of the history up to them."""
         _, changes, _, digest = _SEEN.unpack(self.seen)
         return changes, digest
 
     def waiting(self) -> tuple[list[bytes], list[int]]:
-        """Encode predictions without a round as incorrect rounds; return them with their kinds of outcome.
+        """Encode each prediction without a round as the round of a wrong answer; return rounds and outcome kinds.
 
         Raises:
-            StoreCorruptError: if a recorded outcome fails its check, or the body of an open prediction is missing.
+            StoreCorruptError: if an outcome fails its check, or the body of a prediction without a round is missing.
         """
         rounds, kinds = list[bytes](), self.outcomes["kind"].tolist()
         ends = [0, *self.predictions["end"].tolist()]
@@ -91,7 +91,7 @@ class Block(NamedTuple):
 
     def _is_waiting(self, i: int, kind: int) -> bool:
         outcome = self.outcomes[i : i + 1].tobytes()
-        without_kind = outcome[:_AFTER_CHECK] + outcome[_AFTER_CHECK + 1 :]
+        without_kind = outcome[:_AFTER_CHECK] + outcome[_AFTER_CHECK + 1 :]  # all zeros if open or inactive
         if kind in (OPEN, INACTIVE) and not any(without_kind):
             return True
         if check_of(outcome[_AFTER_CHECK:], self._token_and_check(i)) != self.outcomes["check"][i]:
@@ -104,11 +104,11 @@ class Block(NamedTuple):
 
 
 def block_of(record: bytes, answers: AnswerCodec) -> Block:
-    """Parse a record, with or without its bodies.
+    """Parse the record of a block, with or without its bodies.
 
     Raises:
         NewerVersionError: if a newer version wrote it.
-        StoreCorruptError: if it is damaged.
+        StoreCorruptError: if it is damaged, or belongs to a model with another size of answers.
     """
     if len(record) < HEAD.size or record[0] < VERSION:
         raise StoreCorruptError("a prediction's record has an unknown format")
@@ -133,7 +133,7 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
 
 
 def _round(outcome: np.dtype[Any], token_and_check: bytes, body: bytes) -> bytes:
-    """Return the round that feedback "wrong, truth unknown" would create."""
+    """Return the round that the feedback "wrong, truth unknown" would create, with round number 1."""
     closed = np.zeros(1, outcome)
     closed["kind"], closed["round"], closed["truth"] = FEEDBACK, 1, -1
     closed["check"] = check_of(closed.tobytes()[_AFTER_CHECK:], token_and_check)

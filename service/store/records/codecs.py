@@ -14,10 +14,10 @@ from service.errors import StoreCorruptError
 Kind: TypeAlias = Literal["label", "label-set", "ranking"]
 
 AnswerArray: TypeAlias = npt.NDArray[np.signedinteger]
-"""Answers in their stored dtype, (n, ...)."""
+"""n answers in their stored dtype, (n,) or (n, K)."""
 
 Possible: TypeAlias = Callable[[AnswerArray], BoolArray]
-"""Returns which of n answers are valid for a model, (n,)."""
+"""Returns a mask (n,) of the answers, among n, that are valid for a model."""
 
 _LABEL = struct.Struct("<i")
 
@@ -27,13 +27,13 @@ class AnswerCodec:
 
     Args:
         kind: "label", "label-set" or "ranking".
-        n_labels: K.
-        number: the dtype of each number, signed.
+        n_labels: K, the number of labels.
+        number: the dtype of each stored number, a signed integer.
         possible: returns the mask (n,) of valid answers among n.
         abstention: the reward of the last label if it means to abstain, between 0 and 1; otherwise 0.
 
     Attributes:
-        dtype: the dtype of an answer, one number or a row of K.
+        dtype: the dtype of a stored answer: one number or a row of K.
     """
 
     def __init__(self, kind: Kind, n_labels: int, number: str, possible: Possible, abstention: float = 0.0) -> None:
@@ -45,7 +45,7 @@ class AnswerCodec:
         self._number = np.dtype(number)
 
     def rows(self, answers: IntArray) -> AnswerArray:
-        """Convert n answers (n, ...) of a learner to the stored dtype."""
+        """Convert n answers of a learner, (n,) or (n, K), to the stored dtype."""
         return answers.astype(self._number)
 
     def encode(self, answers: IntArray) -> list[bytes]:
@@ -60,24 +60,24 @@ class AnswerCodec:
         return self.equal(stored, NO_LABEL) | self.possible(stored)
 
     def equal(self, stored: AnswerArray, others: AnswerArray | int) -> BoolArray:
-        """Return the mask (n,) of equal pairs of answers. A number means an answer that repeats this number."""
+        """Return the mask (n,) of equal answers. An integer in place of `others` is compared with every number."""
         same: BoolArray = stored == others
         return same if same.ndim == 1 else np.logical_and.reduce(same, axis=1)
 
 
 def label_codec(n_labels: int, abstention: float = 0.0) -> AnswerCodec:
-    """Return the codec of single labels. A label is stored as its number."""
+    """Return the codec of single labels. A label is stored as its number, 0 … K - 1."""
     possible: Callable[[AnswerArray], BoolArray] = lambda stored: (stored >= 0) & (stored < n_labels)  # noqa: E731
     return AnswerCodec("label", n_labels, _LABEL.format, possible, abstention)
 
 
 def label_bytes(number: int) -> bytes:
-    """Return the bytes of one label, in the format of `label_codec`."""
+    """Encode one label as `label_codec` does."""
     return _LABEL.pack(number)
 
 
 def label_set_codec(n_labels: int, possible: Possible | None = None) -> AnswerCodec:
-    """Return the codec of label sets: of any set by default, or of those that `possible` accepts.
+    """Return the codec of label sets: all sets, or those that `possible` accepts.
 
     A set is stored as K numbers: 1 for each label in it, else 0.
     """
@@ -90,7 +90,7 @@ def _any_set(stored: AnswerArray) -> BoolArray:
 
 
 def ranking_codec(n_labels: int) -> AnswerCodec:
-    """Return the codec of rankings. A ranking is stored as the numbers of all K labels, best first."""
+    """Return the codec of rankings. A ranking is stored as the K label numbers, best first."""
 
     def possible(stored: AnswerArray) -> BoolArray:
         ok: BoolArray = (np.sort(stored, axis=1) == np.arange(n_labels)).all(axis=1)
@@ -103,21 +103,21 @@ class ContextCodec(Protocol):
     """Encodes one kind of context."""
 
     fixed_bytes: int | None
-    """Size of every encoded context; None if sizes differ."""
+    """Size of every encoded context in bytes; None if sizes differ."""
 
     def encode(self, contexts: Contexts) -> list[bytes]:
         """Encode each of n contexts."""
 
     def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
-        """Decode contexts into new arrays.
+        """Decode n joined contexts into new arrays; context i is `parts[offsets[i]:offsets[i + 1]]`.
 
         Raises:
-            StoreCorruptError: if one of them is not a context of this kind.
+            StoreCorruptError: if one of them is not a context of this kind. NaN and infinity are accepted.
         """
 
 
 class DenseCodec(ContextCodec):
-    """Encodes a dense context as d numbers."""
+    """Encodes a dense context as d numbers, one per feature."""
 
     def __init__(self, size: int, number: str = "<f8") -> None:
         self._size, self._number = size, np.dtype(number)
@@ -135,11 +135,11 @@ class DenseCodec(ContextCodec):
 
 
 class SparseCodec(ContextCodec):
-    """Encodes a sparse context as pairs of index i32 and value.
+    """Encodes a sparse context as pairs of a 32-bit index and a value.
 
     Args:
-        size: d; every index is smaller.
-        number: the dtype of a value; it must represent the values of contexts exactly.
+        size: d, the number of features; every index is smaller.
+        number: the dtype of a value, which must represent the values of contexts exactly.
     """
 
     def __init__(self, size: int, number: str = "<f8") -> None:

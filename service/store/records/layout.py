@@ -2,24 +2,24 @@
 
 All numbers are little-endian.
 
-A block stores the predictions of one batch in one string:
+A block stores one or more predictions of a batch in one string:
 
     HEAD | n x PREDICTION | check u32 | open u32 | n x OUTCOME | bodies | common
 
-The shared end of all bodies is stored once, as `common`: the slots of a request share its context. The check covers
-HEAD and every PREDICTION, which never change. A PREDICTION contains the check of its body. Feedback fills in an
-OUTCOME, and appends a round to the log: ROUND, then the rest of the body. ROUND joins the OUTCOME, the PREDICTION
-without `end`, SEEN of the HEAD, and BODY. The outcome's check covers the rest of the OUTCOME, and the token and the
-body check that follow it in the ROUND. The body check covers ANSWERED and the whole body, which follow it there. When
-the last prediction of a block is closed, its bodies are dropped. A body is BODY, then its parts, in this order:
+The end that all bodies share is stored once, as `common`; for example, the slots of one request share its context.
+The check covers HEAD and every PREDICTION, which never change. A PREDICTION contains the check of its body. Feedback
+fills in an OUTCOME and appends a round to the log: ROUND, then the rest of the body. ROUND consists of its length, the
+OUTCOME, the PREDICTION without `end`, SEEN from the HEAD, and BODY. The outcome's check covers the rest of the OUTCOME,
+and the token and the body check, which follow it in the ROUND. The body check covers what follows it there: ANSWERED
+and the whole body. When the last prediction of a block is closed, the bodies are dropped. A body is BODY, then:
 
     SIZES (flag SIZES_GIVEN) | evidence, E x f64 (flag EVIDENCE) | eligible labels, one bit each (flag ELIGIBLE) |
     context | actions | the JSON of the context as the client sent it
 
-E and the number of labels are as they were at the prediction; the model may have gained labels since then. Without
-SIZES, the context has the model's fixed size, and nothing follows it. The context is as the client sent it, or a hashed
-vector of it, before the norm policy is applied. A version refuses unknown flags and kinds of outcome
-(`NewerVersionError`), so it never ignores data that would change what a learner learns.
+E, the number of evidence values, and the number of labels are those at the time of the prediction; the model may have
+changed since. Without SIZES, the context has the model's fixed size, and nothing follows it. The context has the
+numbers that the client sent, or those of their hashed vector, before the norm policy is applied. A version refuses
+unknown flags and kinds of outcome (`NewerVersionError`), so it never ignores data that would change what is learned.
 """
 
 import hashlib
@@ -35,25 +35,25 @@ VERSION = 1
 """Version of blocks and rounds. Others are refused."""
 
 EVIDENCE, ELIGIBLE, HOLDOUT, SIZES_GIVEN = 1, 2, 4, 8
-"""Flags of a body: has evidence (always set, even for size 0), has eligible labels, is for evaluation only, and has
-the sizes of its parts."""
+"""Flags of a body: it has evidence (always set, even if E is 0), has eligible labels, is used for evaluation but not
+learned from, has SIZES."""
 
 FLAGS = EVIDENCE | ELIGIBLE | HOLDOUT | SIZES_GIVEN
 """All flags that this version supports."""
 
 KEY_BYTES = 160
-"""Bytes that the store needs for a block besides its record: key, entry and expiry. Measured: 151 to 180."""
+"""Estimated bytes in the store for a block besides its record: key, entry and expiry. Measured: 151 to 180."""
 
 OPEN, FEEDBACK, EXPIRED, PENDING, INACTIVE = range(5)
-"""Kinds of outcome. An open outcome is all zeros. PENDING is feedback that waits for the window to close, INACTIVE a
-prediction that waits for its activation; the log contains neither."""
+"""Kinds of outcome. An OPEN one is all zeros. EXPIRED means closed without feedback, PENDING that feedback waits for
+the window to close, INACTIVE that the prediction awaits activation. The log contains only FEEDBACK and EXPIRED."""
 
 _EMPTY = hashlib.sha1(usedforsecurity=False)
 """Never updated. A copy takes half the time of a new hash."""
 
 
 def check_of(*data: bytes) -> int:
-    """Return the check of some pieces of bytes: the first 32 bits of their SHA-1."""
+    """Return the check of the joined pieces: the first 32 bits of their SHA-1."""
     sha1 = _EMPTY.copy()
     for piece in data:
         sha1.update(piece)
@@ -71,7 +71,7 @@ _ANSWER = "answer"
 _DTYPES = {"u8": "u1", "u16": "<u2", "u32": "<u4", "i64": "<i8", "f64": "<f8", "8s": "S8", "16s": "S16"}
 _CODES = {"u8": "B", "u16": "H", "u32": "I", "i64": "q", "f64": "d", "8s": "8s", "16s": "16s"}
 _LUA_CODES = {"u8": "B", "u16": "I2", "u32": "I4", "i64": "i8", "f64": "d", "8s": "c8", "16s": "c16"}
-"""The names of the types in numpy, in Python's `struct` and in Lua's `struct`."""
+"""The names of the types in numpy, in Python's `struct`, and in Lua's `struct`."""
 
 
 class Layout:
@@ -86,7 +86,7 @@ class Layout:
         self._structs: dict[int, struct.Struct] = {}
 
     def dtype(self, answer: npt.DTypeLike = "V0") -> np.dtype[np.void]:
-        """Return the numpy dtype of the struct; `answer` is the dtype of answers and truths."""
+        """Return the numpy dtype of the struct. `answer` is the dtype of answers and truths; empty by default."""
         dtypes = _DTYPES | {_ANSWER: answer}
         return np.dtype([(name, dtypes[type_]) for name, type_ in self.fields.items()])
 
@@ -96,21 +96,21 @@ class Layout:
         return self.dtype().itemsize
 
     def struct(self, answer_bytes: int = 0) -> struct.Struct:
-        """Return the Python struct, with answers and truths as bytes."""
+        """Return the `struct.Struct`, with answers and truths as strings of `answer_bytes` bytes."""
         if answer_bytes not in self._structs:
             codes = _CODES | {_ANSWER: f"{answer_bytes}s"}
             self._structs[answer_bytes] = struct.Struct("<" + "".join(codes[type_] for type_ in self.fields.values()))
         return self._structs[answer_bytes]
 
     def place(self, field: str, answer: npt.DTypeLike = "V0") -> int:
-        """Return the offset of a field in bytes."""
+        """Return the offset of a field in bytes. `answer` is the dtype of answers and truths before it."""
         dtype, names = self.dtype(answer), list(self.fields)
         return sum(dtype[name].itemsize for name in names[: names.index(field)])
 
     def lua(self, name: str) -> Iterator[str]:
         """Yield Lua declarations: the format up to the first answer, the size, and the position of each field.
 
-        Positions start at 1, as in Lua. Fields after an answer have none: their position depends on the model.
+        Positions start at 1, as in Lua. Fields after an answer get none, because theirs depend on the model.
         """
         fixed = list(takewhile(lambda type_: type_ != _ANSWER, self.fields.values()))
         yield f"local {name}, {name}_BYTES = '<{''.join(_LUA_CODES[type_] for type_ in fixed)}', {self.size}"
@@ -121,21 +121,21 @@ class Layout:
 SEEN = Layout(
     rounds_seen="i64",
     changes_seen="u32",
-    labels="u32",  # K at prediction time
+    labels="u32",  # K at prediction time; the maximum number of actions for models with actions
     digest="8s",  # of the history up to these changes: `service.store.stored_models.digests_of`
 )
 
 HEAD = Layout(
     version="u8",
     predictions="u32",
-    flags="u32",  # 0
+    flags="u32",  # always 0 in this version
     answer_bytes="u32",
     common_bytes="u32",
-    fingerprint="16s",  # of the context sent; zeros if the service generated the block's id
+    fingerprint="16s",  # hash of the request, or zeros if the service generated the id; last bit flipped if held out
     expires_at="f64",  # seconds since the epoch, like all moments
-    released_at="i64",  # moment by which the key has expired, under which its bytes are booked as open
+    released_at="i64",  # moment by which the key has expired; lua/open_bytes.lua counts its bytes until then
     abstention="f64",  # reward of the last label if it means to abstain, between 0 and 1; otherwise 0
-    **SEEN.fields,  # of all predictions of the block
+    **SEEN.fields,  # the same for all predictions of the block
 )
 
 PREDICTION = Layout(
@@ -147,21 +147,21 @@ PREDICTION = Layout(
 )
 
 ANSWERED = Layout(propensity="f64", output=_ANSWER, **SEEN.fields)
-"""The part before the body of a round that the body's check covers: the end of PREDICTION, and SEEN."""
+"""What the body check covers in addition to the body: the end of PREDICTION, and SEEN."""
 
 OUTCOME = Layout(
     check="u32",
     kind="u8",
-    reward="f64",  # from 0 to 1; 1 for correct, 0 for wrong; with a truth and between 0 and 1, for an abstention
+    reward="f64",  # 1 if correct, 0 if wrong; between them if partly right or, with a known truth, an abstention
     feedback_at="f64",
-    round="i64",  # number of the round
+    round="i64",  # number of the round; 0 if there is none
     truth=_ANSWER,  # every bit 1 if unknown
 )
 
 BODY = Layout(
     flags="u16",
     predicted_at="f64",
-    residual_uniform="f64",
+    residual_uniform="f64",  # see `learners.base.Rounds`
 )
 
 SIZES = Layout(
@@ -183,7 +183,7 @@ CHECK, OPEN_COUNT = Layout(check="u32"), Layout(open="u32")
 
 
 def lua_prelude() -> str:
-    """Return the Lua declarations that precede each script that reads or writes records."""
+    """Return the Lua declarations that are prepended to each script that reads or writes records."""
     lines = ["-- Rendered by service/store/records/layout.py: formats, sizes without answers, 1-based positions."]
     lines.append(f"local VERSION, KEY_BYTES = {VERSION}, {KEY_BYTES}")
     lines += [f"local {kind} = {globals()[kind]}" for kind in ("FEEDBACK", "EXPIRED", "PENDING", "INACTIVE")]

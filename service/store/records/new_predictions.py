@@ -31,7 +31,7 @@ from service.store.records.layout import (
 from service.store.records.optional_fields import NO_OPTIONAL_FIELDS, OptionalFields, packed_masks
 
 BLOCK_BYTES = 16_384
-"""Maximum bytes of a block with several predictions. Each feedback reads a whole block."""
+"""Approximate maximum bytes of a block with several predictions; each feedback reads its whole block."""
 
 _HEAD, _CHECK, _OPEN_COUNT = HEAD.struct(), CHECK.struct(), OPEN_COUNT.struct()
 _BODY, _SIZES, _KIND_AT = BODY.struct(), SIZES.struct(), OUTCOME.place("kind")
@@ -40,24 +40,24 @@ _BODY, _SIZES, _KIND_AT = BODY.struct(), SIZES.struct(), OUTCOME.place("kind")
 class NewPredictions(NamedTuple):
     """n predictions made together and not yet stored."""
 
-    outputs: IntArray  # (n, ...), the answers of the learner
+    outputs: IntArray  # (n,) or (n, K), the answers of the learner
     propensities: FloatArray  # (n,)
-    residual_uniforms: FloatArray  # (n,), of the draws
-    evidence: FloatArray  # (n, E), of the decisions
-    contexts: Contexts  # unprepared; fewer than n if each is shared by several consecutive predictions
-    predicted_at: FloatArray | float  # (n,), or one for all: seconds since the epoch
+    residual_uniforms: FloatArray  # (n,), see `learners.base.Rounds`
+    evidence: FloatArray  # (n, E), from the decisions
+    contexts: Contexts  # before the norm policy; fewer than n if several consecutive predictions share each
+    predicted_at: FloatArray | float  # (n,), or one moment for all, in seconds since the epoch
     expires_at: float
     rounds_seen: int
     changes_seen: int = 0
     digest: bytes = b""  # of the history up to these changes
     parts: OptionalFields = NO_OPTIONAL_FIELDS
-    holdout: BoolArray | None = None  # (n,), the mask of those for evaluation only; None for none
-    inactive: BoolArray | None = None  # (n,), the mask of those that must be activated before feedback; None for none
+    holdout: BoolArray | None = None  # (n,), the mask of those not to learn from; None for none
+    inactive: BoolArray | None = None  # (n,), the mask of those that need activation before feedback; None for none
     released_at: int = 0  # see the function `released_at`; unused if they are never stored
 
 
 def released_at(now: float, keep_seconds: float) -> int:
-    """Return the moment at which the store drops predictions kept from now, rounded up by at most 1/32 of their time.
+    """Return when the store drops predictions made now, rounded up by at most 1 s or, if more, 1/32 of `keep_seconds`.
 
     Open predictions of a model that are kept equally long have at most 66 such moments at a time.
     """
@@ -67,12 +67,12 @@ def released_at(now: float, keep_seconds: float) -> int:
 
 @lru_cache(maxsize=1024)  # models have few different windows
 def _step(keep_seconds: float) -> int:
-    """Return the smallest power of two that is at least 1/64 of some seconds."""
+    """Return the smallest power of two that is at least 1 and at least 1/64 of `keep_seconds`."""
     return 1 << (max(1, math.ceil(keep_seconds / 64)) - 1).bit_length()
 
 
 class BlockEncoder:
-    """Encodes one model's predictions as blocks, one struct at a time: most blocks contain few predictions."""
+    """Encodes one model's predictions as blocks. Uses `struct`, not numpy, because most blocks have few predictions."""
 
     def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
         self._answers, self._contexts = answers, contexts
@@ -82,7 +82,7 @@ class BlockEncoder:
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
 
     def bounds(self, contexts: Contexts, parts: OptionalFields) -> list[int]:
-        """Divide n predictions into blocks of limited size; return the start of each block, and n."""
+        """Divide n predictions, with a context each, into blocks of limited size; return each block's start, and n."""
         n, fixed = contexts.n, self._contexts.fixed_bytes
         each = self._outcome_bytes + self._prediction.size + _BODY.size + self._evidence_bytes
         total = n * (each + (0 if self._is_whole(parts) else _SIZES.size) + parts.eligible.shape[1] // 8)
@@ -92,14 +92,14 @@ class BlockEncoder:
         return [n * i // blocks for i in range(blocks + 1)]
 
     def _is_whole(self, parts: OptionalFields) -> bool:
-        """Check whether all bodies have the same parts with the same sizes."""
+        """Check whether bodies need no SIZES: they have only evidence and a context of fixed size."""
         varies = parts.eligible.shape[1] or parts.sent or parts.actions
         return self._contexts.fixed_bytes is not None and not varies
 
     def encode(
         self, predictions: NewPredictions, bounds: Sequence[int], tokens: Sequence[int], fingerprints: Sequence[bytes]
     ) -> list[bytes]:
-        """Return the record of each block."""
+        """Return the record of each block: see `RecordFormat.encode_blocks`."""
         heads, tails = self._bodies(predictions)
         size, moments = self._answer_bytes, (predictions.expires_at, predictions.released_at, self._answers.abstention)
         seen = predictions.rounds_seen, predictions.changes_seen, self._n_labels, predictions.digest
@@ -120,7 +120,7 @@ class BlockEncoder:
         return blocks
 
     def _bodies(self, predictions: NewPredictions) -> tuple[list[bytes], Sequence[tuple[bytes, ...]]]:
-        """Return the first part of each body, and the parts at its end: context, actions and JSON."""
+        """Return the beginning of each body, and the parts that follow it: context, actions and JSON."""
         parts, residuals, size = predictions.parts, predictions.residual_uniforms.tolist(), self._evidence_bytes
         contexts, nothing = self._contexts.encode(predictions.contexts), [b""] * len(residuals)
         slots = len(residuals) // len(contexts)
@@ -141,7 +141,7 @@ class BlockEncoder:
         return heads, tails
 
     def _outcomes(self, predictions: NewPredictions, start: int, stop: int) -> bytearray:
-        """Return the outcomes of new predictions: open, or waiting for their activation."""
+        """Return the joined outcomes of a block's new predictions, which are open or inactive."""
         outcomes = bytearray((stop - start) * self._outcome_bytes)
         if predictions.inactive is None:
             return outcomes
@@ -151,7 +151,7 @@ class BlockEncoder:
 
 
 def _count_varying(tails: Sequence[tuple[bytes, ...]]) -> int:
-    """Return how many leading parts to store with each prediction; the others are equal in the whole block."""
+    """Return how many leading parts to store with each prediction; the others are the same in the whole block."""
     first = tails[0]
     varying = len(first)
     while varying and all([tail[varying - 1] == first[varying - 1] for tail in tails]):

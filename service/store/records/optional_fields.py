@@ -1,4 +1,4 @@
-"""The optional parts of predictions and rounds: eligible labels, contexts in the client's JSON, and actions."""
+"""The optional parts of predictions and rounds: eligible labels, the client's JSON of contexts, and actions."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class OptionalFields(NamedTuple):
 
     eligible: BoolArray = np.ones((0, 0), np.bool_)  # (n, K), or (n, 0) if every label was eligible
     sent: Sequence[bytes] = ()  # (n,), the JSON of each context, for kinds that cannot restore it from the numbers
-    actions: Sequence[bytes] = ()  # (n,)
+    actions: Sequence[bytes] = ()  # (n,), the encoded actions of each request
 
 
 NO_OPTIONAL_FIELDS = OptionalFields()
@@ -25,17 +25,17 @@ class LogRows(NamedTuple):
     """n rounds of the log."""
 
     table: Table  # (n,)
-    contexts: Contexts  # n, as sent
+    contexts: Contexts  # n, as stored: before the norm policy
     parts: OptionalFields
 
 
 def mask_bytes(labels: npt.NDArray[np.integer]) -> IntArray:
-    """Return the bytes of a mask of eligible labels, for each number of labels."""
+    """Return the size in bytes of a mask of eligible labels, for each of some numbers of labels."""
     return (labels.astype(np.int64) + 7) // 8
 
 
 def packed_masks(eligible: BoolArray) -> list[bytes]:
-    """Encode the mask of each row of eligible labels (n, K)."""
+    """Encode each row of a mask of eligible labels, (n, K), with one bit per label."""
     return [row.tobytes() for row in np.packbits(eligible, axis=1, bitorder="little")]
 
 
@@ -48,7 +48,7 @@ def unpacked_masks(masks: Sequence[bytes], labels: IntArray, n_labels: int) -> B
         n_labels: K, the current number of labels.
 
     Returns:
-        The eligible labels (n, K); (n, 0) if each round could answer each of the K labels.
+        The eligible labels, (n, K); (n, 0) if every mask is empty and every prediction had all K labels.
     """
     if not any(masks) and set(labels.tolist()) <= {n_labels}:
         return np.empty((len(masks), 0), np.bool_)

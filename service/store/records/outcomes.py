@@ -1,4 +1,4 @@
-"""The outcomes of predictions, and the valid ranges of a prediction's numbers."""
+"""The outcomes of predictions, and the valid ranges of the numbers in a prediction."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from service.tuples import named_tuples
 
 
 class Outcome(NamedTuple):
-    """The content of feedback, and the number of the round it created."""
+    """The feedback of a prediction, and the number of its round."""
 
     reward: float  # from 0 to 1
     feedback_at: float  # seconds since the epoch
     round: int  # 0 if the feedback waits for the window to close
-    truth: bytes | None  # None if unknown
+    truth: bytes | None  # encoded; None if unknown
 
     @property
     def correct(self) -> bool | None:
@@ -27,34 +27,34 @@ class Outcome(NamedTuple):
 
     @property
     def abstained(self) -> bool:
-        """Whether the answer abstained, so that it was neither right nor wrong."""
+        """Whether the answer was an abstention, which is neither right nor wrong."""
         return self.truth is not None and self.correct is None
 
 
 def bit_of(reward: float) -> bool | None:
-    """Return a reward of 0 or 1 as a bit, and None for others."""
+    """Return True for reward 1, False for reward 0, None for others."""
     return reward == 1.0 if reward in (0.0, 1.0) else None
 
 
 def abstentions(rewards: FloatArray, truths: AnswerArray) -> BoolArray:
-    """Return which of n answers abstained, (n,): those with a reward between 0 and 1 whose true label is known.
+    """Return the mask (n,) of abstentions: answers with a reward between 0 and 1 whose true label is known.
 
     Args:
         rewards: (n,).
-        truths: (n,), the numbers of the true labels, or NO_LABEL.
+        truths: (n,), the numbers of the true labels; NO_LABEL if unknown.
     """
     return np.asarray((rewards > 0.0) & (rewards < 1.0) & (truths != NO_LABEL))
 
 
 def decode_outcomes(data: bytes, n: int) -> list[Outcome]:
-    """Decode the n outcomes, all of the same length, in the store's reply to feedback.
+    """Decode n outcomes of equal length from the store's reply to feedback.
 
     Args:
         data: the joined outcomes, already verified by the store.
         n: the number of outcomes.
 
     Raises:
-        StoreCorruptError: if the length of `data` does not fit n outcomes.
+        StoreCorruptError: if `data` does not have the length of n outcomes.
     """
     size, rest = divmod(len(data), n) if n else (0, len(data))
     if rest or (n and size <= OUTCOME.size):
@@ -68,7 +68,7 @@ def decode_outcomes(data: bytes, n: int) -> list[Outcome]:
 
 
 LATEST = 253_402_300_800.0
-"""Upper limit of moments, in seconds since the epoch: the year 10000, which `datetime` cannot represent."""
+"""Exclusive upper bound of moments, in seconds since the epoch: the year 10000, which `datetime` cannot represent."""
 
 MOST_ROUNDS = 2**53
 """Maximum rounds in a log, because the store's scripts count in float64."""
@@ -82,16 +82,16 @@ class Numbers(NamedTuple):
     residual_uniforms: FloatArray  # (n,)
     evidence: FloatArray  # (n, E)
     contexts: Contexts
-    moments: tuple[FloatArray, ...]  # (n,) each: seconds since the epoch
+    moments: tuple[FloatArray, ...]  # (n,) or (1,) each, in seconds since the epoch
 
 
 def faults(form: AnswerCodec, numbers: Numbers) -> list[str]:
-    """Return the names of columns with an invalid number."""
+    """Return the names of the columns that contain an invalid number; `form` is the codec of the outputs."""
     return [name for name, mask in _columns(form, numbers) if not holds(mask)]
 
 
 def holds(mask: BoolArray) -> bool:
-    """Check whether a mask (n,) is true everywhere. For few rows, this takes a tenth of the time of `mask.all()`."""
+    """Check whether a mask (n,) is true everywhere. For a few rows, this takes a tenth of the time of `mask.all()`."""
     return all(mask.tolist())
 
 

@@ -1,6 +1,6 @@
-"""The record format of one model's predictions and rounds, as used by the rest of the service.
+"""The format of one model's stored predictions and rounds, for the rest of the service.
 
-`layout` defines the structs. `lua/add_feedback.lua` joins predictions with feedback.
+`layout` defines the structs. `lua/blocks.lua` joins predictions with their outcomes.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from service.store.records.rounds import StoredRounds
 class Waiting(NamedTuple):
     """n predictions of a block that have no round yet."""
 
-    rows: LogRows  # encoded as incorrect rounds
+    rows: LogRows  # as if each had the feedback "wrong, truth unknown"
     kinds: list[int]  # of outcome, (n,): OPEN, PENDING or INACTIVE
     expires_at: float
-    history: tuple[int, bytes]  # the changes seen, and the digest of the history up to them
+    history: tuple[int, bytes]  # the number of changes seen, and the digest of the history up to them
 
 
 class RecordFormat:
@@ -35,7 +35,7 @@ class RecordFormat:
         evidence_size: E, the number of evidence values per prediction.
         contexts: the codec of its contexts.
         has_actions: whether its rounds may have actions.
-        since: the number of changes after which predictions contain evidence of this size; others may have any size.
+        since: a number of changes. Predictions that saw fewer contain another learner's evidence, of any size.
     """
 
     def __init__(
@@ -53,28 +53,28 @@ class RecordFormat:
 
     @property
     def round_bytes(self) -> int:
-        """Size of a round in the log; without the context if contexts differ in size."""
+        """Bytes of a round in the log without optional parts; without the context too if contexts differ in size."""
         return self._rounds.least_bytes
 
     @property
     def fixed_size(self) -> bool:
-        """Whether all contexts have the same size."""
+        """Whether all encoded contexts have the same size."""
         return self._contexts.fixed_bytes is not None
 
     def bounds(self, contexts: Contexts, parts: OptionalFields = NO_OPTIONAL_FIELDS) -> list[int]:
-        """Divide n predictions into blocks of limited size; return the start of each block, and n."""
+        """Divide n predictions, with a context each, into blocks of limited size; return each block's start, and n."""
         return self._blocks.bounds(contexts, parts)
 
     def encode_blocks(
         self, predictions: NewPredictions, bounds: Sequence[int], tokens: Sequence[int], fingerprints: Sequence[bytes]
     ) -> list[bytes]:
-        """Encode n open predictions; return the record of each block.
+        """Encode n new predictions; return the record of each block.
 
         Args:
             predictions: n predictions.
             bounds: the start of each block, and n.
-            tokens: n, see `service.prediction_id`.
-            fingerprints: 16 bytes for each block.
+            tokens: one for each prediction; see `service.prediction_id`.
+            fingerprints: 16 bytes for each block; see `layout.HEAD`.
         """
         return self._blocks.encode(predictions, bounds, tokens, fingerprints)
 
@@ -83,7 +83,7 @@ class RecordFormat:
 
         Raises:
             NewerVersionError: if a newer version wrote it.
-            StoreCorruptError: if it is not a valid block.
+            StoreCorruptError: if it is damaged, or its numbers do not fit the model.
         """
         block = block_of(record, self.answers)
         return stored_prediction(
@@ -91,14 +91,14 @@ class RecordFormat:
         )
 
     def history_of(self, record: bytes) -> tuple[int, bytes]:
-        """Return the changes that a block has seen, and the digest of the history up to them; raise as `decode_stored`.
+        """Return a block's number of changes seen, and the digest of the history up to them. Raises as `decode_stored`.
 
-        If this history is not the model's, the block's answers may mean other labels.
+        If the model has another history, the label numbers in the block may mean other labels.
         """
         return block_of(record, self.answers).history
 
     def waiting(self, record: bytes) -> Waiting | None:
-        """Return the predictions of a block without a round, encoded as incorrect rounds; None if all have a round.
+        """Return the predictions of a block that have no round, as rounds of wrong answers; None if all have a round.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
@@ -113,15 +113,15 @@ class RecordFormat:
         return self._rounds.bounds(payload)
 
     def rows(self, entries: Sequence[bytes]) -> LogRows:
-        """Read consecutive entries of the log; return their rounds in new arrays.
+        """Decode the rounds in some entries of the log, in order.
 
         Raises:
             StoreCorruptError: if an entry belongs to another model or is damaged.
-            NewerVersionError: if a newer version wrote part of it.
+            NewerVersionError: if a newer version wrote a part of them.
         """
         table, encoded, offsets, masks, sent, actions = self._rounds.read(entries)
         contexts = self._contexts.decode(encoded, offsets)
-        labels = np.minimum(table["labels"], self.answers.n_labels).astype(np.int64)
+        labels = np.minimum(table["labels"], self.answers.n_labels).astype(np.int64)  # `row_faults` reports more
         eligible = np.empty((len(table), 0), np.bool_)
         if any(masks) or not self._has_actions:
             eligible = unpacked_masks(masks, labels, self.answers.n_labels)
@@ -139,7 +139,7 @@ class RecordFormat:
 
     @staticmethod
     def rounds_of(rows: LogRows) -> Rounds:
-        """Convert logged rounds to input for learners, in new arrays, with their stored contexts."""
+        """Convert logged rounds to input for learners. Contexts and eligible labels are not copied."""
         table = rows.table
         return Rounds(
             contexts=rows.contexts,
@@ -147,7 +147,7 @@ class RecordFormat:
             propensities=table["propensity"].astype(np.float64),
             correct=table["reward"] == 1.0,
             true_labels=table["truth"].astype(np.int64),
-            # Always a copy: kernels are compiled for writable arrays.
+            # Always a copy: kernels are compiled for writable, contiguous arrays.
             evidence=np.array(table["evidence"], order="C"),
             residual_uniforms=table["residual_uniform"].astype(np.float64),
             rewards=table["reward"].astype(np.float64),

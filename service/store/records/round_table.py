@@ -11,18 +11,18 @@ from service.store.records.codecs import AnswerCodec
 from service.store.records.outcomes import MOST_ROUNDS, Numbers, faults, holds
 
 Table = np.ndarray[Any, Any]
-"""A row for each round, with the columns of `row_dtype`."""
+"""A structured array with a row for each round or prediction; for rounds, usually with the columns of `row_dtype`."""
 
 
 class RawRounds(NamedTuple):
-    """n rounds: their table, and their other parts, not yet decoded."""
+    """n rounds: their table, and their other parts, still encoded."""
 
     table: Table
     contexts: bytes  # the encoded contexts, joined
     offsets: IntArray  # (n + 1,), the start of each context, and the end
-    masks: Sequence[bytes]  # (n,), the encoded masks of eligible labels, b"" for all
-    sent: Sequence[bytes]  # (n,)
-    actions: Sequence[bytes]  # (n,)
+    masks: Sequence[bytes]  # (n,), the masks of eligible labels; b"" if all were
+    sent: Sequence[bytes]  # (n,), the JSON of the contexts; b"" if not stored
+    actions: Sequence[bytes]  # (n,); b"" if there are none
 
 
 def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
@@ -40,7 +40,7 @@ def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
             ("flags", "<u2"),
             ("rounds_seen", "<i8"),
             ("changes_seen", "<u4"),
-            ("labels", "<u4"),  # K at prediction time
+            ("labels", "<u4"),  # see `layout.SEEN`
             ("predicted_at", "<f8"),
             ("residual_uniform", "<f8"),
             ("evidence", "<f8", (evidence_size,)),
@@ -49,13 +49,13 @@ def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
 
 
 def row_faults(answers: AnswerCodec, table: Table, contexts: Contexts, eligible: BoolArray) -> list[str]:
-    """Return the names of columns with invalid numbers. Compiled updates use labels as unchecked indices.
+    """Return the names of invalid numbers. Compiled updates use labels as indices without checking bounds.
 
     Args:
         answers: the codec of the model's answers.
         table: n rounds.
         contexts: their contexts.
-        eligible: the labels that they could answer, (n, K), or (n, 0) for all.
+        eligible: the mask of the labels eligible in each round, (n, K), or (n, 0) if all were.
     """
     reward = table["reward"]
     of_outcome: dict[str, BoolArray] = {

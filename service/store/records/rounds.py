@@ -26,18 +26,18 @@ from service.store.records.round_table import RawRounds, Table, row_dtype
 _UNKNOWN_FLAGS = 0xFFFF & ~FLAGS
 
 _ACTIONS = 2
-"""The column of `StoredRounds._sizes` for actions."""
+"""The column of actions in the result of `StoredRounds._sizes`."""
 
 
 class StoredRounds:
-    """Reads the rounds of one model.
+    """Reads the logged rounds of one model.
 
     Args:
         answers: the codec of its answers.
-        evidence_size: E.
+        evidence_size: E, the number of evidence values per prediction.
         contexts: the codec of its contexts.
         has_actions: whether its rounds may have actions.
-        since: the number of changes after which predictions contain evidence of this size; others may have any size.
+        since: a number of changes. Predictions that saw fewer contain another learner's evidence, of any size.
     """
 
     def __init__(
@@ -59,17 +59,17 @@ class StoredRounds:
         self._fixed = np.dtype(fixed)
         size = contexts.fixed_bytes
         self._whole = None if size is None else np.dtype([*fixed, ("context", f"V{size}")])
-        # Without SIZES, the context of each round has this size.
+        # The bytes of context, actions and JSON in a round without SIZES.
         self._usual = (size or 0, 0, 0)
         self._kind_at, self._told_at = (ROUND.place(field, answers.dtype) for field in ("kind", "propensity"))
 
     @property
     def least_bytes(self) -> int:
-        """Size of a round; without the context if contexts differ in size."""
+        """Bytes of a round without optional parts; without the context too if contexts differ in size."""
         return self._fixed.itemsize + SIZES.size if self._whole is None else self._whole.itemsize
 
     def bounds(self, payload: bytes) -> list[int]:
-        """Return the start of each round in an entry, and the end. Recomputes a damaged length from the round's parts.
+        """Return the start of each round in an entry, and the end. Derives lengths from other fields if one is damaged.
 
         Raises:
             StoreCorruptError: if the entry cannot be split.
@@ -88,7 +88,7 @@ class StoredRounds:
 
         Raises:
             StoreCorruptError: if a round is damaged, or belongs to another model.
-            NewerVersionError: if a round is intact, but has parts or an outcome that this version does not support.
+            NewerVersionError: if all rounds are intact, but this version does not support a part or outcome of one.
         """
         data = b"".join(payloads)
         if (whole := self._of_one_length(data)) is not None:
@@ -102,7 +102,7 @@ class StoredRounds:
         return self._of_fields(data, at, core)
 
     def _alike(self, payload: bytes) -> list[int] | None:
-        """Return the result of `_walk` for rounds of one stored length, much faster; None for others."""
+        """Return the result of `_walk`, much faster, if all rounds have the same stored length; otherwise None."""
         size = int.from_bytes(payload[:4], "little")
         if size < self._core.itemsize or len(payload) % size:
             return None
@@ -121,7 +121,7 @@ class StoredRounds:
         return self._fixed.itemsize + given + int(self._sizes(payload, [at, len(payload)], core).sum())
 
     def _walk(self, payload: bytes, length: Callable[[bytes, int], int]) -> list[int] | None:
-        """Return the start of each round, and the end; None if the last round does not end with the payload."""
+        """Return the start of each round, and the end; None if the rounds' lengths do not add up to the payload's."""
         found, at, last = [0], 0, len(payload) - self._core.itemsize
         while at <= last:
             size = length(payload, at)
@@ -139,7 +139,7 @@ class StoredRounds:
         return found
 
     def _of_one_length(self, data: bytes) -> Table | None:
-        """Read all rounds together, which is fast; return None unless all have the fixed size."""
+        """Read all rounds together, which is fast; return None unless all have a fixed size and no optional parts."""
         if self._whole is None or not data or len(data) % self._whole.itemsize:
             return None
         whole = np.frombuffer(data, self._whole)
@@ -148,7 +148,7 @@ class StoredRounds:
         return whole if holds(same) else None
 
     def _verify(self, data: bytes, at: Sequence[int], core: Table) -> None:
-        """Refuse damaged rounds, then rounds that this version does not support."""
+        """Raise an error for damaged rounds, or else for rounds that this version does not support."""
         if core["length"].tolist() != [stop - start for start, stop in pairwise(at)]:
             raise StoreCorruptError("a round of the log does not have its stored length")
         kind_at, told_at = self._kind_at, self._told_at
@@ -165,9 +165,9 @@ class StoredRounds:
             raise NewerVersionError("a round of the log has parts that this version does not support")
 
     def _of_fields(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
-        """Read rounds of different sizes. Evidence is the remaining part, which was shorter before labels were added.
+        """Read rounds of different sizes. The evidence is what remains; it was shorter before labels were added.
 
-        Another learner's evidence may have any size, and is read as zeros.
+        Another learner's evidence, which may have any size, is read as zeros; a fold recomputes it.
         """
         sizes, begins, size = self._sizes(data, at, core), self._begins(core), 8 * self._evidence_size
         if sizes[:, _ACTIONS].any() and not self._has_actions:
@@ -192,12 +192,12 @@ class StoredRounds:
         return RawRounds(table, b"".join(contexts), np.cumsum([0, *map(len, contexts)]), masks, sent, actions)
 
     def _begins(self, core: Table) -> IntArray:
-        """Return the offset of the parts in each round, (n,)."""
+        """Return the offset of the evidence in each round, (n,)."""
         begins: IntArray = self._core.itemsize + np.where(core["flags"] & SIZES_GIVEN, SIZES.size, 0)
         return begins
 
     def _sizes(self, data: bytes, at: Sequence[int], core: Table) -> IntArray:
-        """Return the bytes of each round's mask, context, actions and JSON, (n, 4).
+        """Return the sizes in bytes of each round's mask, context, actions and JSON, (n, 4).
 
         Raises:
             StoreCorruptError: if a round is too short for its sizes.

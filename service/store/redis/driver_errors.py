@@ -1,4 +1,4 @@
-"""Converts the driver's errors to the service's errors."""
+"""Converts errors of redis-py, the driver, to the service's errors."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -15,19 +15,19 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 _NO_WRITES = ("NOREPLICAS", "READONLY")
-"""Error codes of servers that refuse writes: too few replicas are connected, or the server is a replica."""
+"""Error codes of a server that refuses writes: too few replicas are connected, or it is a replica itself."""
 
 _NO_RIGHT = ("NOPERM", "ACL failure", "The user executing the script")
-"""Prefixes of the errors for missing permissions, inside and outside scripts."""
+"""How errors for missing permissions begin, inside and outside scripts."""
 
-_REPLIES = (exceptions.ResponseError, exceptions.AuthenticationError, exceptions.BusyLoadingError)
+_REPLIES = (exceptions.ResponseError, exceptions.AuthenticationError, exceptions.BusyLoadingError)  # sent by a server
 
 _IN_A_SCRIPT = re.compile(r",? ?script: \w+, on @?user_script:\d+\.?|@?user_script:\d+: ")
-"""The position in a script at which a server raised an error."""
+"""Where in a script an error was raised, as servers append or prepend it to the message."""
 
 
 def translating_errors(cls: type[_T]) -> type[_T]:
-    """Make the public coroutines of a class raise the service's errors instead of the driver's."""
+    """Make a class's public coroutine methods raise the service's errors instead of the driver's."""
     for name, method in list(vars(cls).items()):
         if iscoroutinefunction(method) and not name.startswith("_"):
             setattr(cls, name, _translating(method))
@@ -48,18 +48,18 @@ def _translating(method: Callable[_P, Awaitable[_T]]) -> Callable[_P, Awaitable[
 
 
 def translated_error(error: Exception) -> StoreError:
-    """Convert one of the driver's errors to the service's error."""
+    """Convert an error of the driver, or an `OSError`, to an error of the service."""
     message = f"{error or type(error).__name__}"
     plain = _IN_A_SCRIPT.sub("", message)
     is_denied = isinstance(error, exceptions.NoPermissionError) or message.startswith(_NO_RIGHT)
     match error:
         case exceptions.OutOfMemoryError():
             return StoreFullError("the store has reached its memory limit, or its disk is almost full")
-        case exceptions.ResponseError() if message.startswith("MISCONF"):  # it cannot write its log or its dump
+        case exceptions.ResponseError() if message.startswith("MISCONF"):  # it cannot write to its disk
             return StoreFullError(f"the store refuses writes: {plain}")
         case exceptions.ResponseError() if message.startswith("WRONGTYPE"):
             return StoreCorruptError("a key of the store holds the wrong type of value")
-        case exceptions.AskError():
+        case exceptions.AskError():  # or `MovedError`, its subclass
             detail = OF_A_CLUSTER
         case exceptions.ResponseError() if is_denied:
             detail = f"the store's user lacks a permission: {plain}"

@@ -1,4 +1,4 @@
-"""Decodes log entries from the fields of a stream."""
+"""Decodes the entries of a log, which is a stream of the store."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from service.store.records import layout
 from service.store.values import ChangeEntry, LogEntry, Tail
 
 CHANGE_VERSION = 1
-"""Version of the format of changes."""
+"""Version of the format of changes; others are refused."""
 
 _ROUND, _CHANGE, _VERSION = b"r", b"c", str(layout.VERSION).encode()
 
@@ -18,7 +18,7 @@ def decode_tail(
     """Decode the reply of a script that reads the log.
 
     Raises:
-        NewerVersionError: as `decode_entry` does.
+        NewerVersionError: as in `decode_entry`.
     """
     decoded = [decode_entry(*entry) for entry in entries]
     of_rounds = [entry for entry in decoded if isinstance(entry, LogEntry)]
@@ -27,12 +27,12 @@ def decode_tail(
 
 
 def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry | ChangeEntry:
-    """Decode an entry from its id, `<rounds>-<changes>`, and its fields.
+    """Decode an entry from its id, `<rounds>-<changes>`, and its alternating field names and values.
 
-    The fields are `t` (type), `v` (version of its format), `p` (block) for rounds only, and `d` (rounds or change).
+    The fields are `t` (type), `v` (version of the format), `p` (block, for rounds only), and `d` (rounds or change).
 
     Raises:
-        NewerVersionError: if the entry does not have the fields, the type and the version that this version writes.
+        NewerVersionError: if the fields, the type or the version are not those that this version writes.
     """
     rounds_to, _, changes_to = number.partition(b"-")
     match list(fields):

@@ -1,4 +1,4 @@
-"""Encodes feedback for `lua/add_feedback.lua`, grouped by the blocks of its predictions, and decodes the results."""
+"""Encodes feedback for `lua/add_feedback.lua`, grouped by block, and decodes the script's results."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,21 +10,21 @@ from service.store.values import Feedback, FeedbackResult, FeedbackStatus
 from service.tuples import named_tuples
 
 EncodedFeedback: TypeAlias = Mapping[str, Sequence[bytes]]
-"""Encoded feedback by block."""
+"""Encoded feedback items by block."""
 
 _FEEDBACK, _TOKEN, _REWARD = struct.Struct("<qBI"), struct.Struct("<q"), struct.Struct("<d")
-"""Token i64, kind of content u8, bytes of the rest u32. The truth or the reward follows: see `lua/add_feedback.lua`."""
+"""`_FEEDBACK`: token, kind of content, size of the rest: the truth or the reward (see `lua/add_feedback.lua`)."""
 
 _ONLY_TRUTH, _ONLY_REWARD = 2, 3
 
-_STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}
+_STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}  # scripts return the first letter
 
 _WITH_OUTCOME = b"rdc"
 """The letters of the statuses recorded, duplicate and conflict."""
 
 
 def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[bytes]]]:
-    """Return the block of each feedback item, and each block's encoded feedback, in the given order."""
+    """Return the block of each feedback item, and each block's encoded items, both in the given order."""
     order: list[str] = []
     encoded: dict[str, list[bytes]] = {}
     pack = _FEEDBACK.pack
@@ -48,23 +48,23 @@ def _said(correct: bool | None, truth: bytes | None, reward: float | None) -> tu
 
 
 def encoded_token(token: int) -> bytes:
-    """Encode a token as an argument of a script."""
+    """Encode a token as an argument for a script."""
     return _TOKEN.pack(token)
 
 
 def activation_status(letter: bytes) -> FeedbackStatus:
-    """Return the status of an activation."""
+    """Return the status for a letter that `lua/activate.lua` returns."""
     return _STATUSES[ord(letter)]
 
 
 def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult]]) -> list[FeedbackResult]:
-    """Merge the results of each block; return them in the original order of the feedback."""
+    """Return the results of all blocks in the order of the feedback. `order` is that from `by_block`."""
     of_block = {block: iter(each) for block, each in results.items()}
     return [next(of_block[block]) for block in order]
 
 
 def decode_results(letters: bytes, outcomes: bytes) -> list[FeedbackResult]:
-    """Decode the results of one block from its reply."""
+    """Decode the results of one block; all are `BROKEN` if its outcomes cannot be decoded."""
     try:
         n = len(letters) - len(letters.translate(None, _WITH_OUTCOME))
         found = decode_outcomes(outcomes, n)

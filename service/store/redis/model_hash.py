@@ -1,4 +1,4 @@
-"""Reads a model's hash. If it is damaged, the error names the model."""
+"""Decodes a model's hash. If it is damaged, the error names the model."""
 
 import json
 import math
@@ -9,16 +9,16 @@ from service.errors import StoreCorruptError
 from service.store.stored_models import DIGEST_BYTES, ListedModel, ModelKey, StoredModel
 
 NAME_ERRORS = "surrogateescape"
-"""Error handler for names that are not UTF-8, so that a list can continue after them."""
+"""Error handler for names that are not UTF-8, so that the next page of a list can begin after one."""
 
 _COUNTERS = ("rounds", "predictions", "correct")
 
 _LATEST = 253_402_300_799.0
-"""The last second of the year 9999."""
+"""The last second of the year 9999, in seconds since the epoch."""
 
 
 def corrupt(name: str, what: str) -> StoreCorruptError:
-    """Return the error for an unreadable model."""
+    """Return the error for a model that cannot be read."""
     return StoreCorruptError(f"model {name!r} cannot be read: {what}")
 
 
@@ -43,7 +43,7 @@ def read_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
 
 
 def _history(name: str, fields: dict[bytes, bytes]) -> tuple[str, ...]:
-    """Decode the changes of the definition: one line of JSON for each."""
+    """Decode the changes of the model: one line of JSON each."""
     text, changes = fields.get(b"history", b""), count(name, "changes", fields.get(b"changes", b"0"))
     lines = text.split(b"\n")
     if len(lines) != changes + 1 or lines[-1]:
@@ -59,7 +59,7 @@ def _digests(name: str, fields: dict[bytes, bytes], changes: int) -> bytes:
 
 
 def _warnings(value: bytes) -> tuple[str, ...]:
-    """Decode the learner's warnings; return none if they are damaged, because nothing depends on them."""
+    """Decode the learner's warnings; return none if they are damaged, because they are not essential."""
     try:
         found = json.loads(value)
     except ValueError:
@@ -71,7 +71,7 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
     """Decode a list entry from the reply of `list_model.lua`; return None if the model does not exist.
 
     Raises:
-        StoreCorruptError: as `read_model` does.
+        StoreCorruptError: as in `read_model`.
     """
     exists, definition_bytes, (incarnation, created_at, *counters, summary, digest, abstained) = reply
     rounds, predictions, correct, partial = counters
@@ -98,7 +98,7 @@ def reward_sum(name: str, value: bytes | None) -> float:
     """Decode the sum of the rewards between 0 and 1; 0 if the field is missing.
 
     Raises:
-        StoreCorruptError: if it is not a number of at least 0.
+        StoreCorruptError: if it is not a finite number of at least 0.
     """
     try:
         found = float(value or b"0")
@@ -113,7 +113,7 @@ def count(name: str, field: str, value: bytes | None) -> int:
     """Decode a counter.
 
     Raises:
-        StoreCorruptError: if it is missing or not a number of at least 0.
+        StoreCorruptError: if it is missing, or not a whole number of up to 19 digits without leading zeros.
     """
     if value is None or not value.isdigit() or len(value) > 19 or (value[:1] == b"0" and value != b"0"):
         raise corrupt(name, f"its {field} {'are missing' if value is None else 'are not a number'}")

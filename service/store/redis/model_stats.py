@@ -1,4 +1,4 @@
-"""Reads counters and statistics for monitoring, with a few small reads per model, regardless of its log's length."""
+"""Reads counters and statistics for monitoring, by a few small reads per model, however long its log is."""
 
 import asyncio
 import math
@@ -29,7 +29,7 @@ async def read_model_stats(call: Call, name: str) -> ModelStats | None:
     """Read a model's counters and statistics; return None if the model does not exist.
 
     Raises:
-        StoreCorruptError: if a counter is missing or not a number.
+        StoreCorruptError: if a required field is missing, or a number is invalid.
     """
     values = await call("HMGET", keys.model(name), *_FIELDS)
     if values == [None] * len(values):
@@ -57,7 +57,7 @@ async def read_model_stats(call: Call, name: str) -> ModelStats | None:
         predictions_by=_by_slot(name, statistics),
         damaged=damaged,
         partial=reward_sum(name, values[5]),
-        expired=min(count(name, "expired", values[6] or b"0"), rounds),
+        expired=min(count(name, "expired", values[6] or b"0"), rounds),  # larger only if damaged
         abstained=min(count(name, "abstained", values[7] or b"0"), rounds),
         open_bytes=repaired(values[8]),
         predictions_refused=repaired(values[9]),
@@ -69,7 +69,7 @@ async def read_load(servers: Sequence[Call], call: Call) -> StoreLoad:
 
     Args:
         servers: one call per server that accepts writes. The memory is that of the fullest server.
-        call: sends a command to the server of its keys.
+        call: sends a command to the server that has its keys.
     """
     own = call("ZCARD", keys.MODELS), call("ZMSCORE", keys.BACKUP, "all")
     *infos, models, (backup_at,) = await asyncio.gather(*(server("INFO", "memory") for server in servers), *own)
@@ -78,16 +78,16 @@ async def read_load(servers: Sequence[Call], call: Call) -> StoreLoad:
 
 
 def _memory(info: JsonObject) -> tuple[int, int]:
-    """Return the used bytes and their maximum; 0 if the maximum is unknown."""
+    """Return the used bytes, and their limit or else the machine's memory; 0 if both are unknown."""
     return int(info["used_memory"]), int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
 
 
 def _by_slot(name: str, statistics: dict[bytes, bytes]) -> dict[int, int]:
-    """Return the total predictions by the end of each time slot."""
+    """Return the total number of predictions made by the end of each time slot."""
     slots = {field[len(_SLOT) :]: value for field, value in statistics.items() if field.startswith(_SLOT)}
     return {count(name, "slots of its statistics", slot): count(name, "slots", value) for slot, value in slots.items()}
 
 
 def repaired(value: bytes | None) -> int:
-    """Decode a counter of open predictions; a damaged one, which is repaired later, counts as 0."""
+    """Decode a counter; a missing or damaged one counts as 0, because it is not essential."""
     return int(value) if value is not None and value.isdigit() else 0

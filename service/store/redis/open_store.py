@@ -1,4 +1,4 @@
-"""Opens the store of models, API keys and request counts over one set of connections."""
+"""Opens the store of models, API keys and request counts, which share their connections."""
 
 import functools
 from collections.abc import Awaitable, Callable
@@ -16,13 +16,13 @@ from service.store.stored_models import ModelKey
 _T = TypeVar("_T")
 
 _UNTRACED = {"claim", "count_traffic"}
-"""Methods that every worker calls each second, not for a request."""
+"""Methods that every worker calls about once a second, independently of requests."""
 
 _tracer = trace.get_tracer("wager.store")
 
 
 def traced(store: Store) -> Store:
-    """Return the store with tracing added."""
+    """Return the store, with a span for each call of a method that is not in `_UNTRACED`."""
     return cast("Store", _Traced(store))
 
 
@@ -38,7 +38,7 @@ class _Traced:
 
 
 def _spanned(name: str, method: Callable[..., Awaitable[_T]]) -> Callable[..., Awaitable[_T]]:
-    """Wrap a method in a span with its model and number of items, but without content, which may be private."""
+    """Wrap a method in a span that shows its model and number of items, but no content, which may be private."""
 
     @functools.wraps(method)
     async def call(*args: object) -> _T:
@@ -76,11 +76,11 @@ def open_store(
 
     Args:
         url: as for `service.store.connections.addresses.parse_store_url`.
-        timeout: seconds to wait for a connection, and for each reply.
+        timeout: seconds to wait for a connection, and for each reply; 30 times as long for snapshots.
         tls: files for TLS, if the URL selects it.
         replicas: number of replicas that must confirm feedback before it is acknowledged.
         max_open_bytes: maximum bytes of a model's open predictions; 0 for no maximum.
-        tracing: whether to record store calls about models as spans.
+        tracing: whether to record the calls of `store` as spans.
     """
     redis = RedisStore(url, timeout, tls, replicas, max_open_bytes)
     store = traced(redis) if tracing else redis

@@ -1,8 +1,8 @@
 """The store over the Redis protocol: Redis 7.0 or later, or Valkey 8 or later.
 
-Every change is one Lua script on the keys of one model, so it is atomic and runs on one shard. The client never
-repeats a command that may have run. If the reply to a write is lost, the caller may repeat the write; the scripts are
-idempotent.
+Every change of a model is one Lua script on its keys, so it is atomic, and runs on one server of a cluster. The client
+never repeats a command that may have run. If the reply to a write is lost, the caller may repeat the write, because the
+scripts are idempotent; only `count_traffic` then counts again.
 """
 
 import asyncio
@@ -88,26 +88,26 @@ from service.store.values import (
     decode_damage,
 )
 
-_SNAPSHOT_IS_AHEAD = -1
-_SCAN_COUNT = 1000
+_SNAPSHOT_IS_AHEAD = -1  # reply of record_damage.lua
+_SCAN_COUNT = 1000  # keys that one SCAN examines
 _ENTRIES_AT_ONCE = 2048
-"""Maximum log entries to trim per call, in about a millisecond."""
-_NOT_KEPT = 2
-_OTHERS_KEPT = 3
+"""Maximum log entries to trim per call, which takes about a millisecond."""
+_NOT_KEPT = 2  # reply of change_model.lua
+_OTHERS_KEPT = 3  # reply of delete_model.lua
 _PART_BYTES = 2**20
-"""Bytes per part of a snapshot. The store accepts a part in one or two milliseconds."""
+"""Bytes per part of a snapshot. The store takes one or two milliseconds to accept a part."""
 _UNFINISHED_SECONDS = 3600
-"""Time to live of the parts of an unfinished snapshot."""
+"""Seconds to live of the parts of an unfinished snapshot."""
 _BULK_PATIENCE = 30
-"""Factor by which the timeout for snapshots exceeds that for other replies. A snapshot may have many megabytes."""
+"""Timeout for snapshots, which may have many megabytes, as a multiple of the timeout for other replies."""
 _TRAFFIC_DECAY_SECONDS = 86_400 / math.log(2.0)
-"""Time after which a prediction weighs 1/e in the traffic of its model: half after a day."""
+"""Time constant of the exponential decay of a prediction's weight in its model's traffic: a day halves it."""
 _MOST_RANKED = 10_000
-"""Maximum models in the ranking: as many as WAGER_METRICS_MAX_MODELS may be."""
+"""Maximum models in the ranking by traffic: the upper bound of WAGER_METRICS_MAX_MODELS."""
 _COUNTED_AT_ONCE = 2_000
-"""Names and numbers in one call that counts traffic."""
+"""Maximum names and numbers in one call of count_traffic.lua."""
 _MEASURED_SAMPLES = 100
-"""Elements of a key from which its memory is estimated."""
+"""Elements sampled per key to estimate its memory."""
 _FULL = "the open predictions of model {0!r} would have more than {1:,} bytes; send feedback, or wait until some expire"
 
 _ENLIST = script("enlist")
@@ -150,7 +150,7 @@ class RedisStore(Store):
 
     Args:
         url: as for `service.store.connections.addresses.parse_store_url`.
-        timeout: seconds to wait for a connection, and for each reply.
+        timeout: seconds to wait for a connection, and for each reply; `_BULK_PATIENCE` times as long for snapshots.
         tls: files for TLS, if the URL selects it.
         replicas: number of replicas that must confirm feedback before it is acknowledged.
         max_open_bytes: maximum bytes of a model's open predictions; 0 for no maximum.
@@ -162,14 +162,14 @@ class RedisStore(Store):
         self._connection = connect(url, timeout, tls)
         self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
         self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
-        self._max_open_bytes = int(max_open_bytes)  # the driver refuses subclasses
+        self._max_open_bytes = int(max_open_bytes)  # redis-py refuses subclasses of int
         socket = parse_store_url(url).path
-        self._log_folder = Path(socket).parent / LOG_FOLDER if socket else None  # it exists if the store is embedded
+        self._log_folder = Path(socket).parent / LOG_FOLDER if socket else None  # exists if the store is embedded
 
     async def create_model(
         self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
     ) -> bool:
-        # List the name before and after: an earlier model with this name may be deleted in between.
+        # List the name before and after, as the deletion of an earlier model may remove it in between.
         await self._call("ZADD", keys.MODELS, 0, key.name)
         digest = digests_of([definition])
         args = (key.incarnation, definition, repr(now), digest, summary, policies.closing, policies.retention)
@@ -211,7 +211,7 @@ class RedisStore(Store):
         return bool(created)
 
     async def _write_copied(self, key: ModelKey, shadow: CopiedShadow) -> tuple[str, list[Any]]:
-        """Write the parts of a shadow; return their temporary key, and the shadow as arguments of the script."""
+        """Write the parts of a shadow's snapshot; return their temporary key, and the shadow as script arguments."""
         words, snapshot = [shadow.name, shadow.id, shadow.text, shadow.restarts], shadow.snapshot
         if snapshot is None:
             return keys.coming_snapshot(*key, shadow.id), [*words, "", "", ""]
@@ -239,10 +239,10 @@ class RedisStore(Store):
         return [name.decode() for name in names if name.isascii()]
 
     async def list_busiest(self, limit: int) -> list[str]:
-        ranked = (await self._call("ZRANGE", keys.TRAFFIC, 0, limit, "REV"))[:limit]
+        ranked = (await self._call("ZRANGE", keys.TRAFFIC, 0, limit, "REV"))[:limit]  # an end of -1 would mean all
         listed = await self._call("ZMSCORE", keys.MODELS, *ranked) if ranked else []
         gone = [name for name, there in zip(ranked, listed, strict=True) if there is None]
-        if gone:  # deleted while another worker counted them
+        if gone:  # models deleted while another worker counted their traffic
             await self._call("ZREM", keys.TRAFFIC, *gone)
         busy = [name.decode() for name in ranked if name not in gone]
         others = await self.list_names(limit) if len(busy) < limit else []
@@ -285,7 +285,7 @@ class RedisStore(Store):
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[Head] | Tail:
         named = [*keys.of_blocks(*key), *[keys.block(*key, id_) for id_, _ in blocks]]
-        rounds, limit, last_at, allow_newer, damage, changes, digest = seen or Seen(-1, 0)
+        rounds, limit, last_at, allow_newer, damage, changes, digest = seen or Seen(-1, 0)  # -1: no check
         most = self._max_open_bytes
         args: list[Word] = [key.incarnation, rounds, changes, last_at or b"", int(allow_newer), limit, damage]
         args += [round(keep_seconds * 1000), most, digest, *[record for _, record in blocks]]
@@ -321,7 +321,7 @@ class RedisStore(Store):
 
     async def close_expired(self, key: ModelKey, offset: float, most_blocks: int) -> Closed:
         upcoming, newest, due = b"", 0, list[bytes]()
-        for _ in range(2):  # the first call returns the due blocks
+        for _ in range(2):  # the first call returns the due blocks, the second closes them
             named = [*keys.of_blocks(*key), *(keys.block(*key, block.decode()) for block in due)]
             reply = await self._run(_CLOSE_EXPIRED, named, [key.incarnation, repr(offset), most_blocks, *due])
             if reply is None:
@@ -330,10 +330,10 @@ class RedisStore(Store):
             newest = max(newest, number)
             if not due:
                 break
-        # The returned moment stays valid: predictions made since then expire at least one window later.
+        # `upcoming` is still right: predictions made since the call expire at least one window after it.
         if reply is None or not upcoming:
             await self.unwatch(Due.CLOSING, key)
-        elif due:  # queue it again, after the other due models
+        elif due:  # due again now, after the other due models
             await self.put_off(Due.CLOSING, key, offset, 0.0)
         else:
             await self._enlist(Due.CLOSING, "XX", upcoming, keys.member(key))
@@ -343,10 +343,10 @@ class RedisStore(Store):
         return await self._get(keys.block(*key, id_).encode())
 
     async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
-        """Scan one page. A cursor is the number of a server, a dot, and the cursor of that server."""
+        """Scan one page. A cursor is the index of a server, a dot, and that server's cursor."""
         prefix, servers = keys.block(*key, ""), list(await self._connection.primaries())
         number, _, place = (cursor or "0.0").partition(".")
-        if int(number) >= len(servers):  # there are fewer servers than before
+        if int(number) >= len(servers):  # fewer servers than before
             return BlockPage([], None)
         following, found = await self._scan(servers[int(number)].call, int(place), f"{prefix}*")
         blocks = [Block(name.removeprefix(prefix), record) for name, record in found]
@@ -388,10 +388,10 @@ class RedisStore(Store):
         return await self._load(keys.snapshot(*key))
 
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
-        # The temporary key is named by its content, so two workers can write the same snapshot concurrently.
+        # The name of the temporary key contains the check, so workers can write snapshots concurrently.
         check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
         coming = keys.coming_snapshot(*key, check)
-        parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # snapshots trim the log
+        parts = await self._write_parts(coming, snapshot.state, beyond_limit=True)  # as snapshots trim the log
         named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.shadows(*key)]
         args: list[Word] = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
@@ -435,7 +435,7 @@ class RedisStore(Store):
         await self._record(_MARK_SNAPSHOT, key, [rounds, reason])
 
     async def read_damage(self, key: ModelKey) -> DamageRecord:
-        # Read the version first: damage recorded between the two reads then causes another read.
+        # Read the version first: damage recorded between the two reads then makes the caller read again.
         version = await self._call("HGET", keys.model(key.name), "damage")
         return DamageRecord(int(version or 0), decode_damage(await self._call("HGETALL", keys.damage(*key))))
 
@@ -504,7 +504,7 @@ class RedisStore(Store):
         await self._run(_PUT_OFF, [due], [keys.member(key), repr(offset), repr(seconds)])
 
     async def _enlist(self, due: Due, *args: Word) -> None:
-        """Change a list of due models like ZADD, also beyond the store's memory limit."""
+        """Run ZADD on a list of due models, even beyond the store's memory limit."""
         await self._run(_ENLIST, [due], args)
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
@@ -550,7 +550,7 @@ class RedisStore(Store):
         return self._confirmed.promised(readiness)
 
     async def command(self, *words: Word) -> Any:
-        """Run one command for tables other than models, such as `service.store.access_tables`."""
+        """Run one command for the tables in `service.store.access_tables`."""
         return await self._call(*words)
 
     async def close(self) -> None:
@@ -559,20 +559,20 @@ class RedisStore(Store):
 
     async def _list_entry(self, name: str) -> ListedModel | UnreadModel | None:
         if not name.isascii():
-            return None  # not a valid model name: no request can refer to it
+            return None  # not a valid model name, so no request can refer to it
         try:
             return await self.list_model(name)
         except StoreError as error:
             return UnreadModel(name, error)
 
     async def _watch_policies(self, key: ModelKey, policies: StoredPolicies) -> None:
-        """Add a model to the lists of its policies. It is due immediately, as its window may be shorter now."""
+        """Add a model to the lists of its policies, due immediately, because its window may be shorter now."""
         for due, wanted in ((Due.CLOSING, policies.closing), (Due.RETENTION, policies.retention)):
             if wanted:
                 await self._enlist(due, "LT", 0, keys.member(key))
 
     async def _delete(self, name: str, own: bytes) -> bool:
-        """Delete the lasting keys of an incarnation and its kept snapshots; if others were kept since, try again."""
+        """Delete the lasting keys of an incarnation and its kept snapshots. Repeat if others were kept in between."""
         incarnation, reply = own.decode(errors="replace"), _OTHERS_KEPT
         while reply == _OTHERS_KEPT:
             ids = await self._kept_ids(ModelKey(name, incarnation))
@@ -589,7 +589,7 @@ class RedisStore(Store):
             return []
 
     async def _incarnation(self, name: str) -> bytes | None:
-        """Return the incarnation under a name; None if the key is missing or does not contain a model."""
+        """Return the incarnation of the model with a name; None if its key is missing or does not contain a model."""
         try:
             found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
         except exceptions.ResponseError as error:
@@ -603,13 +603,13 @@ class RedisStore(Store):
         reply = await self._run(script, named, [key.incarnation, *args])
         if reply is not None:
             await self._run(_ENLIST, [keys.DAMAGED], [0, key.name])
-        if await self._call("HGET", keys.model(key.name), "incarnation") != key.incarnation.encode():
+        if await self._call("HGET", keys.model(key.name), "incarnation") != key.incarnation.encode():  # deleted since
             await self._call("ZREM", keys.DAMAGED, key.name)
             raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
         return int(reply)
 
     async def _scan(self, server: Call, cursor: int, pattern: str) -> tuple[int, list[tuple[str, bytes]]]:
-        """Return the next cursor, 0 after the last page, and a page of keys with their values."""
+        """Return the next cursor, which is 0 after the last page, and a page of keys with their values."""
         following, found = await server("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
         if isinstance(following, dict):  # the cluster client returns cursors by server
             (following,) = following.values()
@@ -617,7 +617,7 @@ class RedisStore(Store):
         return int(following), [(name, record) for name, record in records if record is not None]
 
     async def _get(self, key: bytes) -> bytes | None:
-        """Return a string; an empty one, which is not a valid block, if the key contains another type of value."""
+        """Return the string at a key; b"", which is not a valid block, if the key has another type of value."""
         try:
             record: bytes | None = await self._call("GET", key)
         except exceptions.ResponseError as error:
@@ -627,7 +627,7 @@ class RedisStore(Store):
         return record
 
     async def _write_parts(self, coming: str, state: bytes | memoryview, *, beyond_limit: bool = False) -> int:
-        """Write a state to a temporary key in parts, because one command with a large state would block the store."""
+        """Write a state to a temporary key; return its number of parts. One large command would block the store."""
         starts = range(0, max(len(state), 1), _PART_BYTES)
         for number, start in enumerate(starts):
             field, part = f"{number:06d}", state[start : start + _PART_BYTES]
@@ -699,10 +699,10 @@ def _encoded(note: KeptNote) -> str:
 
 
 def _decoded(key: ModelKey, id_: bytes, text: bytes) -> KeptNote:
-    """Decode a note.
+    """Decode the note of a kept snapshot.
 
     Raises:
-        NewerVersionError: if it has fields that this version does not have.
+        NewerVersionError: if it has fields that this version does not support.
         StoreCorruptError: if it cannot be read.
     """
     try:

@@ -1,7 +1,7 @@
-"""Snapshots as stored: in parts, under a temporary key until all parts are written.
+"""Checks and decodes stored snapshots, whose states are written in parts under a temporary key and then renamed.
 
-One check, the first 16 hexadecimal digits of a SHA-1, covers the state, the statistics and the numbers. Because it
-covers all parts together, it also detects missing parts and parts of another snapshot.
+One check, the first 16 hexadecimal digits of a SHA-1, covers the state, the statistics, the version, the rounds, the
+changes and the digest. As it covers all parts together, it also detects missing parts and parts of another snapshot.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from service.errors import NewerVersionError
 from service.store.values import DamagedSnapshotError, Snapshot
 
 SNAPSHOT_VERSION = 1
-"""Version of a snapshot's hash."""
+"""Version of the format of snapshots. Newer ones are refused."""
 
 _FIELDS = {b"version", b"rounds", b"changes", b"tally", b"at", b"check", b"damaged", b"digest"}
-"""Known fields, other than the parts of the state, whose names are numbers."""
+"""The known fields, apart from the parts of the state, whose names are numbers."""
 
-_MOST_DIGITS = 15
+_MOST_DIGITS = 15  # the store's scripts count in float64
 
 
 def check_of(snapshot: Snapshot, version: int) -> str:
@@ -32,11 +32,11 @@ def check_of(snapshot: Snapshot, version: int) -> str:
 
 
 async def read_snapshot(fields: Mapping[bytes, bytes]) -> Snapshot:
-    """Decode a snapshot from its hash. Several parts are joined and checked in a thread.
+    """Decode a snapshot from its hash. If it has several parts, join and check them in a thread.
 
     Raises:
         NewerVersionError: if a newer version wrote it.
-        DamagedSnapshotError: if a number is invalid or the check is wrong.
+        DamagedSnapshotError: if a number is invalid or the check does not match.
     """
     several = sum(name.isdigit() for name in fields) > 1
     return await asyncio.to_thread(_checked, fields) if several else _checked(fields)
@@ -67,7 +67,7 @@ def _number(fields: Mapping[bytes, bytes], name: bytes) -> int:
 
 
 def _joined(parts: Sequence[bytes]) -> memoryview:
-    """Join the parts. `bytes.join` would keep the interpreter's lock while it copies many megabytes."""
+    """Join the parts. `bytes.join` would hold the interpreter's lock while it copies many megabytes."""
     whole = np.empty(sum(map(len, parts)), np.uint8)
     start = 0
     for part in parts:
