@@ -1,4 +1,4 @@
-"""The kinds of answers that learners give, and how to draw an answer of any kind."""
+"""Learners whose answers are label sets or rankings, and how to draw an answer from any learner of labels."""
 
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard
 
@@ -11,7 +11,7 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
     """A learner that answers with a row of K numbers and draws the answer itself.
 
     A *label set* has 1 for each label in the set and 0 elsewhere. A *ranking* lists the labels from first to last.
-    `Rounds.labels` and `true_labels` consist of such rows; a row is all NO_LABEL if the truth is unknown.
+    `Rounds.labels` and `true_labels` consist of such rows; rows of unknown truths are all NO_LABEL.
     `Decisions.distributions` contains the probability that each label is in the set, (n, K), or nothing for rankings,
     (n, 0).
     """
@@ -27,7 +27,7 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
         """What an answer must be, in words."""
 
     def possible(self, answers: IntArray) -> BoolArray:
-        """Return which rows (n, K) of integers are answers of this learner, (n,)."""
+        """Return whether each row of integers (n, K) is a possible answer of this learner, (n,)."""
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
         """Draw an answer for each of n decisions, with its exact probability; uniforms are (n, n_uniforms)."""
@@ -50,12 +50,12 @@ def is_structured(learner: AnyLearner | type[Any]) -> TypeGuard[AnyStructuredLea
 
 
 def uniforms_per_answer(learner: AnyLearner) -> int:
-    """Return the number of uniform numbers that one answer consumes."""
+    """Return U, the number of uniform numbers in [0, 1) that one answer consumes."""
     return learner.n_uniforms if is_structured(learner) else 1
 
 
 def draw_answers(learner: AnyLearner, decisions: Decisions, uniforms: FloatArray) -> Draws:
-    """Draw an answer for each of n decisions, from uniforms (n, uniforms_per_answer) in [0, 1), after a check."""
+    """Draw an answer for each of n decisions, with uniforms (n, U). Raises `InvalidArrayError`."""
     check_uniforms(uniforms, (len(decisions.evidence), uniforms_per_answer(learner)))
     if is_structured(learner):
         return learner.draw(decisions, uniforms)

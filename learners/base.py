@@ -24,7 +24,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 AnswerKind: TypeAlias = Literal["label", "level", "label-set", "ranking", "action"]
-"""The kinds of answers: one label; one label of an ordered scale; any subset of the labels; a ranking of all labels;
+"""The kinds of answers: one label; one label of an ordered scale; a set of labels; a ranking of all labels;
 one of the request's actions."""
 NormPolicy: TypeAlias = Literal["none", "reject", "scale", "unit"]
 """How the norm of a context is limited: see `learners.mathematics.preparation`."""
@@ -55,7 +55,7 @@ class Contexts(NamedTuple):
     """n contexts as compressed sparse rows: row i is `values[starts[i]:starts[i + 1]]`.
 
     All rows of a dense batch share the indices 0 … d-1. Indices are distinct within a row and lie in 0 … d-1; compiled
-    updates rely on it. Arrays are contiguous and writable; others trigger a recompilation.
+    updates rely on both. Arrays are contiguous and writable; others trigger a recompilation.
     """
 
     starts: IntArray  # (n + 1,) int64
@@ -116,8 +116,8 @@ class Rounds(NamedTuple):
     residual_uniforms: (
         FloatArray  # (n,) float64, in [0, 1), from `exploration.draw`: uniform given the label; randomizes updates
     )
-    rewards: FloatArray  # (n,) float64, in [0, 1]; 1 where correct; others than 0 and 1 are abstentions, whose truth is
-    # known, or for learners with `accepts_rewards`
+    rewards: FloatArray  # (n,) float64, in [0, 1], and 1 exactly where correct; fractions are rewards of abstentions
+    # with a known true label, or of any label for learners with `accepts_rewards`
     eligible: BoolArray  # (n, K) bool, the labels eligible in each round; (n, 0) if all are
 
     @classmethod
@@ -152,7 +152,7 @@ def every_label(n: int) -> BoolArray:
 
 
 class Decisions(NamedTuple):
-    """The distributions for n contexts, before any label is drawn."""
+    """The distributions for n contexts, and the evidence, before any label is drawn."""
 
     distributions: FloatArray  # (n, K) float64, rows sum to 1; `StructuredLearner` defines other shapes
     evidence: FloatArray  # (n, E) float64, stored by the caller and returned in `Rounds.evidence`
@@ -191,17 +191,17 @@ class LearnerTraits(Protocol[StateT]):
         """The reward of the last label, between 1/2 and 1, if it means to abstain; None if every label is an answer."""
 
     def decide_cost(self, nonzeros: int, /) -> int:
-        """Return an approximate upper bound on the multiply-adds of a decision and its draw, given its non-zeros."""
+        """Return roughly the most multiply-adds of a decision and its draw, for a context with this many non-zeros."""
 
     def fold_cost(self, nonzeros: int, /) -> int:
-        """Return an approximate upper bound on the multiply-adds of one update, given its non-zeros."""
+        """Return roughly the most multiply-adds of one update, for a context with this many non-zeros."""
 
     @property
     def fold_overhead(self) -> int:
         """Multiply-adds that each call of `fold` costs on top of its updates; 0 for most learners."""
 
     def check_new(self) -> None:
-        """Raise `pydantic.ValidationError` for hyperparameters that may cost a new model precision over time."""
+        """Raise `pydantic.ValidationError` for hyperparameters with which the state may lose precision over time."""
 
     def init(self) -> StateT:
         """Return the state before the first round."""
@@ -228,7 +228,7 @@ class Learner(LearnerTraits[StateT], Protocol[StateT]):
         """Return the state after these rounds, bit-identical for any batching. May modify `state`: pass a copy."""
 
     def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
-        """Return each entry's contribution to each label's score in one context, (m, K); None without such sums."""
+        """Return what each of a context's m entries adds to each label's score, (m, K); None if scores are no sums."""
 
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""
@@ -241,7 +241,7 @@ AnyLearner: TypeAlias = Learner[Any]
 
 
 class Draws(NamedTuple):
-    """The answers to n contexts, as served."""
+    """The answers drawn for n contexts."""
 
     labels: IntArray  # (n,), or (n, K) for a structured learner
     propensities: FloatArray  # (n,), in (0, 1]; smaller probabilities are raised to the smallest normal float64

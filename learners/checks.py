@@ -27,7 +27,7 @@ from learners.layouts import check_rows, state_layout
 
 INT, FLOAT, BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 
-_ANY_FEATURE = 2**62
+_ANY_FEATURE = 2**62  # d, if it is not known
 
 _FEW_INDICES = 40  # up to this many indices, comparing all pairs is faster than sorting
 
@@ -44,7 +44,7 @@ _, _STARTS, _FINITE, _SHARED, _COUNT, _RANGE, _TWICE = range(len(_CONTEXT_FAULTS
 
 
 def check_contexts(contexts: Contexts, n_features: int = _ANY_FEATURE) -> None:
-    """Check that values are finite and features distinct and below n_features. Raises `InvalidArrayError`."""
+    """Check that contexts are well-formed: see `Contexts` and `_CONTEXT_FAULTS`. Raises `InvalidArrayError`."""
     if type(contexts) is not Contexts:
         raise InvalidArrayError(f"contexts: must be Contexts, not {type(contexts).__name__}")
     starts, indices, values, shared = contexts
@@ -71,7 +71,7 @@ def _context_fault(contexts: Contexts, n_features: int) -> tuple[int, int]:
         return _shared_fault(starts, indices, len(indices) if n_features == _ANY_FEATURE else n_features)
     if len(indices) != len(values):
         return _COUNT, 0
-    # The contexts use each feature once on average: an array of all features then costs less than sorting each context.
+    # If there are at least as many entries as features, an array of all features costs less than sorting each context.
     last = np.full(n_features if n_features <= len(indices) else 0, -1)
     for i in range(len(starts) - 1):
         entries = indices[starts[i] : starts[i + 1]]
@@ -83,7 +83,7 @@ def _context_fault(contexts: Contexts, n_features: int) -> tuple[int, int]:
 
 @compiled
 def _row_fault_by_feature(indices: IntArray, i: int, last: IntArray) -> int:
-    """Do the same as `_row_fault` for context i, without sorting; keep the last context with each feature, (d,)."""
+    """Do the same as `_row_fault` for context i, without sorting; `last` (d,) is the last context with each feature."""
     twice = False
     for index in indices:
         if index < 0 or index >= len(last):
@@ -195,7 +195,7 @@ _, _UNIFORM, _DISTRIBUTION = range(len(_DRAW_FAULTS))
 
 
 def check_rounds(rounds: Rounds, learner: Any) -> None:
-    """Refuse rounds that cannot result from decisions of this learner, by an `InvalidArrayError`."""
+    """Refuse rounds that cannot result from decisions of this learner, with an `InvalidArrayError`."""
     problem, answer = learner.problem, learner.answer
     if type(rounds) is not Rounds:
         raise InvalidArrayError(f"rounds: must be Rounds, not {type(rounds).__name__}")
@@ -225,7 +225,7 @@ def check_rounds(rounds: Rounds, learner: Any) -> None:
 
 
 def check_eligible(eligible: BoolArray, n: int, n_labels: int, answer: AnswerKind) -> None:
-    """Refuse anything but (n, K) booleans with a label in each row, or (n, 0); structured answers need (n, 0)."""
+    """Refuse anything but booleans (n, K) with a true one in each row, or (n, 0); structured answers need (n, 0)."""
     expect_array("eligible", eligible, BOOL, 2)
     one_label = answer not in ("label-set", "ranking")
     if eligible.shape not in {(n, 0), (n, n_labels if one_label else 0)}:
@@ -270,7 +270,7 @@ def _check_rows(name: str, rows: IntArray, learner: Any) -> None:
 
 
 def check_truths(true_labels: IntArray, learner: Any) -> None:
-    """Refuse true labels that are not answers of this learner, by an `InvalidArrayError` that names the field."""
+    """Refuse true labels that are not answers of this learner, with an `InvalidArrayError` that names the field."""
     K = learner.problem.n_labels
     if learner.answer in ("label-set", "ranking"):
         expect_array("true_labels", true_labels, INT, 2, (len(true_labels), K))

@@ -1,7 +1,7 @@
 """Computes a learner's distributions, replaces some of them with another policy's, and draws the answers.
 
-An answer is a label, a set of labels or a ranking. For a learner with compiled kernels, all this is one compiled call,
-because passing arguments from Python to compiled code costs more than the arithmetic of a decision.
+For a learner with compiled kernels, this is one compiled call, because passing arguments from Python to compiled code
+costs more than the arithmetic of a decision. If compilation is switched off, kernels cannot be dispatched by state.
 """
 
 from types import FunctionType
@@ -48,7 +48,7 @@ def choose_unchecked(
     """Choose answers for n contexts. Arrays are not checked: invalid ones may crash the interpreter.
 
     `preparer` applies the norm policy and intercept. `eligible` is (n, K), with at least one label per row, or (n, 0)
-    if all are eligible. `instead` replaces some distributions. `uniforms` is (n, U), in [0, 1): U numbers per answer.
+    if all are eligible. `instead` replaces some distributions. `uniforms` is (n, U), for U = `uniforms_per_answer`.
     """
     if isinstance(learner, CompiledLearner) and not isinstance(_choose, FunctionType):
         made = _room(learner, len(uniforms))

@@ -1,6 +1,6 @@
 """Encodes states as safetensors, a documented format that cannot contain code.
 
-The header contains the algorithm and hyperparameters, so that no other learner can load the state.
+The header contains the algorithm, the problem and the hyperparameters, so that no other learner can load the state.
 """
 
 import json
@@ -70,8 +70,8 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview, others: str | No
 
     The file may also have arrays whose names begin with `others`, which are ignored.
 
-    Raises `InvalidStateError` if the bytes are no such file, belong to another learner, or hold arrays of the wrong
-    name, dtype or shape, or numbers that are not finite or out of range.
+    Raises `InvalidStateError` if the bytes are no such file, belong to another learner, lack an array, or contain one
+    with a wrong name, dtype or shape, or with numbers that are not finite or out of range.
     """
     arrays, metadata = _read(data)
     if not isinstance(metadata, dict) or metadata.get("learner") != identity(learner):
@@ -84,7 +84,7 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview, others: str | No
         raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(layouts))}")
     check_rows(arrays, layouts)
     state = learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
-    if isinstance(learner, Composite):
+    if isinstance(learner, Composite):  # its own layout does not describe the arrays of the other learner
         base = learner.base_state(state)._asdict()
         for name, layout in state_layout(learner.base_learner).items():
             _check_array(name, base[name], layout)

@@ -8,7 +8,7 @@ from learners.layouts import resized, state_layout
 
 
 def grown(learner: AnyLearner, n_labels: int) -> AnyLearner:
-    """Return the learner for at least as many labels. Raises `LearnerError` or `ValidationError` if it cannot grow."""
+    """Return the learner for n_labels. Raises `InvalidStateError` or `ValidationError` if it cannot grow to them."""
     if not learner.labels_grow or n_labels < learner.problem.n_labels:
         raise InvalidStateError(f"{learner.algorithm} cannot have {n_labels} labels: it has {learner.problem.n_labels}")
     problem = dataclasses.replace(learner.problem, n_labels=n_labels)
@@ -16,10 +16,10 @@ def grown(learner: AnyLearner, n_labels: int) -> AnyLearner:
 
 
 def with_more_labels(learner: AnyLearner, larger: AnyLearner, state: StateT) -> StateT:
-    """Return the state of `learner` as one of `larger`, whose first labels are the same; new arrays.
+    """Convert a state of `learner` to one of `larger`, whose first labels are the same, in new arrays.
 
-    New labels start as in a new state. Every array is the leading block of the larger one: labels are the last axis, or
-    order the rows of matrices. Raises `InvalidStateError` if `larger` is not `grown(learner, n)` for some n.
+    New labels start as in a new state. Each array becomes the leading block of the larger one: labels are the last
+    axis, or order the rows. Raises `InvalidStateError` if `larger` is not `grown(learner, n)` for some n.
     """
     if larger != grown(learner, larger.problem.n_labels):
         raise InvalidStateError(f"{larger.algorithm} differs from {learner.algorithm} in more than its labels")

@@ -15,12 +15,12 @@ TheoremExploration: TypeAlias = Literal["anytime", "theorem"] | ExplorationRate
 """γ, or a schedule: `anytime`, or that of the learner's theorem."""
 Horizon: TypeAlias = Annotated[int, pydantic.Field(ge=1, le=2**53)] | None  # T, the number of rounds, if known
 Magnitude: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
-"""The radius of a ball of weights, or a regularization; avoids overflow and underflow."""
+"""The radius of a ball of weights, or a regularization; its range avoids overflow and underflow."""
 Positive: TypeAlias = Annotated[float, pydantic.Field(gt=0, le=1e6)]  # a step, a factor or a radius, greater than 0
 
 
 class _Settings(dict[str, Any]):
-    """Hyperparameters by name. Nothing changes them, so that a learner that has them can be hashed."""
+    """Hyperparameters by name, hashable so that a learner with them is hashable too. Nothing may change them."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
@@ -40,7 +40,7 @@ def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
 
 
 def check_horizon(horizon: int | None, exploration: str | float) -> None:
-    """Refuse a horizon without exploration `theorem`, and that exploration without a horizon, by a `ValueError`."""
+    """Raise `ValueError` for a horizon without exploration `theorem`, or for that exploration without a horizon."""
     if (horizon is None) == (exploration == "theorem"):
         raise ValueError("exploration theorem requires a horizon, and a horizon requires exploration theorem")
 

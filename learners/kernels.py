@@ -18,11 +18,11 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 _HERE = Path(__file__).parent
 _ROOT = Path(os.environ.get("NUMBA_CACHE_DIR", _HERE / "__pycache__"))
 _DEPENDENT = ("evaluation", "estimators")
-"""Folders that no other folder imports. An edit there must not recompile all algorithms."""
+"""Folders whose kernels no kernel elsewhere calls. An edit there must not recompile all algorithms."""
 
 
 def _cache_of(sources: Iterable[Path]) -> str:
-    """Return the folder of machine code for some sources: numba misses changes of the kernels that a kernel calls."""
+    """Return a cache folder for these contents: numba does not notice changes of the kernels that a kernel calls."""
     digest = hashlib.sha256()
     for path in sorted(sources):
         digest.update(path.read_bytes())
@@ -45,8 +45,8 @@ def compiled(function: FunctionT) -> FunctionT:
 def compiled_sum(function: FunctionT) -> FunctionT:
     """Compile like `compiled`, but allow reordering of sums, which is faster; for loops that only read and add up.
 
-    A loop that also writes would be compiled twice, with and without vector instructions, and the alignment of its
-    arrays would determine the order of summation, and so the result.
+    A loop that also writes would be compiled twice, with and without vector instructions, and the places of its arrays
+    in memory would determine which version runs, and so the order of summation and the result.
     """
     return _compiled(function, {"contract", "reassoc"})
 
@@ -97,7 +97,7 @@ def widen(eligible: BoolArray, i: int, numbers: FloatArray) -> None:
 
 @compiled
 def place_of(eligible: BoolArray, i: int, label: int) -> int:
-    """Return the place of a label, 0 … K-1, among those eligible for context i; -1 if it is not eligible."""
+    """Return the place of a label among the K' eligible for context i, 0 … K'-1; -1 if it is not eligible."""
     if eligible.shape[1] == 0:
         return label
     place = -1
@@ -135,16 +135,16 @@ def most_entries(starts: IntArray) -> int:
 
 @compiled
 def as_given(_parameters: Any, _state: Any, contexts: Contexts) -> Contexts:
-    """Return the contexts unchanged, as most kernels expect."""
+    """Return the contexts unchanged, as most kernels expect them."""
     return contexts
 
 
 class Kernels(NamedTuple):
     """A learner's verbs as compiled functions, and its hyperparameters, encoded for them.
 
-    The functions accept the parameters and the state first. `decide(…, contexts, eligible, distributions, evidence)`
+    Their first two arguments are the parameters and the state. `decide(…, contexts, eligible, distributions, evidence)`
     overwrites distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place. `locate(…,
-    contexts)` returns contexts for both.
+    contexts)` returns the contexts for `decide`, for example with rows of the state as indices.
     """
 
     parameters: tuple[Any, ...]

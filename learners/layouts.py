@@ -32,7 +32,7 @@ Triangle: TypeAlias = Annotated[FloatArray, Layout("float64", ("P",))]  # the pa
 
 
 def dimensions(problem: Problem) -> dict[str, int]:
-    """Return the values of the symbols in state shapes: K, d, n = K·d, and p and P, the packed triangles of d and n."""
+    """Return the sizes that symbols in shapes mean: K, d, n = K·d, and p and P, packed triangles of d and n rows."""
     K, d = problem.n_labels, problem.n_features
     n = K * d
     return {"K": K, "d": d, "p": d * (d + 1) // 2, "n": n, "P": n * (n + 1) // 2}
@@ -49,7 +49,7 @@ class ArrayLayout(NamedTuple):
     dtype: np.dtype[Any]
     shape: tuple[int, ...]  # the largest one if the array grows
     least: float
-    most: float
+    most: float  # the maximum of an entry
     grows: bool = False  # whether the first axis may be shorter
 
     def fits(self, array: Any) -> bool:

@@ -58,26 +58,26 @@ class LearnerDefaults(ABC, Generic[StateT]):
 
     @property
     def fold_overhead(self) -> int:
-        """Multiply-adds that each call of `fold` costs on top of its updates."""
+        """Multiply-adds that each call of `fold` costs on top of its updates; 0 by default."""
         return 0
 
     @abstractmethod
     def decide_cost(self, nonzeros: int, /) -> int:
-        """Return an approximate upper bound on the multiply-adds of one decision."""
+        """Return roughly the most multiply-adds of a decision and its draw, for a context with this many non-zeros."""
 
     @abstractmethod
     def fold_cost(self, nonzeros: int, /) -> int:
-        """Return an approximate upper bound on the multiply-adds of one update."""
+        """Return roughly the most multiply-adds of one update, for a context with this many non-zeros."""
 
     def check_new(self) -> None:
-        """Refuse settings of a new model with which an inverse could lose its precision in a long run."""
+        """Raise `pydantic.ValidationError` for hyperparameters with which the state may lose precision over time."""
 
     @abstractmethod
     def init(self) -> StateT:
         """Return the state before the first round."""
 
     def warnings(self, _: StateT) -> list[str]:
-        """Return one sentence per limit that the state has reached, starting with the hyperparameter's name."""
+        """Return one sentence per limit that the state has reached; none by default."""
         return []
 
 
@@ -99,7 +99,7 @@ class CheckedLearner(LearnerDefaults[StateT]):
         """E, the number of values that `fold` needs from prediction time besides context, label and propensity."""
 
     def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
-        """Return each entry's contribution to each label's score in one context, (m, K); None without such sums."""
+        """Return what each of a context's m entries adds to each label's score, (m, K); None if not `linear`."""
         if not self.linear:
             return None
         weights: FloatArray = state.weights  # type: ignore[attr-defined]
@@ -154,7 +154,7 @@ DelayedUpdate: TypeAlias = Annotated[
 
 
 class Delayed:
-    """A learner that updates on late feedback with the K scores at prediction time (its evidence), or current ones."""
+    """A learner whose late updates use the K scores at prediction time, its evidence, or recomputed ones."""
 
     problem: Problem
     delayed_update: DelayedUpdate
@@ -198,7 +198,7 @@ class CompiledLearner(CheckedLearner[StateT]):
         return state
 
     def prepare(self, state: StateT, contexts: Contexts) -> tuple[StateT, Contexts]:
-        """Return the state, possibly changed in place, with room for the contexts, and the contexts for the kernels."""
+        """Return the state with room for the contexts, and the contexts for the kernels. May change the given state."""
         return state, contexts
 
     def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:

@@ -1,11 +1,11 @@
-"""Checks for new models only: experiments, shadows and stored models build their learners without them."""
+"""Checks of a learner's hyperparameters, size and cost when it is chosen; stored models load without them."""
 
 from learners.base import AnyLearner, StateTooLargeError, StepTooCostlyError
 from learners.layouts import state_bytes
 
 
 def check_new(learner: AnyLearner) -> None:
-    """Refuse a learner that is not allowed for new models: see `Learner.check_new`."""
+    """Raise `pydantic.ValidationError` for a learner that new models may not have: see `Learner.check_new`."""
     learner.check_new()
 
 
@@ -20,7 +20,7 @@ def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
 
 
 def check_step_cost(learner: AnyLearner, max_multiply_adds: int, most_nonzeros: int | None = None) -> None:
-    """Raise `StepTooCostlyError` if a step with d or `most_nonzeros` features in a context would be too costly."""
+    """Raise `StepTooCostlyError` if a step is too costly for contexts with `most_nonzeros` features, or d if None."""
     nonzeros = learner.problem.n_features if most_nonzeros is None else most_nonzeros
     costs = {"decision": learner.decide_cost(nonzeros), "update": learner.fold_cost(nonzeros) + learner.fold_overhead}
     step = max(costs, key=costs.__getitem__)

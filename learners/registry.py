@@ -1,4 +1,4 @@
-"""All learners by name. A new learner is one file, and one line here."""
+"""All learners by name. A new learner is one file, and here its import and its line in a table."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ LEARNERS: dict[str, type[Any]] = {
 STRUCTURED_LEARNERS: dict[str, type[Any]] = {
     cls.algorithm: cls for cls in (FenchelYoungMultilabel, FenchelYoungRanking)
 }
-"""Learners that answer several labels: see `base.StructuredLearner`."""
+"""Learners that answer several labels: see `answers.StructuredLearner`."""
 
 ALL_LEARNERS = LEARNERS | STRUCTURED_LEARNERS
 

@@ -1,4 +1,4 @@
-"""Compiles the service's kernels, or loads them from the cache. Compiling them later would delay a model."""
+"""Compiles the service's kernels, or loads them from the cache. Compiling them later would delay requests."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -40,7 +40,7 @@ def load(learner: Any) -> None:
 def compile_all(begin: float = 0.0) -> None:
     """Compile every kernel, or load it from the cache.
 
-    The calls start at the share `begin` of their list, in [0, 1): processes that start at different shares divide the
+    The calls start at the fraction `begin` of their list, in [0, 1): processes with different fractions divide the
     work, because each loads kernels that another has compiled.
     """
     learners: list[Any] = [RECOMMENDED, *ALL_LEARNERS.values(), *ACTION_LEARNERS.values()]  # the default first
@@ -51,7 +51,7 @@ def compile_all(begin: float = 0.0) -> None:
 
 
 def _of(learner: Any) -> Iterator[Callable[[], object]]:
-    """Yield calls that together need every kernel of predictions and feedback for a learner."""
+    """Yield calls that together use every kernel that a learner's predictions and feedback need."""
     is_of_actions = learner in ACTION_LEARNERS.values()
     for contexts in _ONE_OF_EACH:
         if is_of_actions:
@@ -65,7 +65,7 @@ def _of(learner: Any) -> Iterator[Callable[[], object]]:
 
 
 def _variants() -> Iterator[Callable[[], object]]:
-    """Yield calls that need the kernels of learners with other hyperparameters, and those of evaluations."""
+    """Yield calls that use the kernels of learners with other hyperparameters, and those of evaluations."""
     learners: list[Any] = [AdaBoostOlm(problem=_PROBLEM, weak_learner=name) for name in WEAK_LEARNERS]
     learners.append(FenchelYoungRanking(problem=_PROBLEM, polytope="birkhoff"))
     learners += [FenchelYoungMultilabel(problem=_PROBLEM, sets=_SETS, loss=loss) for loss in ("sparsemap", "crf")]
@@ -76,7 +76,7 @@ def _variants() -> Iterator[Callable[[], object]]:
 
 
 def _sometimes() -> Iterator[Callable[[], object]]:
-    """Yield calls that need the loops of shadows, which take 60 MB when loaded."""
+    """Yield calls that use the loops of shadows, which take 60 MB when loaded."""
     for cls in LEARNERS.values():
         yield partial(_progress_once, cls(problem=_PROBLEM))
 

@@ -1,14 +1,14 @@
-"""The interface of a learner of actions. Read `learners.base` first.
+"""The interface of an action learner. Read `learners.base` first.
 
 Each round has its own candidates, each with a feature vector of the context and the action. The learner has one
-weight vector, so it can score a new action by its features::
+weight vector, so it can score an action that it has never seen. Its verbs are::
 
     init() -> state
-    decide(state, candidates) -> distributions           a probability for each candidate, which sum to 1 in each round
+    decide(state, candidates) -> distributions           a probability for each candidate; each round's sum to 1
     fold(state, rounds) -> state                         rounds contain the chosen candidates only
 
-A caller draws a candidate and stores its vector, its probability and the number of eligible candidates, to
-return them with the reward.
+The caller draws a candidate and stores its vector, its probability and the number of eligible candidates. When the
+reward arrives, they make up the round that `fold` receives.
 """
 
 from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
@@ -20,27 +20,27 @@ from learners.base import BoolArray, Contexts, FloatArray, IntArray, LearnerTrai
 
 @pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(strict=True, allow_inf_nan=False))
 class ActionProblem:
-    """The dimensions of a problem with actions: d features of a candidate, and X, a bound on the norm of each."""
+    """The dimensions of a problem with actions: d features per candidate, and X, the bound on a candidate's norm."""
 
     n_features: Annotated[int, pydantic.Field(ge=1)]
     norm_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
 
     @property
     def n_labels(self) -> int:
-        """1: layouts of states have one weight vector, whatever the number of candidates."""
+        """1, for the layouts of states: there is one weight vector, however many candidates a round has."""
         return 1
 
     @property
     def dimensions(self) -> str:
-        """d, as text."""
+        """d, in words."""
         return f"{self.n_features} features"
 
 
 class Candidates(NamedTuple):
-    """The candidates of n rounds, m in total; those of round i are `starts[i]` … `starts[i + 1] - 1`."""
+    """The candidates of n rounds, m in total. Round i has the candidates `starts[i]` … `starts[i + 1] - 1`."""
 
-    vectors: Contexts  # m
-    starts: IntArray  # (n + 1,) int64, from 0 to m, increasing: each round has a candidate
+    vectors: Contexts  # m rows
+    starts: IntArray  # (n + 1,) int64, from 0 to m, strictly increasing: each round has a candidate
     eligible: BoolArray  # (m,) bool, at least one per round; (0,) if all are
 
     @property
@@ -52,7 +52,7 @@ class Candidates(NamedTuple):
 class ActionRounds(NamedTuple):
     """n rounds, oldest first, with the vectors of the candidates that were chosen."""
 
-    chosen: Contexts  # n
+    chosen: Contexts  # n rows
     rewards: FloatArray  # (n,) float64, from 0 to 1
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of the choice when it was drawn
     counts: IntArray  # (n,) int64, the number of eligible candidates, at least 1
@@ -69,7 +69,7 @@ class ActionRounds(NamedTuple):
 
 
 class ActionLearner(LearnerTraits[StateT], Protocol[StateT]):
-    """The interface of every learner of actions. Its evidence is the number of eligible candidates."""
+    """The interface of every action learner. Its evidence is the number of eligible candidates."""
 
     @property
     def problem(self) -> ActionProblem:
@@ -82,7 +82,7 @@ class ActionLearner(LearnerTraits[StateT], Protocol[StateT]):
         """Return the state after these rounds, bit-identical for any batching. May modify `state`: pass a copy."""
 
     def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
-        """Return the contributions of one candidate's m entries to its score, (m,); their sum is the score."""
+        """Return each entry's contribution to the score of one candidate with m entries, (m,); the sum is the score."""
 
     def decide_unchecked(self, state: StateT, candidates: Candidates) -> FloatArray:
         """Do the same as `decide`, for checked arrays: invalid ones may crash the interpreter."""

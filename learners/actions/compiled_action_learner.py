@@ -1,4 +1,4 @@
-"""The base class of learners of actions: checked methods on top of kernels."""
+"""The base class of action learners: verbs that check their arrays before kernels read them."""
 
 from abc import abstractmethod
 from functools import cached_property
@@ -28,7 +28,7 @@ def check_candidates(candidates: Candidates, n_features: int) -> None:
 
 
 def check_action_rounds(rounds: ActionRounds, n_features: int) -> None:
-    """Check that rounds can result from decisions. Raises `InvalidArrayError`, which names the field."""
+    """Check that the rounds could have resulted from decisions. Raises `InvalidArrayError`, which names the field."""
     check_contexts(rounds.chosen, n_features)
     n = rounds.chosen.n
     expect_array("rewards", rounds.rewards, FLOAT, 1, (n,))
@@ -45,9 +45,9 @@ def check_action_rounds(rounds: ActionRounds, n_features: int) -> None:
 
 @hyperparameters
 class CompiledActionLearner(LearnerDefaults[StateT]):
-    """An `ActionLearner` built from kernels: a subclass supplies hyperparameters, `kernels`, costs and `guarantee`.
+    """An `ActionLearner` built from kernels. A subclass adds hyperparameters, costs and the abstract members.
 
-    The kernels are `decide(parameters, state, candidates, distributions)`, with room for m probabilities, and
+    The kernels are `decide(parameters, state, candidates, distributions)`, which writes m probabilities, and
     `fold(parameters, state, rounds)`. Raises `pydantic.ValidationError` if a hyperparameter is out of range.
     """
 
@@ -67,18 +67,18 @@ class CompiledActionLearner(LearnerDefaults[StateT]):
 
     @abstractmethod
     def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
-        """Return the contributions of one candidate's m entries to its score, (m,)."""
+        """Return each entry's contribution to the score of one candidate with m entries, (m,)."""
 
     def init(self) -> StateT:
         state: StateT = zero_state(self)  # type: ignore[arg-type]
         return state
 
     def with_room(self, state: StateT, _: Contexts) -> StateT:
-        """Return the state with room for contexts to be folded. May change the state in place."""
+        """Return the state with room for the features of these vectors. May change the given state in place."""
         return state
 
     def with_spare_rows(self, state: StateT, _: int) -> StateT:
-        """Return the state with room for this many further features. May change the state in place."""
+        """Return the state with room for this many further features. May change the given state in place."""
         return state
 
     def decide(self, state: StateT, candidates: Candidates) -> FloatArray:
@@ -88,7 +88,7 @@ class CompiledActionLearner(LearnerDefaults[StateT]):
         return self.decide_unchecked(state, candidates)
 
     def fold(self, state: StateT, rounds: ActionRounds) -> StateT:
-        """Return the state after these rounds; may change the given one in place. Raises as `decide`."""
+        """Return the state after these rounds; may change the given one in place. Raises `LearnerError`."""
         check_state(state, self)
         check_action_rounds(rounds, self.problem.n_features)
         return self.fold_unchecked(state, rounds)

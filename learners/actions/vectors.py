@@ -21,20 +21,20 @@ class FeatureSets(NamedTuple):
     """The features of n contexts or actions; set i has the entries `starts[i]` … `starts[i + 1] - 1`."""
 
     starts: IntArray  # (n + 1,) int64
-    hashes: Hashes  # (nnz,), of the names; or indices if vectors are not hashed
+    hashes: Hashes  # (nnz,), one per feature; the features' indices if vectors are not hashed
     values: FloatArray  # (nnz,)
-    groups: IntArray  # (nnz,) int64, the namespace of each feature: a row or column of `crossed`
+    groups: IntArray  # (nnz,) int64, each feature's namespace: a row of `crossed` for contexts, a column for actions
 
 
 def joined_vectors(
     contexts: FeatureSets, actions: FeatureSets, starts: IntArray, crossed: BoolArray, size: int, plain: int
 ) -> Contexts:
-    """Return the vector of each of m candidates, without zeros. Entries with the same index add up.
+    """Return the vectors of m candidates. Features with value 0 are left out; entries with the same index add up.
 
-    Context i has the actions `starts[i]` … `starts[i + 1] - 1`. Groups c of the context and a of the action are
-    multiplied if crossed[c, a]. Every index is below `size`. If `plain` is 0, vectors are hashed. Otherwise, it is the
-    number of features of an action: feature a has the index a, and its product with feature c of the context has the
-    index (c + 1) · plain + a.
+    Context i has the actions `starts[i]` … `starts[i + 1] - 1`. Features of context group g and action group h
+    are multiplied if crossed[g, h]. Every index is below `size`. If `plain` is 0, vectors are hashed. Otherwise, it is
+    the number of features of an action: feature a has the index a, and its product with feature c of the context has
+    the index (c + 1) · plain + a.
     """
     each = np.diff(actions.starts) * (1 + np.repeat(np.diff(contexts.starts), np.diff(starts)))
     room, most = int(each.sum()), int(each.max(initial=1))
@@ -55,7 +55,7 @@ def _join(
     slots: IntArray,
     result: Contexts,
 ) -> int:
-    """Write the vectors; return the number of entries. `slots` is a hash table of one candidate's entries."""
+    """Write the vectors; return the number of entries. `slots` is a hash table of the current candidate's indices."""
     end = 0
     for i in range(len(starts) - 1):
         for j in range(starts[i], starts[i + 1]):
@@ -89,7 +89,7 @@ def product_hash(first: np.uint64, second: np.uint64) -> np.uint64:
 def _add(
     hashed: np.uint64, value: float, size: int, plain: bool, j: int, slots: IntArray, result: Contexts, end: int
 ) -> int:
-    """Add a feature to vector j, which starts at `result.starts[j]`; return the new number of entries."""
+    """Add a feature to vector j, the last one so far; return the new number of entries of all vectors."""
     if value == 0.0:
         return end
     if plain:
@@ -102,7 +102,7 @@ def _add(
         value = -value
     mask = len(slots) - 1
     at = np.int64(index & mask)
-    while slots[at, 0] == j + 1:
+    while slots[at, 0] == j + 1:  # rows of other candidates count as empty
         position = slots[at, 1]
         if result.indices[position] == index:
             result.values[position] += value

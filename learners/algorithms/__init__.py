@@ -1,4 +1,4 @@
 """The algorithms, in families: one file per algorithm, named after it with underscores for hyphens.
 
-Files with other names hold code that the algorithms of a family share.
+Files with other names contain code that the algorithms of a family share.
 """

@@ -93,7 +93,7 @@ class Choices(NamedTuple):
 
     labels: AnyArray  # (n,), of `classes_`
     propensities: FloatArray  # (n,), in (0, 1], the probability of each label when it was drawn
-    evidence: FloatArray  # (n, E), what `update` needs of each decision; E depends on the learner
+    evidence: FloatArray  # (n, E), what `update` needs from each decision; E depends on the learner
     residual_uniforms: FloatArray  # (n,), in [0, 1), uniform given the label
 
 
@@ -101,14 +101,14 @@ class BanditClassifier(WithParameters):
     """A classifier that learns from bandit feedback: whether the label that it drew for a row was right, or a reward.
 
     `fit` and `partial_fit` simulate this with true labels: for each row in order, the learner computes a distribution,
-    a label is drawn, and the learner gets the bit whether it is right; full-information learners get the true label.
+    a label is drawn, and the learner sees whether it is right. Full-information learners see the true label as well.
     For feedback on labels drawn elsewhere, use `partial_fit_logged`; for a loop of your own, `sample` and `update`.
 
     Rows are contexts, and are prepared as in a new model of the service: see docs/contexts.md.
 
     Args:
         algorithm: a learner that answers single labels; docs/learners.md lists them.
-        hyperparameters: those of the learner, by name; defaults if missing.
+        hyperparameters: those of the learner, by name; the others have their defaults.
         norm: the norm policy: "none", "scale", "unit", "reject", or "default" for that of the learner.
         norm_bound: the bound on the norm of contexts, from 1e-6 to 1e6.
         intercept: whether contexts get a constant feature, or "default" for the learner's default.
@@ -158,7 +158,7 @@ class BanditClassifier(WithParameters):
         return self._simulate(self._new(table, classes), table, classes, numbered("y", labels, classes))
 
     def partial_fit(self, X: object, y: object, classes: object = None) -> Self:
-        """Simulate bandit feedback for rows X (n, d) with true labels y (n,), in order. Batching does not matter.
+        """Simulate bandit feedback for rows X (n, d) with true labels y (n,), in order. Splitting them changes nothing.
 
         X is a list of rows, an array, a data frame or a sparse matrix; labels are strings, integers or booleans. The
         first call needs all `classes`. Raises `ValueError` if an argument or parameter is invalid.
@@ -169,7 +169,7 @@ class BanditClassifier(WithParameters):
         truths = numbered("y", labels, known)
         return self._simulate(self._fitting(table, known), table, known, truths)
 
-    def partial_fit_logged(  # the columns of a log
+    def partial_fit_logged(
         self,
         X: object,
         labels: object,
@@ -182,7 +182,7 @@ class BanditClassifier(WithParameters):
 
         Labels (n,) were drawn with propensities (n,) in (0, 1]. Rewards (n,) state whether each label was right, or are
         from 0 to 1 if the learner accepts fractions. The first call needs all `classes`. True labels (n,) are for
-        learners under full information. Raises `ValueError` if an argument or parameter is invalid.
+        full-information learners. Raises `ValueError` if an argument or parameter is invalid.
         """
         table, known = read_table(X), self._classes(classes)
         n = table.contexts.n
@@ -253,7 +253,7 @@ class BanditClassifier(WithParameters):
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         state = fields.get("_state")
-        if state is not None:  # arrays in mapped memory become ordinary ones, which the learner can update
+        if state is not None:  # copy memory-mapped arrays, so that the learner can update them
             fields = fields | {"_state": type(state)(*(np.array(array) for array in state))}
         self.__dict__.update(fields)
 
@@ -283,7 +283,7 @@ class BanditClassifier(WithParameters):
         return set_up(choice, len(classes), table.n_features)
 
     def _use(self, setup: Setup, table: Table, classes: AnyArray) -> None:
-        """Forget everything and begin with a new setup, once all arguments are checked; keep the current one."""
+        """Start over with a setup, unless it is the current one. Call this once all arguments are checked."""
         if self.__sklearn_is_fitted__() and setup is self._setup:
             return
         self._rng, self._setup, self._state = generator(self.random_state), setup, setup.learner.init()

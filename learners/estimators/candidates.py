@@ -17,8 +17,8 @@ class Candidate(NamedTuple):
 
 
 DEFAULT_LEARNERS = ("fastcb", "squarecb", "epsilon-greedy-ridge", "gaptron", "soba-diagonal", "bandit-perceptrons")
-"""The default learners of a comparison: those with the lowest errors in RESULTS.md that learn from the bit at a
-cost that is linear in the features, and ridge regression."""
+"""The default learners of a comparison: the bandit learners with the lowest errors in RESULTS.md among those whose
+cost is linear in the features, and ridge regression."""
 
 _GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
     "fastcb": ({"gap_scale": [4.0, 8.0, 16.0], "learning_rate": [16.0, 32.0, 64.0]},),
@@ -38,7 +38,7 @@ _GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
 
 
 def candidates_of(learners: Iterable[Any]) -> list[Candidate]:
-    """Return candidates of different names, dictionaries or estimators. Raises `ValueError` for anything else."""
+    """Return candidates for names, dictionaries or estimators, all different. Raises `ValueError` for anything else."""
     if isinstance(learners, str | Mapping | BanditClassifier) or not isinstance(learners, Iterable):
         raise ValueError(f"learners: got {learners!r}; must be a list, such as ['fastcb', 'uniform']")
     found = [_candidate(one) for one in learners]
@@ -70,7 +70,7 @@ def _candidate(given: object) -> Candidate:
 
 
 def name_of(choice: Choice) -> str:
-    """Return the algorithm with its explicit settings, such as `gaptron loss=hinge`."""
+    """Return the algorithm with the settings that the choice states, such as `gaptron loss=hinge`."""
     given = hyperparameters_of(choice)
     defaults = {"norm": "default", "norm_bound": 1.0, "intercept": "default"}
     given |= {name: getattr(choice, name) for name, value in defaults.items() if getattr(choice, name) != value}
@@ -82,7 +82,7 @@ def _shown(value: object) -> str:
         return value
     try:
         return json.dumps(value, default=str)
-    except (TypeError, ValueError):  # no setting of a learner, which is refused later
+    except (TypeError, ValueError):  # no valid setting: refused later
         return repr(value)
 
 

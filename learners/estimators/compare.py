@@ -20,12 +20,12 @@ Players = Callable[[Sequence[Run], Examples], Iterable[Played]]
 """Plays runs, and returns their results in the same order."""
 
 SELECTION_SEEDS = 2
-"""The number of seeds that select settings. Others measure them, as the best of many is biased upwards."""
+"""The number of seeds that select settings. Others measure them, as the lowest of many errors is biased downwards."""
 
 MOST_COST = 3e11  # the maximum multiply-adds of a run; a few minutes
 
 
-_MOST_ROUNDS = 10**18  # more than any run can have, and less than the largest float
+_MOST_ROUNDS = 10**18  # an integer above it might be too large for a float; any such run is too costly
 
 
 class Plan(NamedTuple):
@@ -53,11 +53,11 @@ def compare(
     """Play learners on labelled data X (n, d) and y (n,), as bandits, over several orders and draws.
 
     Learners are names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or estimators.
-    Intervals need at least 2 `seeds`. A run has n `rounds` by default; with more, examples repeat after all of them
-    occurred. With `tune`, other settings of each learner are tried too, and other seeds select the best. All seeds
+    Intervals need at least 2 `seeds`. A run has n `rounds` by default; with more, examples repeat once all of them
+    have occurred. With `tune`, other settings of each learner are tried too, and other seeds select the best. All seeds
     depend on the integer `random_state`. With joblib, `n_jobs` processes compute, -1 for one on each core. They end
-    before this returns, unless joblib had them before. The clock returns seconds and is monotonic. Raises `ValueError`
-    if an argument is invalid.
+    before this returns, unless joblib had started them earlier. The clock returns seconds and is monotonic. Raises
+    `ValueError` if an argument is invalid.
     """
     table = read_table(X)
     labels = read_labels("y", y, table.contexts.n)
@@ -74,7 +74,7 @@ def compare(
 
 
 def contest(candidates: Sequence[Candidate], examples: Examples, plan: Plan, players: Players) -> Comparison:
-    """Play and compare all runs that fit the examples. Raises `ValueError` if none fits, or for a wrong setting."""
+    """Play and compare the candidates that fit the examples. Raises `ValueError` if none does, or for a bad setting."""
     rounds = examples.n if plan.rounds is None else _whole("rounds", plan.rounds, 4)
     able, left_out = _able(candidates, examples, rounds, plan)
     if not able:

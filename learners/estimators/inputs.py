@@ -1,4 +1,4 @@
-"""Reads what callers give to estimators: tables of features, labels of any type, and feedback.
+"""Reads the arguments of estimators: tables of features, labels of any type, and feedback.
 
 Lists, numpy arrays, data frames and sparse matrices are recognized by their methods.
 """
@@ -23,7 +23,7 @@ class Table(NamedTuple):
 
 
 def read_table(X: object) -> Table:
-    """Return the (n, d) finite numbers of any kind of table, as new arrays. Raises `ValueError` if they are not."""
+    """Read n rows of d finite numbers from any kind of table, into new arrays. Raises `ValueError` for others."""
     if hasattr(X, "tocsr"):
         return _sparse(X)
     names = _names(X)
@@ -46,10 +46,9 @@ def _sparse(X: Any) -> Table:
 
 
 def as_array(name: str, given: object, rule: str = "must hold numbers or labels") -> npt.NDArray[Any]:
-    """Convert an argument to a numpy array; anything but a list, a series or an array becomes one without dimensions.
+    """Convert an argument to a numpy array; anything but a sequence or array becomes one without dimensions.
 
-    Raises `ValueError`, with the name and the rule, if numpy cannot read it, or if values are masked:
-    masked values must not be read.
+    Raises `ValueError`, with the name, if values are masked, or, with the rule as well, if numpy cannot read it.
     """
     rows = given if isinstance(given, list | tuple) else (given,)
     if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
@@ -134,7 +133,7 @@ AnyArray = npt.NDArray[Any]
 
 
 def read_labels(name: str, labels: object, n: int | None = None) -> AnyArray:
-    """Return n strings, integers, booleans or whole floats, (n,). Raises `ValueError` if they are not."""
+    """Return labels (n,): strings, integers, booleans or whole floats; any n if None. Raises `ValueError` otherwise."""
     if labels is None:
         raise ValueError(f"BanditClassifier requires {name} to be passed, but the target {name} is None")
     array = as_array(name, labels)
@@ -166,7 +165,7 @@ def _check_values(name: str, array: AnyArray) -> None:
 
 
 def sorted_classes(name: str, labels: object) -> AnyArray:
-    """Return the K different labels in order, (K,). Raises `ValueError` if there are fewer than two."""
+    """Return the K different labels, sorted, (K,). Raises `ValueError` if there are fewer than two."""
     classes: AnyArray = np.unique(read_labels(name, labels))
     if len(classes) < 2:
         only = classes.tolist()
@@ -247,7 +246,7 @@ def rounds_of(
 
 
 def fold_logged(learner: AnyLearner, state: State, rounds: Rounds) -> State:
-    """Fold rounds, each with the evidence of a decision just before it; the state may be changed in place."""
+    """Fold rounds, each with the evidence of a decision made just before; the state may be changed in place."""
     if learner.evidence_size == 0:
         return learner.fold(state, rounds)
     for t, context in enumerate(one_by_one(rounds.contexts)):

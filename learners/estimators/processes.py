@@ -10,8 +10,8 @@ _T = TypeVar("_T")
 class Processes:
     """Computes tasks in n processes (-1: one per core), which start with the first tasks and end with the context.
 
-    joblib keeps its processes until the interpreter exits. If a program is killed or keeps running, they would run on
-    for minutes with its standard output open. Processes that joblib started earlier are reused and kept.
+    Otherwise, joblib's processes would idle for minutes, even after the program was killed, with its standard output
+    open. Processes that joblib started earlier are reused and kept.
     """
 
     def __init__(self, n: int, **options: object) -> None:
@@ -26,7 +26,7 @@ class Processes:
         self.close(at_once=kind is not None)
 
     def map(self, function: Callable[..., _T], tasks: Sequence[Any], *rest: object) -> Iterator[_T]:
-        """Yield an importable function's results for each task, in order. Raises `ImportError` without joblib."""
+        """Yield an importable function's result for each task, in order. Raises `ImportError` if joblib is missing."""
         if self._n == 1 or len(tasks) < 2:
             return (function(task, *rest) for task in tasks)
         import joblib
@@ -40,7 +40,7 @@ class Processes:
         return results
 
     def close(self, *, at_once: bool = False) -> None:
-        """End the processes, at once if they may leave their tasks unfinished."""
+        """End the processes; with `at_once`, kill them without waiting for the tasks that they compute."""
         if not self._results:
             return
         with warnings.catch_warnings():

@@ -35,10 +35,10 @@ def reference_points(examples: Examples) -> References:
 
 
 class Spent(NamedTuple):
-    """Seconds of all runs, those that select settings included; runs in several processes add up."""
+    """Seconds, summed over all runs, those that select settings included, whichever process they ran in."""
 
     playing: float
-    preparing: float  # before it: kernels are loaded, or compiled once for each process
+    preparing: float  # loading the kernels beforehand, or compiling them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Comparison:
 
     @property
     def recommended(self) -> str:
-        """The name of the learner to use: the default learner if it is tied with the best, else the best."""
+        """The name of the learner to use: the default if, over several seeds, it ties with the best; else the best."""
         bandits = not all(one.needs_true_label for one in self.entrants)
         tied = [one for one in self.standings if one.tied and not (bandits and one.needs_true_label)]
         best = next(one for one in tied if one.behind is None)
@@ -97,7 +97,7 @@ class Comparison:
         return "\n".join([self.table(), "", times, "", *advice])
 
     def plot(self, axes: object = None) -> Any:
-        """Draw the learning curves on matplotlib axes, new or given; return them. Raises `ImportError` without it."""
+        """Draw the learning curves on given or new axes; return them. Raises `ImportError` without matplotlib."""
         from matplotlib.figure import Figure
 
         return _drawn(self, Figure(figsize=(8.0, 5.0), layout="constrained").subplots() if axes is None else axes)
@@ -204,7 +204,7 @@ _MARKERS = "osD^vP*X"
 
 def _drawn(comparison: Comparison, axes: Any) -> Any:
     keys, names = list[Any](), list[str]()
-    for i, one in enumerate(comparison.entrants):  # pattern and marker tell apart where colours may not
+    for i, one in enumerate(comparison.entrants):  # patterns and markers distinguish the learners without colours
         points = curve(one)
         rounds, mark = [t for t, _ in points], _MARKERS[i % len(_MARKERS)]
         (line,) = axes.plot(rounds, [each.mean for _, each in points], marker=mark, markevery=8, markersize=5)
@@ -217,7 +217,7 @@ def _drawn(comparison: Comparison, axes: Any) -> Any:
     majority, label, uniform = comparison.references
     keys += [axes.axhline(majority, color="gray", linestyle="--"), axes.axhline(uniform, color="gray", linestyle=":")]
     axes.set(xscale="log", xlabel="rounds", ylabel="share of mistakes so far", ylim=(0.0, 1.0))
-    axes.set_xlim(left=max(1, min(10, comparison.rounds // 10)))  # before, the bands cover everything
+    axes.set_xlim(left=max(1, min(10, comparison.rounds // 10)))  # to the left of it, the bands cover everything
     bands = f"; bands are 95 % intervals over {comparison.seeds} seeds" if comparison.seeds > 1 else ""
     axes.set_title(f"mistakes of learners{bands}", fontsize="medium")
     axes.legend(keys, [*names, f"always {label[:40]}", "uniform"], fontsize="small", handlelength=3.0)

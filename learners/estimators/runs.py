@@ -15,7 +15,7 @@ from learners.evaluation.simulation import simulate
 
 
 def stream(*seeds: int) -> np.random.Generator:
-    """Return a generator for a sequence of seeds; different sequences yield independent numbers."""
+    """Return a generator for seeds below 2³²; different sequences of the same length yield independent numbers."""
     entropy: Sequence[int] = seeds
     return np.random.default_rng(entropy)
 
@@ -50,7 +50,7 @@ class Run(NamedTuple):
 
     @property
     def key(self) -> str:
-        """A text that differs between any two runs."""
+        """A string that differs between any two runs."""
         return json.dumps([self.candidate.choice, *self[1:]], default=str)
 
 

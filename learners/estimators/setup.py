@@ -17,7 +17,7 @@ from learners.registry import LEARNERS, STRUCTURED_LEARNERS
 NormChoice: TypeAlias = NormPolicy | Literal["default"]
 InterceptChoice: TypeAlias = bool | Literal["default"]
 
-MAX_STATE_BYTES = 2**31  # limit of a learner's state
+MAX_STATE_BYTES = 2**31  # the limit of a learner's state
 
 _NORMS = ("default", "none", "reject", "scale", "unit")
 
@@ -85,7 +85,7 @@ def set_up(choice: Choice, n_labels: int, n_features: int) -> Setup:
 
 
 def hyperparameters_of(choice: Choice) -> dict[str, Any]:
-    """Return the explicit hyperparameters by name. Raises `ValueError` if they have no names."""
+    """Return the hyperparameters that the choice states, by name. Raises `ValueError` if they are not a mapping."""
     given = choice.hyperparameters
     if given is not None and not isinstance(given, Mapping):
         raise ValueError(f"hyperparameters: got {given!r}; must be a dictionary, by name, or None")

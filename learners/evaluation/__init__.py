@@ -1,1 +1,1 @@
-"""Evaluation of learners on labelled data."""
+"""Evaluation of learners on labelled data, and of any policy on a log."""

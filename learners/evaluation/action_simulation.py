@@ -30,7 +30,7 @@ def simulate_actions(
 ) -> ActionSimulation:
     """Run n rounds without delay, in one compiled loop: `decide`, a draw and `fold` on one round at a time.
 
-    The distributions and choices are bit-identical to separate calls. A growing state may have more spare rows.
+    Distributions and choices are bit-identical to those of separate calls. A growing state may have more spare rows.
     `rewards` (m,), in [0, 1], covers all candidates. Uniforms (n,) in [0, 1) draw the choices. `state` is the state to
     continue from, None for a new one; it may be changed in place: use the returned one. Raises `InvalidArrayError`,
     which names the field, if lengths differ or a number is out of range; `InvalidStateError` if the state does not fit.

@@ -14,9 +14,9 @@ _T = TypeVar("_T")
 
 
 def borrowed(value: _T) -> _T:
-    """Return an array, a named tuple of arrays, or anything else, with views that keep no memory alive for arrays.
+    """Return a value; if it is an array or a named tuple, its arrays become views that do not keep memory alive.
 
-    The arrays must outlive the view: pass only arguments that come from the interpreter. Compiled code frees its own
+    The arrays must outlive the views: pass only arguments that come from the interpreter. Compiled code frees its own
     arrays after the last use of their variable, even if there are views.
     """
     return value  # in the interpreter, there is nothing to save

@@ -1,4 +1,4 @@
-"""The statistics of a comparison: errors of several learners on the same rounds, intervals for the differences.
+"""The statistics of a comparison: errors of several learners on the same rounds, and intervals of differences.
 
 Every learner plays the same seeds, which determine the order of the examples and the draws, so differences have less
 variance than errors. Intervals are Student's over the seeds; they cover the variation of order and draws, for these
@@ -20,12 +20,12 @@ _POINTS = 60
 
 
 class Played(NamedTuple):
-    """One learner at one seed."""
+    """The result of one learner at one seed."""
 
     rounds: list[int]  # checkpoints, ascending, about evenly spaced on a logarithmic scale; the last is T
     mistakes: list[int]  # mistakes in the rounds up to each checkpoint
     seconds: float  # playing time
-    preparation_seconds: float  # before it: the kernels are loaded or compiled
+    preparation_seconds: float  # loading the kernels beforehand, or compiling them
 
     @property
     def error(self) -> float:
@@ -89,7 +89,7 @@ def played(mistakes: BoolArray, seconds: float, preparation_seconds: float) -> P
 
 
 def estimate(values: Sequence[float], level: float = LEVEL, bounds: tuple[float, float] = (0.0, 1.0)) -> Estimate:
-    """Return the mean of independent values, its standard error, and Student's interval, cut at their bounds."""
+    """Return the mean of independent values, its standard error, and Student's interval, clipped to the bounds."""
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:
         return Estimate(mean, None, None, None)
@@ -100,10 +100,10 @@ def estimate(values: Sequence[float], level: float = LEVEL, bounds: tuple[float,
 
 
 def standings(entrants: Sequence[Entrant], among: Sequence[str] | None = None) -> list[Standing]:
-    """Return the learners, with the same seeds, ordered by their error in all rounds; the best has a name in `among`.
+    """Return the learners, with the same seeds, ordered by error in all rounds; `among` names those that may be best.
 
     The same runs select and measure the best. So the intervals of differences from it have the level 1 - 0.05 / m for m
-    pairs of learners (Bonferroni), which covers all pairs simultaneously with 95 %.
+    pairs of learners (Bonferroni), and cover all pairs simultaneously with 95 %.
     """
     ordered = sorted(entrants, key=lambda each: math.fsum(run.error for run in each.runs) / len(each.runs))
     best = next((one for one in ordered if among is None or one.name in among), ordered[0])

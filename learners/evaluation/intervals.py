@@ -16,7 +16,7 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
     """Return Wilson's score interval of the share of successes: within [0, 1], and [0, 1] if n is 0.
 
     Edwin B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 1927. Successes may be
-    a sum of n rewards in [0, 1]; the interval is conservative then, because bits have the largest variance in [0, 1].
+    a sum of n rewards in [0, 1]; the interval is conservative then: for any mean, bits have the largest variance.
     The level is in (0, 1). Raises `ValueError` if an argument is out of its range.
     """
     _check_level(level)

@@ -28,7 +28,7 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
     """Return the mean of W_1 … W_T, the weights before rounds 1 … T: (n_scores, d) float64.
 
     The learner has full information, so its own answers do not matter. If the T ≥ 1 rounds are independent
-    and identically distributed, the expected target loss of `state_of` these weights exceeds the expected surrogate
+    and identically distributed, the expected target loss in `state_of` these weights exceeds the expected surrogate
     loss of any U by at most C/T (Theorem 4.6). C is the learner's guarantee for U: `regret_bound(‖U‖)` of a structured
     learner, and ‖U‖² / (2 `proved_step`) of `fenchel-young`. Raises `ValueError` if the arrays are empty or do not fit.
     """
@@ -51,7 +51,7 @@ def state_of(learner: Descending, weights: FloatArray) -> DescentState:
     state = learner.init()
     state.fraction[()] = 0.5
     state.direction[0, 0] = 1.0
-    state.scale[()] /= learner.weights(state)[0, 0]
+    state.scale[()] /= learner.weights(state)[0, 0]  # now W = direction, whatever the kind of step
     state.direction[:] = weights.T
     state.squared_norm[()] = np.sum(weights**2)
     return state
@@ -61,7 +61,7 @@ def online_to_batch(learner: Folklore, contexts: Contexts, true_labels: IntArray
     """Learn from the first τ - 1 = step - 1 rounds of a sample and return the state, which is that of step τ.
 
     For T independent and identically distributed contexts, and τ uniform on 1 … T, the expected excess risk of that
-    state is at most R(T)/T. Raises `ValueError` if the step is not in 1 … T, or if the arrays do not fit the problem.
+    state is at most `regret_bound(T)` / T. Raises `ValueError` if the step is not in 1 … T, or an array is invalid.
     """
     check_contexts(contexts, learner.problem.n_features)
     check_labels("true_labels", true_labels, contexts.n, learner.problem.n_labels)

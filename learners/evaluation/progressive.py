@@ -32,7 +32,7 @@ def progress_unchecked(
 ) -> Progress:
     """Decide and fold n rounds of another policy one after another, bit-identical to `decide` and `fold` of each.
 
-    Splitting the rounds changes no bit. The learner answers with single labels. The state may be changed in place: use
+    Splitting the rounds changes nothing. The learner answers with single labels. The state may be changed in place: use
     the returned one. The caller has checked the rounds; their evidence is not read. Only those in `learnt` (n,) are
     folded. `distributions` (n, K) receives the distribution before each round. `in_python` yields bit-identical results
     without compiling.

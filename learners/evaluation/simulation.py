@@ -42,7 +42,7 @@ class Simulation(NamedTuple):
 
     labels: IntArray  # (n,) int64, the answers
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of each answer when it was drawn
-    mistakes: BoolArray  # (n,) bool, whether the answer was wrong, which no abstention is
+    mistakes: BoolArray  # (n,) bool, whether the answer was wrong; an abstention is not
     state: State  # the state after the last round
 
 
@@ -91,7 +91,7 @@ def simulate(
 class _World(NamedTuple):
     contexts: Contexts
     true_labels: IntArray  # (n,)
-    revealed: IntArray  # (n,), the true labels that the learner receives
+    revealed: IntArray  # (n,), the true labels that the learner receives, or NO_LABEL
     uniforms: FloatArray  # (n,)
     right: BoolArray  # (n, K), or empty if only the true labels are right
     eligible: BoolArray  # (n, K), or (n, 0) if every label is eligible

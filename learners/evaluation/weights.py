@@ -6,5 +6,5 @@ _LEAST = 1e-150  # For a smaller propensity p, sums of 1/p² overflow. Rankings 
 
 
 def weighable(propensities: FloatArray) -> BoolArray:
-    """Return whether each of n propensities is large enough for a weight, (n,)."""
+    """Return whether each of n propensities is large enough to weight its round, (n,)."""
     return propensities > _LEAST

@@ -30,7 +30,7 @@ class DescentState(NamedTuple):
     direction: Annotated[FloatArray, Layout("float64", ("d", "n_scores"))]
     scale: PositiveScalar  # a projection changes only this number
     squared_norm: NonNegativeScalar  # of `direction`
-    gradient_sum: NonNegativeScalar  # Σ‖G‖² for the adaptive step, Σ‖g‖² for the parameter-free one
+    gradient_sum: NonNegativeScalar  # Σ‖G‖², of the gradients G after their division; 0 with a fixed step
     wealth: NonNegativeScalar  # only if parameter-free; starts at 1
     fraction: Annotated[FloatArray, Layout("float64", least=-0.5)]  # v, the share of the wealth that is bet
     curvature: PositiveScalar  # A of the Newton step for v; starts at 1
@@ -38,7 +38,7 @@ class DescentState(NamedTuple):
 
 
 def untaught(learner: AnyLearner) -> DescentState:
-    """Return the first state of a learner with this type of state: zero weights."""
+    """Return the initial state of a learner with this type of state: zero weights."""
     state: DescentState = zero_state(learner)
     for one in (state.scale, state.wealth, state.curvature):
         one[()] = 1.0
@@ -51,7 +51,7 @@ class Steps(NamedTuple):
     mode: int
     step: float  # η; B/√2 if adaptive, B being the diameter of the ball; √2 if parameter-free
     radius: float  # D, infinite for no projection; 1 if parameter-free
-    largest_gradient: float  # the divisor of G: a bound on ‖G‖ if parameter-free, else 1
+    largest_gradient: float  # the divisor of each gradient G: a bound on ‖G‖ if parameter-free, else 1
     norm_bound: float  # X
 
 
@@ -119,7 +119,7 @@ def count(state: DescentState) -> None:
 def descend_all(
     steps: Steps, state: DescentState, contexts: Contexts, coefficients: FloatArray, known: BoolArray
 ) -> None:
-    """Fold one round per row of coefficients (n, D), which are overwritten; rounds not `known` (n,) only count."""
+    """Fold one round per row of coefficients (n, n_scores), and overwrite them; rounds not `known` (n,) only count."""
     for t in range(len(known)):
         if known[t]:
             indices, values = row(contexts, t)
@@ -129,7 +129,7 @@ def descend_all(
 
 @compiled
 def _bet(state: DescentState, g: FloatArray, indices: IntArray, values: FloatArray) -> None:
-    """Settle the bet on ⟨g, u⟩ at the current u, and move the fraction v by an online Newton step."""
+    """Settle the bet on ⟨g ⊗ x, u⟩ at u = scale · direction; move the fraction v by an online Newton step."""
     s, product = np.zeros(len(g)), 0.0
     score(state.direction, indices, values, s)
     for k in range(len(g)):
@@ -144,7 +144,7 @@ def _bet(state: DescentState, g: FloatArray, indices: IntArray, values: FloatArr
 
 @compiled
 def _step(steps: Steps, state: DescentState, coefficients: FloatArray, indices: IntArray, values: FloatArray) -> None:
-    """Take one projected gradient step of size η, or η / √Σ‖G‖², on `direction`."""
+    """Take one projected gradient step of size η, or η / √Σ‖G‖² if not fixed, on scale · direction."""
     step = steps.step
     if steps.mode != _FIXED:
         state.gradient_sum[()] += squared_norm(coefficients) * squared_norm(values)

@@ -96,7 +96,7 @@ def draw_into(
     propensities: FloatArray,
     residual_uniforms: FloatArray,
 ) -> None:
-    """Do the same as `draw`, but write to given arrays."""
+    """Do the same as `draw_unchecked`, but write to given arrays."""
     for i in range(len(uniforms)):
         labels[i], before = draw_one(distributions[i], uniforms[i])
         propensities[i] = as_propensity(distributions[i, labels[i]])
@@ -173,7 +173,7 @@ def mix_with_uniform(top: int, share: float, distribution: FloatArray) -> None:
 
 @compiled
 def lead(scores: FloatArray, share: float, distribution: FloatArray) -> int:
-    """Write the leader's distribution with a share of uniform exploration; return the leader."""
+    """Write the distribution of the leader, mixed with a share of uniform exploration; return the leader."""
     top = leader(scores)
     mix_with_uniform(top, share, distribution)
     return top
@@ -192,7 +192,7 @@ def lead_eligible(eligible: BoolArray, i: int, s: FloatArray, share: float, dist
 def decide_greedily(
     weights: FloatArray, rate: float, contexts: Contexts, eligible: BoolArray, distributions: FloatArray
 ) -> None:
-    """Write, for each context, the distribution of the leader of W x with a share `rate` of uniform exploration."""
+    """Write, for each context, the distribution of `lead` for the scores W x, with the share `rate` of exploration."""
     s = np.empty(weights.shape[1])
     for i in range(len(distributions)):
         score_row(weights, contexts, i, s)
@@ -266,7 +266,7 @@ class Schedule(NamedTuple):
 
 
 def scheduled(exploration: float | str, n_labels: int, least: float = 0.0) -> Schedule:
-    """Return the schedule of a fixed γ, or of `anytime`: γ_t = min(1, √(K/t)), whose total is of order √T."""
+    """Return the schedule of a fixed γ, or of `anytime`: √(K/t), clipped to [least, 1]."""
     return Schedule(float(n_labels), 0.5, least) if isinstance(exploration, str) else Schedule(0.0, 1.0, exploration)
 
 
@@ -279,5 +279,5 @@ def scheduled_rate(schedule: Schedule, rounds: int) -> float:
 
 @compiled
 def adaptive_rate(n_labels: int, quadratic_sum: float, rounds: int) -> float:
-    """Return γ_t = min(1, sqrt(K (1 + Q) / t)) for t = rounds + 1: the anytime exploration of SOBA, Theorem 5."""
+    """Return γ_t = min(1, √(K (1 + Q) / t)) for Q = quadratic_sum and t = rounds + 1, as in Theorem 5 of SOBA."""
     return min(1.0, math.sqrt(n_labels * (1.0 + quadratic_sum) / (rounds + 1)))

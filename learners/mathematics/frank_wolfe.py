@@ -1,10 +1,10 @@
-"""Projection onto the convex hull of vertices that only an oracle knows: fully corrective Frank-Wolfe.
+"""Projection onto the convex hull of vertices that a linear oracle defines: fully corrective Frank-Wolfe.
 
-Frank-Wolfe adds the vertex that a linear oracle returns for the gradient. Fully corrective, it then moves to the
+Frank-Wolfe adds the vertex that the oracle returns for the gradient. Its fully corrective variant then moves to the
 nearest point of the hull of the vertices so far (Wolfe 1976, "Finding the nearest point in a polytope"). This converges
 linearly on every polytope (Lacoste-Julien and Jaggi 2015, "On the global linear convergence of Frank-Wolfe optimization
-variants", Theorem 1), like the variant of Garber and Wolf 2021 that Sakaue et al. 2024 name, and ends after finitely
-many steps but for rounding. The result is a convex combination of at most D + 1 affinely independent vertices.
+variants", Theorem 1), like the variant of Garber and Wolf 2021 that Sakaue et al. 2024 name, and in exact arithmetic
+ends after finitely many steps. In D dimensions, the result combines at most D + 1 affinely independent vertices.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Oracle: TypeAlias = Callable[[FloatArray], FloatArray]
 """Returns a vertex y (D,) with the least ⟨c, y⟩, for costs c (D,)."""
 
 _LEAST_WEIGHT = 1e-14  # vertices of less weight are left out
-_LEAST_PIVOT = 1e-9  # a vertex nearer to the affine hull of the others than the square root of this depends on them
+_LEAST_PIVOT = 1e-9  # the square of the least distance between a vertex and the affine hull of those before it
 _GAP = 4e-15  # duality gap at which to stop, about the rounding error, in units of D times the largest coordinate
 
 
@@ -55,7 +55,7 @@ def _subtract(vertices: FloatArray, weights: FloatArray, point: FloatArray, exce
 
 @compiled
 def _lowers(vertices: FloatArray, weights: FloatArray, count: int, excess: FloatArray, least: float) -> bool:
-    """Check whether the vertex after the first `count` has a duality gap, and is none of them."""
+    """Check whether the vertex after the first `count` has a duality gap above `least`, and is none of them."""
     gap = 0.0
     for j in range(len(excess)):
         mean = 0.0
@@ -70,7 +70,7 @@ def _lowers(vertices: FloatArray, weights: FloatArray, count: int, excess: Float
 
 @compiled
 def _correct(vertices: FloatArray, weights: FloatArray, count: int, point: FloatArray) -> int:
-    """Move to the nearest point of the hull of the first vertices, drop those without weight; return how many remain.
+    """Move to the nearest point of the hull of `count` vertices; drop those without weight; return how many remain.
 
     The last vertex is new. Returns 0, and changes none of the others, if rounding leaves it no weight.
     """
@@ -80,7 +80,7 @@ def _correct(vertices: FloatArray, weights: FloatArray, count: int, point: Float
         share, emptied = _step(weights[:count], target[:count])
         if emptied == new:
             return 0
-        new = -2  # only in the first step
+        new = -2  # no index: after the first step, the new vertex is dropped as any other
         for i in range(count):
             weights[i] += share * (target[i] - weights[i])
         if emptied < 0:
@@ -107,7 +107,7 @@ def _step(weights: FloatArray, target: FloatArray) -> tuple[float, int]:
 
 @compiled
 def _drop(vertices: FloatArray, weights: FloatArray, count: int) -> int:
-    """Move the vertices with weight to the front, and let their weights sum to 1; return their number."""
+    """Move the vertices with weight to the front, and normalize their weights to sum to 1; return their number."""
     kept, total = 0, 0.0
     for i in range(count):
         if weights[i] > _LEAST_WEIGHT:
@@ -149,7 +149,7 @@ def _affine_weights(vertices: FloatArray, count: int, point: FloatArray, target:
 
 @compiled
 def _refine(vertices: FloatArray, weights: FloatArray, point: FloatArray) -> None:
-    """Correct the rounding of the weights by solving for what remains of the distance, if they stay positive."""
+    """Reduce the rounding errors of the weights by one step of iterative refinement, if all stay positive."""
     count, mean, correction = len(weights), point.copy(), np.empty(len(weights))
     for j in range(len(point)):
         mean[j] += vertices[0, j]

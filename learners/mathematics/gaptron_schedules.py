@@ -1,7 +1,7 @@
 """The step sizes and exploration rates of Gaptron's theorems.
 
 Van der Hoeven 2020, Table 2 and Theorems 1-6, with the printed errors corrected. The anytime rate follows
-from the same proofs by dual averaging.
+from the same proofs by dual averaging. D is the radius of the ball of W, η the step, γ the exploration rate.
 """
 
 import math
@@ -20,7 +20,7 @@ def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> f
 
 
 def least_gap(problem: Problem, radius: float) -> float:
-    """Return the least gap a_min of the logistic loss over all W in the ball: min(1/2, q/(1 + q)) for Theorem 4.
+    """Return a_min = min(1/2, q/(1 + q)), a lower bound on the logistic loss's gap for all W in the ball (Theorem 4).
 
     Scores differ by at most √2 D X, so the K - 1 other labels have at least q = (K - 1) exp(-√2 D X) times the
     probability of the leader. The printed ((1 - γ) e^(-2DX) + γ)/K is no lower bound on propensities; a_min/K is.
@@ -30,7 +30,7 @@ def least_gap(problem: Problem, radius: float) -> float:
 
 
 def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: int) -> float:
-    """Return the γ in (0, 1] that Theorems 4-6 tune for a known number of rounds T = horizon."""
+    """Return the γ in (0, 1] that Theorems 4-6 choose for a known number of rounds, T = horizon."""
     K, X, D = problem.n_labels, problem.norm_bound, radius
     squared = {
         "logistic": K**2 * X**2 * D**2 / _LN2,
@@ -41,7 +41,7 @@ def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: 
 
 
 def tuned_bound(loss: LossName, problem: Problem, radius: float, horizon: int) -> float:
-    """Return the bound of Theorems 4-6 on expected mistakes minus loss, after T = horizon rounds at the tuned γ."""
+    """Return the bound of Theorems 4-6 on expected mistakes minus the loss of any W in the ball, at the tuned γ."""
     K, X, D = problem.n_labels, problem.norm_bound, radius
     scale = 2 * K * X * D
     constant, growing = {
@@ -53,7 +53,7 @@ def tuned_bound(loss: LossName, problem: Problem, radius: float, horizon: int) -
 
 
 def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:
-    """Return c = (D/2) sqrt(K / (κ (K - 1))); γ_t = min(1, c/√t) needs no horizon, but a bound √2 times as large."""
+    """Return c = (D/2) √(K / (κ (K - 1))), κ = η/γ: γ_t = min(1, c/√t) needs no T, at √2 times the bound."""
     K = problem.n_labels
     kappa = safe_step(loss, problem, gamma=1.0)
     return float(radius / 2 * math.sqrt(K / (kappa * (K - 1))))

@@ -23,7 +23,7 @@ from learners.mathematics.linear_algebra import (
 CHECK_EVERY = 500  # the number of updates between two checks
 
 LARGEST_GROWTH = 1e7
-"""The limit of X² / (p a) for new models: up to a factor of 2, the increase of A's condition number by one update."""
+"""The limit of X² / (p a), for propensity p and regularization a: half of what one update may add to A / a."""
 
 _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the error of the inverse is about 1e-16 X² t / (p a) after t updates
 _TOLERANCE = 1e-8  # for ‖A A⁻¹ r - r‖ / ‖r‖ and ‖A w - θ‖ / ‖θ‖
@@ -62,7 +62,7 @@ def _solves(matrix: FloatArray, theta: FloatArray, w: FloatArray) -> bool:
 
 @compiled
 def _near(back: FloatArray, wanted: FloatArray) -> bool:
-    """Check whether ‖back - wanted‖ is a small share of ‖wanted‖; overwrite back. NaN gives False."""
+    """Check whether ‖back - wanted‖ is at most `_TOLERANCE` ‖wanted‖; overwrite back. False for NaN."""
     for i in range(len(back)):
         back[i] -= wanted[i]
     return squared_norm(back) <= _TOLERANCE**2 * squared_norm(wanted)
@@ -158,7 +158,7 @@ def check_regularization(regularization: float, problem: Problem) -> None:
 
 
 def check_conditioning(problem: Problem, regularization: float, propensity: float) -> None:
-    """Refuse a regularization a < X²/p / 1e7, where an update adds up to 2X²/p to A = a·I + …."""
+    """Raise `pydantic.ValidationError` if a < X²/p / 1e7: one update adds up to 2X²/p to A = a·I + …."""
     least = problem.norm_bound**2 / propensity / LARGEST_GROWTH
     if regularization < least:
         advice = f"use a regularization of at least {rounded_up(least)}, a smaller norm_bound, or more exploration"

@@ -35,7 +35,7 @@ def _scores(weights: FloatArray, contexts: Contexts, result: FloatArray) -> None
 
 @compiled
 def score_row(weights: FloatArray, contexts: Contexts, i: int, result: FloatArray) -> None:
-    """Write W x of the i-th context to result (K,)."""
+    """Write W x for the i-th context to result (K,)."""
     indices, values = row(contexts, i)
     result[:] = 0.0
     score(weights, indices, values, result)
@@ -43,7 +43,7 @@ def score_row(weights: FloatArray, contexts: Contexts, i: int, result: FloatArra
 
 @compiled
 def score(weights: FloatArray, indices: IntArray, values: FloatArray, result: FloatArray) -> None:
-    """Add W x of one context to result (K,), four entries per pass, which saves loads and stores of the result."""
+    """Add W x for one context to result (K,), four entries per pass, which saves loads and stores of the result."""
     whole = len(values) // 4 * 4
     for at in range(0, whole, 4):
         a, b, c, d = indices[at], indices[at + 1], indices[at + 2], indices[at + 3]
@@ -71,7 +71,7 @@ def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, 
 
 @compiled
 def scale_into_ball(radius: float, direction: FloatArray, scale: FloatArray, norm_squared: FloatArray) -> None:
-    """Project scale · direction (d, K) onto the Frobenius ball by changing only the scale, if it does not underflow."""
+    """Project scale · direction (d, K) onto the Frobenius ball; change only the scale, unless it would underflow."""
     norm = math.sqrt(norm_squared.item())
     if scale.item() * norm <= radius:
         return
@@ -137,7 +137,7 @@ def packed_rank_one(packed: FloatArray, vector: FloatArray, factor: float) -> No
 def packed_times_blocks(
     packed: FloatArray, dense: FloatArray, low: int, high: int, sign: float, result: FloatArray
 ) -> None:
-    """Write packed · u to result, for sign·x on block `low` of d rows of u, -sign·x on block `high`: 2d·n steps."""
+    """Write packed · u to result (n,), u being sign·x on block `low` of d rows, -sign·x on `high` > low: 2d·n steps."""
     d = len(dense)
     result[:] = 0.0
     for i in range(len(result)):
@@ -305,7 +305,7 @@ def packed_product(packed: FloatArray, dense: FloatArray, result: FloatArray) ->
 
 @compiled
 def packed_cholesky(packed: FloatArray, shift: float, least: float, factor: FloatArray) -> bool:
-    """Write L with LL' = A + shift·I; return False if a pivot is less than `least`."""
+    """Write L with LL' = A + shift·I to factor; return False if a pivot is less than `least`, or NaN."""
     n = int(math.sqrt(2.0 * len(packed)))
     for i in range(n):
         start = i * (i + 1) // 2

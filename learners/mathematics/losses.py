@@ -15,7 +15,7 @@ from learners.mathematics.exploration import leader_except, softmax
 LossName: TypeAlias = Literal["logistic", "hinge", "smooth_hinge"]
 
 LOGISTIC, HINGE, SMOOTH_HINGE = 0, 1, 2
-# The theorem holds on either side of m* = β; the slack prevents rounding from determining the side.
+# Theorem 2 holds for either choice at a margin of exactly β; the slack prevents rounding from making the choice.
 _TIE_SLACK = 1e-12
 
 LOSS_CODES: dict[str, int] = {"logistic": LOGISTIC, "hinge": HINGE, "smooth_hinge": SMOOTH_HINGE}

@@ -1,6 +1,6 @@
 """Prepares contexts for a learner: applies a norm policy, and appends a constant feature.
 
-- `none` leaves the numbers as they are, but clips them to 1e100, so that their squares are finite. The constant is 1.
+- `none` only clips numbers to ±1e100, so that their squares are finite. The constant is 1.
 - `scale` shortens longer contexts to the norm `room`; `unit` scales every context but 0 to it.
 - `reject` changes nothing: the caller refuses contexts longer than `room`.
 
@@ -49,7 +49,7 @@ class Rule(NamedTuple):
 
     changes_nothing: bool
     room: float  # infinite without a norm policy
-    to_room: bool  # whether every context but 0 is scaled to the norm `room`
+    to_room: bool  # whether shorter contexts, except 0, are scaled to the norm `room` too
     extra: int  # 1 with an intercept, else 0
     n_features: int  # d, without the constant
     constant: float
@@ -129,7 +129,7 @@ def _write(rule: Rule, contexts: Contexts, result: Contexts) -> None:
 
 @compiled
 def _fit(values: FloatArray, room: float, to_room: bool) -> None:
-    """Scale numbers to the norm `room` if they are longer or if `to_room`; zeros stay zeros."""
+    """Scale numbers to the norm `room` if theirs is greater or `to_room` is set; zeros stay zeros."""
     largest = 0.0
     for value in values:
         largest = max(largest, abs(value))

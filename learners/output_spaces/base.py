@@ -1,9 +1,10 @@
 """The interface of an output space: its vertices, which are the possible answers, and the constants of the theory.
 
-A space has no state. Scores θ, means ŷ and outputs y are all vectors of `dimension` numbers. `decode` maps scores to
-the mean ŷ, a point of the convex hull of the vertices, by regularized maximization. `randomize` returns the vertex y*
-nearest to ŷ or, with probability p = min(1, 2‖y* - ŷ‖/ν), a random vertex ỹ with E[ỹ] = ŷ. What `decode` returns may go
-on after ŷ, with numbers that the law of ỹ depends on: the whole row is the `mean` of the other methods.
+A space has no state. Scores θ, means ŷ and outputs y are vectors of `dimension` float64 numbers; scores are finite, and
+uniform numbers in [0, 1). `decode` maps scores to the mean ŷ, a point of the convex hull of the vertices, by
+regularized maximization. `randomize` returns the vertex y* nearest to ŷ or, with probability
+p = min(1, 2‖y* - ŷ‖/ν), a random vertex ỹ with E[ỹ] = ŷ. `decode` may append numbers to ŷ if the law of ỹ depends on
+them too; the other methods take the whole row as `mean`.
 Lemma 3.1: the expected target loss is at most 4γ/(λν) times the Fenchel-Young loss of the scores.
 """
 
@@ -33,7 +34,7 @@ class Constants(NamedTuple):
 
 
 class OutputSpace(ABC):
-    """The interface of every output space. Vectors are (dimension,) float64, scores finite, uniforms in [0, 1)."""
+    """The interface of every output space. Raises `ValueError` if 4γ/(λν) is not less than 1."""
 
     norm_order: ClassVar[int]  # 1 or 2, the norm ‖·‖ of the constants
 
@@ -66,7 +67,7 @@ class OutputSpace(ABC):
 
     @property
     def weight(self) -> float:
-        """The factor of the regularizer that the caller chooses: λ, unless the space says otherwise."""
+        """The factor of the regularizer that the caller chooses: λ, unless a space overrides this."""
         return self.constants.strong_convexity
 
     @abstractmethod

@@ -38,7 +38,7 @@ class Binary(OutputSpace):
 
 @hyperparameters
 class Multilabel(Binary):
-    """Outputs {0, 1}^D: any set of D labels. λ must be greater than 4/√D."""
+    """Outputs {0, 1}^D: any subset of D labels. λ must be greater than 4/√D."""
 
     name = "multilabel"
     n_labels: Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
@@ -62,7 +62,7 @@ class Multilabel(Binary):
         return np.clip(scores / self.constants.strong_convexity, 0.0, 1.0)
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """Include each label independently, with its mean as probability."""
+        """Include each label independently, with its entry of ŷ as probability."""
         return (uniforms < mean).astype(np.float64)
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:

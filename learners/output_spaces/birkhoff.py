@@ -1,10 +1,10 @@
 """Rankings and matchings as permutation matrices, with the negative entropy as regularizer: the Birkhoff polytope.
 
-The mean is a positive matrix, scaled to row and column sums of 1. The sharper the matrix, the more sweeps alternate
-scaling of rows and columns (Sinkhorn) needs to halve its error. Newton's method on the convex function
-Σ_i log Σ_j exp(l_ij + v_j) - Σ_j v_j of the column potentials alone (Brauer, Clason, Lorenz and Wirth 2017, "A
-Sinkhorn-Newton method for entropic optimal transport") takes at most about 30 steps if it starts near the solution,
-where the best permutation has l = 0 and no other entry is greater.
+The mean is a positive matrix, scaled to row and column sums of 1. The sharper the matrix, the more sweeps alternating
+scaling of rows and columns (Sinkhorn) needs to halve its error. So column potentials v are found by Newton's method on
+the convex function Σ_i log Σ_j exp(l_ij + v_j) - Σ_j v_j, for logits l (Brauer, Clason, Lorenz and Wirth 2017, "A
+Sinkhorn-Newton method for entropic optimal transport"). It takes at most about 30 steps after a shift of rows and
+columns that makes l zero on the best permutation and never positive: then v = 0 is near the solution.
 """
 
 import math
@@ -28,8 +28,8 @@ class Matching(OutputSpace):
     """Outputs are n × n permutation matrices, row by row: entry i·n + j is 1 if item i gets place j.
 
     The loss is the share of items in a wrong place, the regularizer -H/μ, μ < 2. Norm ℓ1, ν = 4, γ = 1/(2n), λ =
-    1/(nμ). The mean is exact to 1e-9 for all scores: Newton's method starts from the best assignment. The remaining
-    column error is rounded into the polytope (Altschuler, Weed and Rigollet 2017, Algorithm 2), so that E[ỹ] = ŷ.
+    1/(nμ). The mean is exact to 1e-9 for all scores: Newton's method starts from the best assignment. A last step moves
+    it into the polytope (Altschuler, Weed and Rigollet 2017, Algorithm 2), so that E[ỹ] = ŷ in spite of column errors.
     """
 
     norm_order = 1
@@ -155,7 +155,7 @@ def best_assignment(gains: FloatArray) -> IntArray:
 
 @compiled
 def _assign(gains: FloatArray, rows: FloatArray, columns: FloatArray) -> IntArray:
-    """Solve as `best_assignment`; write dual potentials to zeros (n + 1,), with reduced costs that are not negative."""
+    """Solve as `best_assignment`; write dual potentials, with reduced costs ≥ 0, to zeroed arrays (n + 1,)."""
     n = len(gains)
     owner = np.zeros(n + 1, dtype=np.int64)  # the row of each column, both counted from 1; 0 for none
     before = np.zeros(n + 1, dtype=np.int64)  # the column before each column on the path
@@ -173,7 +173,7 @@ def _assign(gains: FloatArray, rows: FloatArray, columns: FloatArray) -> IntArra
 
 @compiled
 def _search(gains: FloatArray, rows: FloatArray, columns: FloatArray, owner: IntArray, before: IntArray) -> int:
-    """Return the free column at the end of the shortest path from the row at column 0; keep the potentials feasible."""
+    """Return the free column at the end of the shortest path from the row that owns column 0; update the potentials."""
     n = len(gains)
     least, reached = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=np.bool_)
     column = 0
@@ -200,13 +200,13 @@ def _search(gains: FloatArray, rows: FloatArray, columns: FloatArray, owner: Int
 
 _TOLERANCE = 1e-11  # for a column's sum; the error of an entry is at most the sum of the columns' errors
 _MOST_STEPS = 100
-_SLOPE_SHARE = 1e-4  # of the decrease that the slope predicts
-_LEAST_SHARE = 2.0**-40  # of a Newton step
+_SLOPE_SHARE = 1e-4  # a step must achieve this share of the decrease that the slope predicts
+_LEAST_SHARE = 2.0**-40  # of a Newton step; the search stops at smaller ones
 _ROUNDING = 1e-14
 
 
 def balance_cost(n: int) -> int:
-    """Return an approximate maximum of the multiply-adds that `balance` takes."""
+    """Return roughly the most multiply-adds that `balance` takes."""
     return _MOST_STEPS * (n**3 + 30 * n**2)
 
 
@@ -237,7 +237,7 @@ def balance(logits: FloatArray) -> FloatArray:
 
 @compiled
 def _scale_rows(logits: FloatArray, v: FloatArray, scaled: FloatArray, columns: FloatArray) -> float:
-    """Write exp(l_ij + u_i + v_j) with row sums of 1, and its column sums; return the value of the function."""
+    """Write exp(l_ij + u_i + v_j) with row sums of 1, and its column sums; return the convex function's value."""
     n, value = len(v), 0.0
     columns[:] = 0.0
     for i in range(n):
@@ -256,7 +256,7 @@ def _scale_rows(logits: FloatArray, v: FloatArray, scaled: FloatArray, columns: 
 
 @compiled
 def _newton_step(scaled: FloatArray, columns: FloatArray, error: float, step: FloatArray) -> float:
-    """Write the step H⁻¹(1 - columns), H = diag(columns) - P'P; return the first-order decrease that it predicts."""
+    """Write the step H⁻¹(1 - columns), H = diag(columns) - P'P for P = scaled; return the decrease to first order."""
     n = len(columns)
     hessian, factor = np.zeros(n * (n + 1) // 2), np.empty(n * (n + 1) // 2)
     for row in scaled:
@@ -266,7 +266,7 @@ def _newton_step(scaled: FloatArray, columns: FloatArray, error: float, step: Fl
                 hessian[start + k] -= row[j] * row[k]
     for j in range(n):
         hessian[j * (j + 1) // 2 + j] += columns[j]
-    shift = 1e-3 * error  # H is singular along 1, and nearly singular if labels hardly compete
+    shift = 1e-3 * error  # H is singular along the vector of ones, and nearly singular if P is nearly a permutation
     while not packed_cholesky(hessian, shift, 1e-16, factor) and shift < 1e3:
         shift *= 10.0
     for j in range(n):

@@ -19,7 +19,7 @@ _UNIT = 2**42  # probabilities are whole multiples of 1/_UNIT, so that their sum
 class FixedSize(Binary):
     """Outputs are the vectors of D zeros and ones with m ones, 0 < m < D.
 
-    The Hamming loss / D counts each wrong label twice: included, and another one left out. Norm ℓ2, ν = √2,
+    The Hamming loss / D counts each mistake twice: a label included, and another left out. Norm ℓ2, ν = √2,
     γ = 2√(m(D - m)/D)/D. The mean is a clipped shift of θ/λ. A random vertex is drawn by systematic sampling (Madow
     1949): label i has the interval from ŷ_1 + … + ŷ_(i-1) to ŷ_1 + … + ŷ_i, and the set has those labels whose interval
     contains u, u + 1, …, or u + m - 1, for one uniform u. So the law has at most D vertices.
@@ -51,7 +51,7 @@ class FixedSize(Binary):
         return Constants(gamma, nu, strong_convexity, 1.0, math.sqrt(2.0 * min(m, D - m)))
 
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """Return the m labels of largest mean."""
+        """Return the set of the m labels with the largest entries of ŷ."""
         result = np.zeros(self.n_labels)
         result[np.argsort(-mean, kind="stable")[: self.size]] = 1.0
         return result
@@ -60,7 +60,7 @@ class FixedSize(Binary):
         return bool(np.isin(output, (0.0, 1.0)).all() and output.sum() == self.size)
 
     def decode(self, scores: FloatArray) -> FloatArray:
-        """Return the shift of θ/λ, clipped to [0, 1], that sums to m."""
+        """Return θ/λ, shifted and clipped to [0, 1] so that it sums to m."""
         excess = scores / self.constants.strong_convexity
         # Entries that lie more than 1 above or below the m-th largest are 1 or 0 in the mean.
         near: FloatArray = np.clip(excess - np.sort(excess)[-self.size], -1.0, 1.0)
@@ -74,7 +74,7 @@ class FixedSize(Binary):
         return result
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """Return the length of the interval of u from which the vertex is drawn."""
+        """Return the length of the interval of all u that select the vertex."""
         ends, members = self._ends(mean), np.flatnonzero(output)
         whole = np.arange(self.size) * _UNIT
         first = (np.append(0, ends)[members] - whole).max()

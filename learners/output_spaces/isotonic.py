@@ -15,7 +15,7 @@ def nonincreasing_fit(values: FloatArray) -> FloatArray:
 
 @compiled
 def clipped_fit(values: FloatArray, means: FloatArray, sizes: IntArray) -> None:
-    """Replace values (n,) by their non-increasing fit, clipped to [0, 1]; NaN stays NaN. The rest is scratch (n,)."""
+    """Replace values (n,) by their non-increasing fit, clipped to [0, 1]; NaN stays NaN. Other arrays are scratch."""
     _pool(values, means, sizes, values)
     clip(values)
 

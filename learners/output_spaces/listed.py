@@ -51,7 +51,7 @@ class Listed(Polytope):
 
     @property
     def draw_cost(self) -> int:
-        """Two projections. Each takes about as many steps as a mean needs vertices, at most D + 1."""
+        """The cost of two projections. Each takes about as many steps as a mean needs vertices, at most D + 1."""
         N, D = len(self.sets), self.dimension
         most = min(N, D + 1)
         return 2 * most * (N * D + most**2 * (D + most) // 8)
@@ -96,11 +96,11 @@ class Listed(Polytope):
         return least, greatest
 
     def oracle(self, costs: FloatArray) -> FloatArray:
-        """Return the first vector of least cost, of all in the list."""
+        """Return the listed vector of least cost, the first one of a tie."""
         return self._columns[:, int(np.argmin(self.products(costs)))].copy()
 
     def products(self, vector: FloatArray) -> FloatArray:
-        """Return ⟨v, y⟩ for each of the N vectors y; the same bits on every machine."""
+        """Return ⟨v, y⟩ for each of the N vectors y, without BLAS, whose order of summation may vary."""
         result = np.zeros(len(self.sets))
         score(self._columns, np.arange(self.dimension), vector, result)
         return result
@@ -113,7 +113,7 @@ class Crf(Listed):
     The regularizer is ρ times the least negative entropy of a law with mean ŷ, so ŷ is the mean of the law p, a softmax
     over the list, and ỹ is drawn from p (Appendix B). Norm ℓ1, γ = 1/D, ν the least distance of the vectors, κ = 1.
     λ = 4ρ/diameter², which is at least ρ/max‖y‖₁²: the second derivative of ln Σ exp⟨θ, y⟩ in a direction u is the
-    variance of ⟨u, y⟩, and its values lie in an interval of length ‖u‖_∞ times the diameter.
+    variance of ⟨u, y⟩, whose values lie in an interval of length ‖u‖_∞ times the diameter.
     """
 
     norm_order = 1
@@ -172,7 +172,7 @@ def _expect(probabilities: FloatArray, vertices: BoolArray, mean: FloatArray) ->
 
 
 def fault_of(sets: tuple[str, ...], n_labels: int) -> str | None:
-    """Return what is wrong with listed sets of these labels, None if nothing is."""
+    """Return what is wrong with listed sets of n_labels digits each, or None."""
     if len(sets) * n_labels > MOST_DIGITS:
         return f"got {len(sets)} sets of {n_labels} digits; must have at most {MOST_DIGITS:,} digits in all"
     if (wrong := next((i for i, each in enumerate(sets) if len(each) != n_labels), None)) is not None:

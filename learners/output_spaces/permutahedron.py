@@ -58,7 +58,7 @@ class Ranking(OutputSpace):
         return bool(np.array_equal(np.sort(output), np.arange(1.0, self.n_items + 1.0)))
 
     def decode(self, scores: FloatArray) -> FloatArray:
-        """Project θ/λ: sort it, then subtract the non-increasing fit of its excess over D, …, 1, capped at D."""
+        """Project θ/λ: sort it, cap gaps at D, then subtract the non-increasing fit of its excess over D, …, 1."""
         D = self.n_items
         order = np.argsort(-scores, kind="stable")
         z = scores[order] / self.constants.strong_convexity
@@ -101,7 +101,7 @@ class Ranking(OutputSpace):
 
 @compiled
 def transfers(mean: FloatArray, slack: float) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return up to D - 1 random swaps to this mean (D,), descending: the settled place, the other, the chance."""
+    """Return up to D - 1 random swaps with this mean (D,), descending: settled places, other places, probabilities."""
     D = len(mean)
     w = np.arange(D, 0.0, -1.0)
     settled, other, probabilities = np.zeros(D, np.int64), np.zeros(D, np.int64), np.zeros(D)

@@ -1,6 +1,6 @@
 """Any set of vectors of zeros and ones that has a linear oracle: the general decoder of section 3.1.
 
-A space states its `oracle`. One call finds the vertex nearest to a mean (Proposition 3.2), and Frank-Wolfe finds the
+A subclass defines its `oracle`. One call finds the vertex nearest to a mean (Proposition 3.2). Frank-Wolfe finds the
 mean, and the convex combination of vertices from which a random vertex is drawn (`learners.mathematics.frank_wolfe`).
 """
 
@@ -25,7 +25,7 @@ class Polytope(Binary):
 
     @abstractmethod
     def oracle(self, costs: FloatArray) -> FloatArray:
-        """Return the vertex with the least ⟨c, y⟩; ties must depend on the costs (D,) alone."""
+        """Return the vertex with the least ⟨c, y⟩; ties must be broken by the costs (D,) alone."""
 
     def is_vertex(self, output: FloatArray) -> bool:
         return bool(np.isin(output, (0.0, 1.0)).all() and np.array_equal(self.nearest(output), output))
@@ -67,8 +67,8 @@ class Polytope(Binary):
 def steepness(n_free: int, size: int | None, dimension: int) -> float:
     """Return γ of the Hamming loss / D in ℓ2, where n_free coordinates differ between vertices.
 
-    The loss is ‖y' - y‖₁/D. The steepest difference is the same in all free coordinates. If `size` of them are 1 in
-    each vertex, differences sum to 0, and the steepest is -a/size in the ones of y and a/(n_free - size) elsewhere.
+    The loss is ‖y' - y‖₁/D. The steepest difference is equal in all free coordinates. If `size` of them are 1 in each
+    vertex, differences sum to 0; the steepest is proportional to -1/size in the ones of y, 1/(n_free - size) elsewhere.
     """
     if size is None:
         return math.sqrt(n_free) / dimension
@@ -77,7 +77,7 @@ def steepness(n_free: int, size: int | None, dimension: int) -> float:
 
 def _mean(weights: FloatArray, vertices: FloatArray) -> FloatArray:
     mean = np.zeros(vertices.shape[1])
-    for weight, vertex in zip(weights, vertices, strict=True):  # the sum of a matrix product depends on the machine
+    for weight, vertex in zip(weights, vertices, strict=True):  # BLAS may vary the order of summation
         mean += weight * vertex
     return mean
 

@@ -1,4 +1,4 @@
-"""The logistic learner with randomized decoding: full information, finite surrogate regret with no factor log K.
+"""Multiclass logistic regression from true labels; its regret bound does not grow with the rounds or the labels.
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 5.1.
@@ -50,7 +50,7 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
     """Answers with a label: base-2 logistic loss, gradient descent, and randomized decoding within the surrogate gap.
 
     With σ the softmax of the scores and y* the highest-scoring label, the distribution is P = q σ + (1 - q) e_y*, where
-    q = min(1, 2(1 - σ_y*)). Rounds without a true label do not update the weights.
+    q = min(1, 2(1 - σ_y*)). Rounds without an eligible true label do not update W.
     """
 
     algorithm = "fenchel-young"
@@ -92,12 +92,12 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
 
     @property
     def proved_step(self) -> float | None:
-        """η, if it is fixed and at most Theorem 5.1's: expected mistakes then exceed the loss by at most ‖U‖²/(2η)."""
+        """η if fixed and at most Theorem 5.1's: expected mistakes exceed the loss by at most ‖U‖²/(2η); else None."""
         return proved_step(_steps(self), theorem_step(self.problem))
 
     @property
     def n_scores(self) -> int:
-        """K."""
+        """K, one score per label."""
         return self.problem.n_labels
 
     def fold_cost(self, nonzeros: int) -> int:
@@ -121,7 +121,7 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
 
 
 def theorem_step(problem: Problem) -> float:
-    """Return η of Theorem 5.1."""
+    """Return the step η of Theorem 5.1."""
     X = problem.norm_bound
     return (1.0 - _LN2) * _LN2 / X**2
 
@@ -161,12 +161,12 @@ def _score(steps: Steps, state: DescentState, contexts: Contexts, i: int, s: Flo
 
 @compiled
 def decode(scores: FloatArray, distribution: FloatArray) -> None:
-    """Write P = q σ + (1 - q) e_y* to distribution (K,), with q = min(1, 2(1 - σ_y*)): the decoding of Theorem 5.1."""
+    """Write P = q σ + (1 - q) e_y* to distribution (K,), with q = min(1, 2(1 - σ_y*)) and σ = softmax(scores)."""
     softmax(scores, distribution)
     top, rest = leader(scores), 0.0
     for k in range(len(scores)):
         if k != top:
-            rest += distribution[k]
+            rest += distribution[k]  # more precise than 1 - σ_y*
     q = min(1.0, 2.0 * rest)
     for k in range(len(scores)):
         distribution[k] *= q

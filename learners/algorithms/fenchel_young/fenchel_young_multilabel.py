@@ -1,4 +1,4 @@
-"""Multilabel classification: answers with a set of labels, by Fenchel-Young descent (see `structured`).
+"""Multilabel classification by gradient descent on a Fenchel-Young loss (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024: Appendix C.1 ("multilabel classification") for any set, and section 3.1 with
 Appendix B for sets of one size and for listed sets.
@@ -23,13 +23,14 @@ class FenchelYoungMultilabel(Drawing):
     """Answers with a set of labels: one score per label, and randomized decoding within the surrogate gap.
 
     The target loss is the share of labels wrongly included or excluded. By default, the answer may be any set. The
-    means are then ŷ = θ/λ, clipped to [0, 1], of the scores θ. The answer is y*, the set of labels with means above
-    1/2, or, with probability min(1, 2‖y* - ŷ‖), a set that includes each label independently with its mean as
-    probability. Before any feedback, the answer is the empty set.
+    means ŷ are then the scores θ, divided by λ and clipped to [0, 1]. The answer is y*, the set of labels with means
+    above 1/2, or, with probability min(1, 2‖y* - ŷ‖), a random set that includes each label independently, with its
+    mean as probability. Before any feedback, the answer is the empty set.
 
     With a `set_size` or with `sets`, ŷ is the point nearest to θ/λ in the convex hull of the possible sets, y* the set
-    nearest to ŷ, and the random set is drawn from a law with the mean ŷ over few of the sets. With the loss `crf`, the
-    law is the softmax of the sets' sums of scores, and ŷ its mean.
+    nearest to ŷ, and with probability min(1, 2‖y* - ŷ‖/ν), ν being the least distance between sets, the answer is drawn
+    from a few of the sets, with mean ŷ. With the loss `crf`, the random set is drawn from all sets, by the softmax of
+    their total scores divided by ρ, and ŷ is its mean.
     """
 
     algorithm = "fenchel-young-multilabel"

@@ -1,4 +1,4 @@
-"""Ordinal regression: answers with one of several ordered labels, by Fenchel-Young descent (see `structured`).
+"""Ordinal regression by gradient descent on a Fenchel-Young loss (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024, Appendix C.1, "ordinal regression".
 """
@@ -39,8 +39,7 @@ class FenchelYoungOrdinal(Structured, CompiledLearner[DescentState]):
 
     The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. Level m,
     counted from 0, is encoded as m ones followed by zeros. The answer is y*, the level nearest to the mean ŷ, or, with
-    probability
-    min(1, 2‖y* - ŷ‖), a random level whose encoding has mean ŷ. Before any feedback, the answer is the lowest level.
+    probability min(1, 2‖y* - ŷ‖), a random level whose encoding has mean ŷ. Without feedback, it is the lowest level.
     """
 
     algorithm = "fenchel-young-ordinal"
@@ -83,10 +82,10 @@ def _room(D: int) -> _Room:
 def _write_mean(
     parameters: _Parameters, state: OrdinalState, contexts: Contexts, eligible: BoolArray, i: int, room: _Room
 ) -> None:
-    """Write ŷ for context i: the non-increasing fit to the scores divided by λ, clipped to [0, 1].
+    """Write ŷ for context i to `room.mean`: the non-increasing fit to the scores divided by λ, clipped to [0, 1].
 
-    If only some levels are eligible, ŷ is the best fit in their convex hull: 1 below the lowest, 0 from the highest
-    on, and constant between neighbouring eligible levels, whose entries are averaged before the fit.
+    If only some levels are eligible, ŷ is the best fit in their convex hull. Its entries are 1 below the lowest
+    eligible level, 0 from the highest on, and equal between neighbouring ones, where scores are averaged first.
     """
     score_row(state.direction, contexts, i, room.mean)
     room.mean[:] *= multiplier(parameters.steps, state)
@@ -109,7 +108,7 @@ def _average_between(levels: BoolArray, mean: FloatArray) -> tuple[int, int]:
         if levels[level]:
             if first < 0:
                 first = level
-            elif level > last + 1:  # the mean of one number is that number
+            elif level > last + 1:  # a single entry is its own mean
                 mean[last:level] = mean[last:level].mean()
             last = level
     return first, last
@@ -117,7 +116,7 @@ def _average_between(levels: BoolArray, mean: FloatArray) -> tuple[int, int]:
 
 @compiled
 def _level_out(levels: BoolArray, mean: FloatArray) -> None:
-    """Make the entries between neighbouring eligible levels bit-identical: ineligible levels then get exactly 0."""
+    """Make the entries between neighbouring eligible levels bit-identical, so that ineligible levels get exactly 0."""
     for level in range(1, len(mean)):
         if not levels[level]:
             mean[level] = mean[level - 1]
@@ -142,7 +141,7 @@ def _decide(
 
 @compiled
 def _decode(mean: FloatArray, distribution: FloatArray) -> None:
-    """Put 1 - p on the nearest level, and p (ŷ_m - ŷ_(m+1)) on each level m, where ŷ_0 = 1 and ŷ_K = 0."""
+    """Write p (ŷ_m - ŷ_(m+1)) for level m, ŷ_0 = 1, ŷ_K = 0, p = min(1, 2‖y* - ŷ‖); add 1 - p to the nearest one."""
     nearest, squares = 0, 0.0
     for entry in mean:
         nearest += entry > 0.5

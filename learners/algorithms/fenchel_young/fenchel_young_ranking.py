@@ -1,4 +1,4 @@
-"""Rankings: answers with an order of all labels, by Fenchel-Young descent (see `structured`).
+"""Rankings of all labels by gradient descent on a Fenchel-Young loss (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024, section 3.2 (the Birkhoff polytope) and Appendix C.1 (the permutahedron).
 """
@@ -17,17 +17,17 @@ from learners.output_spaces.birkhoff import Matching
 from learners.output_spaces.permutahedron import Ranking
 
 _MOST_LABELS = {"birkhoff": 20, "permutahedron": 1000}
-"""The largest K of each polytope, where drawing an answer takes 5 to 10 ms (birkhoff) or 2 ms (permutahedron)."""
+"""The largest K of each polytope; drawing an answer then takes 5 to 10 ms (birkhoff) or 2 ms (permutahedron)."""
 
 
 @hyperparameters
 class FenchelYoungRanking(Drawing):
     """Answers with an order of all labels: gradient descent, and randomized decoding within the surrogate gap.
 
-    On the `permutahedron`, each label has one score. A ranking is the vector y of its labels' points, K for the first
-    down to 1 for the last, and the target loss ⟨y, y - y'⟩ / (K(K² - 1)/6) grows with the distance of labels from their
-    places. On the `birkhoff` polytope, each label has a score for each place, K² in all, and the target loss is the
-    share of labels in a wrong place.
+    On the `permutahedron`, each label has one score. A ranking is a vector of points for the labels, K for the first
+    down to 1 for the last. The target loss of an answer y' is ‖y - y'‖², where y is the truth, divided by the maximum,
+    K(K² - 1)/3. On the `birkhoff` polytope, each label has a score for each place, K² in all, and the target loss is
+    the share of labels in a wrong place.
     """
 
     algorithm = "fenchel-young-ranking"
@@ -86,5 +86,5 @@ class FenchelYoungRanking(Drawing):
         return np.asarray(vertices.reshape(-1, K, K).argmax(axis=1), dtype=np.int64)
 
     def probabilities(self, means: FloatArray) -> FloatArray:
-        """Return nothing, (n, 0): there are K! rankings."""
+        """Return an empty array, (n, 0): there are K! rankings."""
         return np.empty((len(means), 0))

@@ -2,8 +2,8 @@
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 4. Answers
-and truths are vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the randomized
-decoding, which late updates use, unless `delayed_update` is `recompute`.
+and truths are vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the random answer,
+which late updates use unless `delayed_update` is `recompute`.
 """
 
 import math
@@ -68,13 +68,13 @@ _BOUNDS = {
 }
 """The bound of each learning rate, and its source."""
 
-_MEAN_SLACK = 1e-9  # maximum distance of a mean from the hull of the vertices, due to rounding
-_ROW_COST = 100_000  # the cost of one row outside kernels, in multiply-adds
+_MEAN_SLACK = 1e-9  # how far an entry of a mean may be out of range, due to rounding
+_ROW_COST = 100_000  # the overhead of decoding one context, or of one call of fold, in Python; in multiply-adds
 
 
 @hyperparameters
 class Structured(FullInformation, CheckedLearner[DescentState]):
-    """Each round with a true answer y moves W by -η (ŷ - y) x', then projects it onto a ball if a radius is given.
+    """Each round with a true answer y changes W by -η (ŷ - y) x'; if a radius is given, W is projected onto the ball.
 
     Let a = 1 - 4γ/(λν) and b = 2X²κ²/λ (see `learners.output_spaces.base.Constants`). With the step `theorem`, the
     expected target loss exceeds the surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), m = min(1/2, a),
@@ -150,26 +150,26 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def surrogate_gap(self) -> float:
-        """a of the theorems, in (0, 1): the share of the surrogate loss that decoding leaves to cover the regret."""
+        """a of the theorems, in (0, 1): the share of the surrogate loss that decoding leaves to pay for the regret."""
         return 1.0 - self.space.constants.loss_share
 
     @property
     def smoothness(self) -> float:
-        """b of the theorems: ‖G‖² is at most b times the surrogate loss."""
+        """b of the theorems: the squared norm of a gradient is at most b times the surrogate loss."""
         constants = self.space.constants
         return 2.0 * (self.problem.norm_bound * constants.kappa) ** 2 / constants.strong_convexity
 
     @property
     def proved_step(self) -> float | None:
-        """η, if it is fixed and at most 2a/b: the expected target loss then exceeds the surrogate by ‖U‖²/(2η)."""
+        """η if fixed and at most 2a/b: expected target loss exceeds the surrogate by at most ‖U‖²/(2η); else None."""
         return proved_step(self.step_sizes, 2.0 * self.surrogate_gap / self.smoothness)
 
     def regret_bound(self, comparator_norm: float, failure: float = 0.0) -> float:
-        """Return the bound on target loss minus surrogate loss, against any U with ‖U‖ = comparator_norm.
+        """Return the bound on target loss minus the surrogate loss of any U with ‖U‖ = comparator_norm.
 
-        It holds in expectation: Theorem 4.2, or Appendix E.1 with the adaptive step, for any U in the ball. With the
-        step `high-probability`, it holds with probability 1 - failure (Theorem 4.3). Raises `ValueError` without a
-        theorem for the step.
+        With the step `theorem`, it bounds the expectation (Theorem 4.2), as with `adaptive`, for any U in the ball
+        (Appendix E.1). With `high-probability`, it holds with probability 1 - failure, for failure > 0 (Theorem 4.3).
+        Raises `ValueError` for other steps.
         """
         a, b, constants = self.surrogate_gap, self.smoothness, self.space.constants
         m = min(0.5, a)
@@ -186,7 +186,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
         return untaught(self)
 
     def weights(self, state: DescentState) -> FloatArray:
-        """Return W as (D, d)."""
+        """Return W as (D, d), one row per score."""
         return np.ascontiguousarray(state.direction.T) * multiplier(self.step_sizes, state)
 
     @property
@@ -234,7 +234,7 @@ class Drawing(Structured):
         return _ROW_COST
 
     def means(self, state: DescentState, contexts: Contexts) -> FloatArray:
-        """Return the mean for each context, (n, E): ŷ, and what else the law of the answer depends on."""
+        """Return ŷ for each context, with any further numbers that the answer's distribution depends on, (n, E)."""
         theta = scores(state.direction, contexts) * multiplier(self.step_sizes, state)
         means = np.empty((contexts.n, self.space.mean_size))
         for i in range(contexts.n):

@@ -1,1 +1,1 @@
-"""Linear scores, updated by gradients or mistakes."""
+"""Learners that update weights by gradients or after mistakes, and the uniform control."""

@@ -3,7 +3,7 @@
 Jittat Fakcharoenphol and Chayutpong Prompak, "Bandit Multiclass Linear Classification for the Group Linear
 Separable Case", 2019, Algorithm 1; Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang, "Bandit
 Multiclass Linear Classification: Efficient Algorithms for the Separable Case", ICML 2019, Algorithm 1.
-Among the labels that claim the context (f ≥ 0), the one with the highest score is answered, as in the authors' code.
+Among the labels that claim the context (score ≥ 0), the answer is the highest-scoring one, as in the authors' code.
 """
 
 from typing import ClassVar, NamedTuple
@@ -33,8 +33,8 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
     """One perceptron per label: answers with the highest score if it is at least 0, else with a uniform label.
 
     A label claims a context if its score is at least 0. Learns from right answers given without a claim, and from wrong
-    answers given with one; with `use_known_label`, from every right answer. Late feedback corrects a perceptron only if
-    it still errs with the current weights. The evidence is 1 if no label claimed the context, else 0.
+    answers given with one; with `use_known_label`, also from all other right answers. Late feedback corrects a
+    perceptron only if it still errs with the current weights. The evidence is 1 if no label claimed the context.
     """
 
     algorithm = "bandit-perceptrons"
@@ -63,7 +63,7 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
 
 @compiled
 def claim(eligible: BoolArray, i: int, s: FloatArray, distribution: FloatArray) -> float:
-    """Write 1 for the eligible label with the strongest claim, or 1/K' for each; return 1.0 if none claims, else 0."""
+    """Write 1 for the eligible label with the strongest claim, return 0; if none claims, write 1/K' each, return 1."""
     n = narrow(eligible, i, s)
     nobody = s[leader(s[:n])] < 0.0
     lead(s[:n], 1.0 if nobody else 0.0, distribution[:n])

@@ -111,7 +111,7 @@ class _Scratch(NamedTuple):
     roots: FloatArray  # (D + 1,): 1/√n at n; 1 at 0
     exponents: IntArray  # (features,), of the last variable of each monomial
     indices: IntArray  # (features,): 0, 1, 2, …
-    result: FloatArray  # (features,)
+    result: FloatArray  # (features,), the monomials
 
 
 @compiled
@@ -163,7 +163,7 @@ def expand(x: FloatArray, roots: FloatArray, exponents: IntArray, result: FloatA
                 count = count * (n - 1 + i) // i  # C(n - 1 + i, i), those of degree n - 1 in the variables 0 … i
             factor = scale * x[i] * math.sqrt(0.5 * n)
             for j in range(count):
-                exponent = exponents[start + j] + 1 if j >= before else 1
+                exponent = exponents[start + j] + 1 if j >= before else 1  # from `before` on, x_i is a factor
                 exponents[place] = exponent
                 result[place] = factor * roots[exponent] * result[start + j]
                 place += 1

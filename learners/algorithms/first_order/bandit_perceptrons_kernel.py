@@ -23,7 +23,7 @@ from learners.mathematics.guarantees import no_recovery, strong_margin
 class BanditPerceptronsKernelState(NamedTuple):
     """Support vectors, with a coefficient for each label; only the first `used` are valid."""
 
-    support: Annotated[FloatArray, Layout("float64", ("d", "max_support"))]  # one column each
+    support: Annotated[FloatArray, Layout("float64", ("d", "max_support"))]  # one context per column
     coefficients: Annotated[FloatArray, Layout("float64", ("max_support", "K"))]
     used: Count
     refused: Count  # rounds that would have added a support vector but found no room
@@ -35,10 +35,9 @@ class BanditPerceptronsKernelState(NamedTuple):
 class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for data not linearly separable.
 
-    A round with corrections adds its context to the support, or changes its coefficients if it is already there. Once
-    `max_support` contexts are stored, rounds with new contexts are skipped and counted in `refused`, and the guarantee
-    ends. No support vector is ever replaced, because a learner has no randomness to choose one. The norm bound must be
-    1.
+    A round with corrections adds its context to the support, or changes the coefficients of a stored one. If all
+    `max_support` places are taken, rounds with corrections for new contexts are skipped and counted in `refused`, and
+    the guarantee ends. None is replaced, because a learner has no randomness to choose one. The norm bound must be 1.
     """
 
     algorithm = "bandit-perceptrons-kernel"
@@ -119,7 +118,7 @@ def _kernel_score(
     gram: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Add f(x) to result (K,); gram, with one entry per used support vector, is scratch space."""
+    """Add each label's score to result (K,); gram, with one entry per used support vector, is scratch space."""
     gram[:] = 0.0
     for position in range(len(values)):
         support = state.support[indices[position]]
@@ -133,7 +132,7 @@ def _kernel_score(
 
 @compiled
 def rational_kernel(product: float) -> float:
-    """Return 1 / (1 - ⟨x, x'⟩/2), from 2/3 to 2 on the unit ball."""
+    """Return 1 / (1 - ⟨x, x'⟩/2) given ⟨x, x'⟩, which is clipped to [-1, 1]; from 2/3 to 2."""
     return 1.0 / (1.0 - 0.5 * min(1.0, max(-1.0, product)))
 
 
@@ -170,7 +169,7 @@ def _correct(
 
 @compiled
 def _place(state: BanditPerceptronsKernelState, indices: IntArray, values: FloatArray) -> int:
-    """Return the position of the context in the support, or the position after the last."""
+    """Return the position of the context in the support, or the number of support vectors if it is new."""
     nonzeros = np.count_nonzero(values)
     for j in range(_used(state)):
         same = True

@@ -36,8 +36,8 @@ class Banditron(Delayed, CompiledLearner[BanditronState]):
 
     Each round subtracts the context from the leader's weights. A correct answer adds the context, divided by the
     propensity, to the served label's weights. In expectation, this is the Perceptron's update. With
-    `as_of_prediction`, late feedback uses the leader at prediction time, and the state does not depend on the order of
-    arrival.
+    `as_of_prediction`, late feedback uses the leader at prediction time, and the order of arrival affects the state
+    only by rounding.
     """
 
     algorithm = "banditron"
@@ -108,7 +108,7 @@ def _fold(parameters: _Parameters, state: BanditronState, rounds: Rounds) -> Non
         else:
             score_row(state.weights, rounds.contexts, t, s)
             led = label_at(rounds.eligible, t, leader(s[: narrow(rounds.eligible, t, s)]))
-        if 0 <= led < state.weights.shape[1]:  # a corrupt index must not exceed the array
+        if 0 <= led < state.weights.shape[1]:  # corrupt evidence must not index beyond the array
             add_to_label(state.weights, led, -1.0, indices, values)
         if rounds.correct[t]:
             add_to_label(state.weights, rounds.labels[t], 1.0 / rounds.propensities[t], indices, values)

@@ -3,8 +3,8 @@
 Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020. Full information:
 Theorems 1-3; bandit feedback: Theorems 4-6. Printed errors corrected: the smooth hinge step under full information is
 1/(4KX²), and its bandit exploration is tuned with 2K²X²D²; the logistic bandit exploration includes the factors D and
-ln 2; the hinge gap is 1 - m*, not max{1[m* > β], m*}. The same proofs cover any smaller step, any fixed γ and, with
-dual averaging, any non-increasing γ_t.
+ln 2; the hinge gap at a margin m* below β is 1 - m*, not max{1[m* > β], m*}. The same proofs cover any smaller step,
+any fixed γ and, with dual averaging, any non-increasing γ_t.
 
 The adaptive step is AdaGrad's: John Duchi, Elad Hazan, Yoram Singer, "Adaptive Subgradient Methods for Online Learning
 and Stochastic Optimization", JMLR 2011, with the K weights of a feature as one block.
@@ -32,17 +32,17 @@ from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, counted, un
 from learners.mathematics.linear_algebra import add_outer, scale_into_ball, score, squared_norm
 from learners.mathematics.losses import LOSS_CODES, LossName, gap_share, surrogate
 
-_LEAST_RATE = 1e-6  # of exploration, by a fixed rate or by the gap alone
+_LEAST_RATE = 1e-6  # the minimum exploration, from a fixed rate or from the gap alone
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
 
 
 class GaptronState(NamedTuple):
-    """The weights are W = multiplier · direction, so that projection and annealing change one number."""
+    """The weights are W = multiplier · direction, so that a projection or a falling γ changes one number."""
 
     direction: LabelVectors
     scale: PositiveScalar  # the multiplier if the step is fixed; else 1
-    squared_norm: NonNegativeScalar  # of `direction`
-    gradient_sums: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # G of an adaptive step, else zeros
+    squared_norm: NonNegativeScalar  # of `direction`; out of date, and not used, if the step is adaptive
+    gradient_sums: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # G of the adaptive step, else 0
     rounds: Count  # rounds folded so far, t - 1
 
 
@@ -54,7 +54,7 @@ class _Parameters(NamedTuple):
     full_information: bool
     as_of_prediction: bool
     mode: int
-    step: float  # η, or η/γ if gradients are averaged
+    step: float  # η, or κ = η/γ with dual averaging
     exploration: Schedule
     radius: float  # D, infinite for no projection
 
@@ -64,8 +64,9 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
     """Gaptron with logistic, hinge or smooth hinge loss, under bandit feedback or full information.
 
     The distribution is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ), where y* is the highest-scoring label, a is
-    the gap map of the loss, and γ is the exploration rate. Bandit updates happen only on correct answers and divide the
-    gradient by the stored propensity. Under full information γ = 0, and every true label gives an update.
+    the exploration that the surrogate gap pays for, and γ is the exploration rate. Under bandit feedback, only correct
+    answers cause updates, with gradients divided by the stored propensity. Under full information, γ is 0, and every
+    true label causes an update.
     """
 
     algorithm = "gaptron"
@@ -128,15 +129,15 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
 
     @property
     def proved_step(self) -> float | None:
-        """η, if it is fixed and within Theorems 1-3: expected mistakes then exceed the loss by at most ‖U‖²/(2η)."""
+        """η if fixed and within Theorems 1-3: expected mistakes exceed the loss by at most ‖U‖²/(2η); else None."""
         mode, step = _step_of(self, _schedule(self))
         return step if self.needs_true_label and mode == _FIXED and not _too_large(self, step) else None
 
     def bound(self, rounds: int) -> float | None:
-        """Return by how much expected mistakes in some rounds, at least one, may exceed the loss of any U in the ball.
+        """Return the bound on expected mistakes minus the loss of any U in the ball, after `rounds` >= 1 rounds.
 
-        Theorems 1-6: D²/(2η) + ((K - 1)/K) Σ γ_t, with η = κγ_T if gradients are averaged. `None` if no theorem covers
-        the settings, or there is no ball.
+        Theorems 1-6: D²/(2η) + ((K - 1)/K) Σ γ_t, with η = κγ_T for dual averaging. None if no theorem covers the
+        settings, or if there is no radius.
         """
         schedule = _schedule(self)
         mode, step = _step_of(self, schedule)
@@ -216,7 +217,7 @@ def _step_of(learner: Gaptron, schedule: Schedule) -> tuple[int, float]:
 
 
 def _gap_of(learner: Gaptron) -> float:
-    """Return the gap that the learner has in every round, 0 if it may vanish."""
+    """Return a lower bound on the gap in every round; 0 if the gap may vanish."""
     return least_gap(learner.problem, learner.radius) if learner.loss == "logistic" and learner.radius else 0.0
 
 
@@ -227,7 +228,7 @@ def _rate(parameters: _Parameters, state: GaptronState) -> float:
 
 @compiled
 def _multiplier(parameters: _Parameters, state: GaptronState) -> float:
-    """Return the factor c in W = c · direction. Averaged: W_t = Π_D(-κ γ_t θ_t), with direction -θ_t."""
+    """Return c in W = c · direction. With dual averaging, W is κ γ_t · direction, projected onto the ball."""
     if parameters.mode != _AVERAGED:
         return state.scale.item()
     norm = math.sqrt(state.squared_norm.item())
@@ -316,7 +317,7 @@ def _step(
 
 
 _SOURCE = "van der Hoeven 2020"
-THEOREMS: dict[LossName, int] = {"logistic": 1, "hinge": 2, "smooth_hinge": 3}
+THEOREMS: dict[LossName, int] = {"logistic": 1, "hinge": 2, "smooth_hinge": 3}  # + 3 under bandit feedback
 LOSSES: dict[LossName, str] = {"logistic": "base-2 logistic", "hinge": "hinge", "smooth_hinge": "smooth hinge"}
 _FULL = {"logistic": "K X²‖U‖²/ln 2", "hinge": "K²X²‖U‖²/(2(K - 1))", "smooth_hinge": "2K X²‖U‖²"}
 _TUNED = {
@@ -341,7 +342,7 @@ def _adaptive_guarantee(learner: Gaptron) -> str:
 
 
 def _too_large(learner: Gaptron, step: float) -> bool:
-    """Check whether the surrogate gap does not pay for a step, which is η/γ if gradients are averaged."""
+    """Check whether a step, which is κ with dual averaging, is more than the surrogate gap pays for."""
     gamma = None
     if not learner.needs_true_label:
         gamma = 1.0 if learner.falls else max(_schedule(learner).least, _gap_of(learner))
@@ -396,9 +397,9 @@ def adaptive_step(
 ) -> None:
     """Take one step against the gradient x ⊗ coefficients; update weights (d, K) and gradient_sums (d,) in place.
 
-    For each feature i, G_i += ‖coefficients‖² x_i² and W_i -= step / √G_i x_i coefficients; then W_i is projected onto
-    the ball of that radius. Against any U with rows in the ball, the regret on linear losses is at most Σ_i (2 radius²
-    / step + step) √G_i.
+    For each feature i, G_i += ‖c‖² x_i² and W_i -= (step / √G_i) x_i c, where c are the coefficients; then W_i is
+    projected onto the ball of this radius D. Against any U with rows in the ball, the regret on linear losses is at
+    most Σ_i (2D² / step + step) √G_i.
     """
     size = squared_norm(coefficients)
     for position in range(len(values)):

@@ -28,7 +28,7 @@ class PerceptronState(NamedTuple):
 class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
     """Answers with the highest-scoring label, the leader; after a mistake, moves two weight vectors by the context.
 
-    Every propensity is 1. Late feedback uses the leader at prediction time, so the order of arrival does not matter.
+    Every propensity is 1. Late feedback uses the leader at prediction time; its order matters only by rounding.
     """
 
     algorithm = "perceptron"
@@ -75,7 +75,7 @@ def _fold(_: tuple[()], state: PerceptronState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         led, y = int(rounds.evidence[t, 0]), rounds.true_labels[t]
         known = y >= 0 and place_of(rounds.eligible, t, y) >= 0
-        if known and y != led and 0 <= led < state.weights.shape[1]:  # a corrupt index must not exceed the array
+        if known and y != led and 0 <= led < state.weights.shape[1]:  # corrupt evidence must not index beyond the array
             indices, values = row(rounds.contexts, t)
             add_to_label(state.weights, y, 1.0, indices, values)
             add_to_label(state.weights, led, -1.0, indices, values)

@@ -21,7 +21,7 @@ class UniformState(NamedTuple):
 class Uniform(WithoutEvidence, CompiledLearner[UniformState]):
     """Draws each of the K labels, or of K' eligible ones, with the same probability, whatever the context; a baseline.
 
-    Collects unbiased data.
+    Its rounds are unbiased data for training and evaluating other learners.
     """
 
     algorithm = "uniform"

@@ -2,9 +2,9 @@
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
 Algorithm 4, Appendix C. The weak learners form a sequence. Each receives costs derived from the scores of its
-predecessors and predicts a label. BoostReg, which is FOLKLORE with two labels and two features, updates the scores with
-the predicted label; their argmax is this member's answer. A member drawn with exponential weights gives the
-served answer, so the distribution is the weighted mixture of the members' answers.
+predecessors and predicts a label. Its BoostReg, which is FOLKLORE with two labels and two features, updates the scores
+with the predicted label; their argmax is the answer of this member of the sequence. The served answer is that of a
+member drawn with exponential weights, so the distribution is the weighted mixture of the members' answers.
 """
 
 import functools
@@ -25,9 +25,9 @@ from learners.learner import CheckedLearner, Delayed, DelayedUpdate, FullInforma
 from learners.mathematics.exploration import leading_rival, settle_each, softmax
 from learners.mathematics.linear_algebra import densify
 
-_CALLS = 20_000  # the cost of a weak learner outside kernels, in multiply-adds
-_CELL = 50  # the cost of a write of one of the K² costs to new memory, in multiply-adds
-_EVIDENCE = 3  # the label that a weak learner predicted, and the two logits ζ of its BoostReg
+_CALLS = 20_000  # the overhead of a weak learner in Python, in multiply-adds
+_CELL = 50  # the cost of writing one of the K² costs to new memory, in multiply-adds
+_EVIDENCE = 3  # numbers per member: the label that its weak learner predicted, and the two logits ζ of its BoostReg
 
 
 class AdaBoostOlmState(NamedTuple):
@@ -36,7 +36,7 @@ class AdaBoostOlmState(NamedTuple):
     memories: Annotated[FloatArray, Layout("float64", ("weak_learners", "memory_rows", "memory_columns"))]
     inverses: Annotated[FloatArray, Layout("float64", ("weak_learners", "10"))]  # A⁻¹ of each BoostReg, packed
     solutions: Annotated[FloatArray, Layout("float64", ("weak_learners", "4"))]  # h of each BoostReg
-    log_weights: Annotated[FloatArray, Layout("float64", ("weak_learners",))]  # ln v: minus the number of mistakes
+    log_weights: Annotated[FloatArray, Layout("float64", ("weak_learners",))]  # minus each member's number of mistakes
     rounds: Count  # rounds folded so far
 
 
@@ -44,7 +44,7 @@ class AdaBoostOlmState(NamedTuple):
 class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     """AdaBoost.OLM++ over weak learners of one kind; requires the true label of every round.
 
-    Late feedback uses the predicted labels and logits ζ of the prediction, or recomputes them from the current state.
+    Late feedback uses the members' predicted labels and logits ζ as of the prediction, or recomputes them.
     """
 
     algorithm = "adaboost-olm"
@@ -101,10 +101,10 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         evidence = np.empty((contexts.n, self.weak_learners, _EVIDENCE))
         for t in range(contexts.n):
             for i, s in enumerate(self._scores(state, self._views(contexts, t), evidence[t])):
-                distributions[t, leading_rival(among, t, s, NO_LABEL)] += trust[i]
+                distributions[t, leading_rival(among, t, s, NO_LABEL)] += trust[i]  # NO_LABEL excludes none
         settle_each(distributions)
         if among.shape[1]:
-            alone = among.sum(axis=1) == 1
+            alone = among.sum(axis=1) == 1  # the weights may sum to slightly less than 1
             distributions[alone] = among[alone]
         return Decisions(
             distributions, evidence.reshape(contexts.n, self.weak_learners * _EVIDENCE)[:, : self.evidence_size]
@@ -134,7 +134,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
 
     @property
     def _length(self) -> int:
-        """The number of features of a weak learner, with the constant."""
+        """The number of a weak learner's features, including the constant that few features come with."""
         d = self.problem.n_features
         return min(self.features_per_learner, d) + 1 if self._weak.sees_few else d
 
@@ -144,7 +144,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         return self.weak_learners * per_learner + d
 
     def _scores(self, state: AdaBoostOlmState, views: Sequence[FloatArray], evidence: FloatArray) -> list[FloatArray]:
-        """Return the scores (K,) of each member of the sequence; write their evidence (N, 3)."""
+        """Return the scores (K,) of each member of the sequence; write the members' evidence (N, 3)."""
         weak_learner, s, scores = self._weak, np.zeros(self.problem.n_labels), []
         for i in range(self.weak_learners):
             named = weak_learner.predict(state.memories[i], views[i], costs_of(s))
@@ -154,7 +154,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         return scores
 
     def _evidence(self, state: AdaBoostOlmState, views: Sequence[FloatArray], stored: FloatArray) -> FloatArray:
-        """Return the evidence (N, 3) of a context: as stored, or recomputed."""
+        """Return the evidence (N, 3) of a round: as stored, or recomputed."""
         if self.evidence_size:
             return stored.reshape(self.weak_learners, _EVIDENCE)
         evidence = np.empty((self.weak_learners, _EVIDENCE))
@@ -179,7 +179,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
 
     @functools.cached_property
     def _features(self) -> IntArray:
-        """The features of each weak learner (N, n), which take up to 0.2 s to draw."""
+        """The features that each weak learner sees, (N, n); drawing them takes up to 0.2 s."""
         return random_features(self.features_seed, self.weak_learners, self._length - 1, self.problem.n_features)
 
     def _views(self, contexts: Contexts, t: int) -> Sequence[FloatArray]:
@@ -192,7 +192,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
 
 
 def random_features(seed: int, rows: int, n: int, n_features: int) -> IntArray:
-    """Return `rows` random sets of n distinct features (rows, n), by Floyd's algorithm with numbers from a hash."""
+    """Return `rows` random sets of n distinct features, (rows, n), by Floyd's algorithm with a hash of the seed."""
     table = np.empty((rows, n), dtype=np.int64)
     for i in range(rows):
         chosen: list[int] = []

@@ -34,9 +34,9 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
     Answers with the sign of the experts' weighted mean ȳ with probability |ȳ|, and abstains otherwise. Values are
     clipped to [-1, 1]; a feature missing from a sparse context is 0, an undecided expert. Every true label of 0 or 1
     updates the weights, whatever the answer was; a true label of 2 only counts as a round. Late feedback uses the
-    weights at its arrival. Among eligible labels, the distribution is conditioned: p_k over their sum, or uniform if
-    the sum is 0. An abstention is neither right nor wrong; whatever the true label, it costs c. As in the paper, the
-    distribution and the update do not depend on c, only the reward of abstaining, 1 - c, and the bound do.
+    weights at its arrival. The distribution is conditioned on the eligible labels: their probabilities are divided by
+    their sum, or uniform if it is 0. An abstention is neither right nor wrong; whatever the true label, it costs c. As
+    in the paper, c affects only the reward of abstaining, 1 - c, and the bound, not the distribution or the update.
     """
 
     algorithm = "adahedge"
@@ -66,7 +66,7 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
         )
 
     def bound(self, rounds: float = math.inf) -> float:
-        """Return by how much the expected cost of some rounds may exceed the loss of the best expert, in mistakes.
+        """Return the bound on the expected cost minus the loss of the best expert after these rounds, in mistakes.
 
         Theorem 7: min(ln d / (1 - 2c), 2 √(ln d Σ v_t)) + (4/3) ln d + 2, where v_t, a variance of losses in [0, 1], is
         at most 1/4.
@@ -127,7 +127,7 @@ def _decide(
 
 @compiled
 def _temperature(state: AdaHedgeState) -> float:
-    """Return 1/η = Δ / ln d; 0 if only the best experts count."""
+    """Return the temperature 1/η = Δ / ln d; if it is 0, only the best experts have weight."""
     d = len(state.losses)
     return state.mixability_gap.item() / math.log(d) if d > 1 else 0.0
 
@@ -167,6 +167,7 @@ def _fold(_: tuple[()], state: AdaHedgeState, rounds: Rounds) -> None:
 def _charge(
     state: AdaHedgeState, y: float, indices: IntArray, values: FloatArray, loss: FloatArray, w: FloatArray
 ) -> None:
+    """Add each expert's loss, (1 - y · prediction)/2 for y = ±1, and the mixability gap; overwrite loss and w (d,)."""
     loss[:] = 0.5
     for position in range(len(values)):
         loss[indices[position]] = 0.5 * (1.0 - y * _clipped(values[position]))

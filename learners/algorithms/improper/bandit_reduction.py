@@ -4,14 +4,14 @@ Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multic
 Algorithm 2 and Theorem 4.1, with the factor 2 that is missing in print from its bound 2 √(K T R(T)).
 
 With probability γ a round explores: its label is uniform. If that label is right, it is the true label, and the base
-learns from it without an importance weight; other rounds do not update. The label y is drawn first, from
-p = (1 - γ) σ + γ/K. Given y, the round explored with probability (γ/K) / p_y: its coin is the residual uniform of the
-draw, which is uniform given y.
+learns from it without an importance weight; the base skips all other rounds. The label y is drawn first, from
+p = (1 - γ) σ + γ/K, where σ is the base's distribution. Given y, the round explored with probability (γ/K) / p_y. The
+residual uniform of the draw, which is uniform given y, is the coin that decides this.
 
 From a bound on the base's logistic loss, the proof uses only its consequence for the expected mistakes: on the correct
 explored rounds S, Σ_S (1 - σ_y) <= Σ_S loss(U) + R. Each round is in S with probability γ/K, given the past, so over
-all rounds Σ (1 - σ_y) <= Σ loss(U) + K R/γ in expectation; exploration adds at most γT. Therefore, a base with a direct
-bound on its expected mistakes has the same guarantee, with its theorem's loss.
+all rounds Σ (1 - σ_y) <= Σ loss(U) + K R/γ in expectation; exploration adds at most γT. So a base with a direct bound
+on its expected mistakes has the same guarantee, with its theorem's loss.
 """
 
 import math
@@ -82,7 +82,7 @@ class ExploredRounds(CheckedLearner[Any]):
 
     @abstractmethod
     def base_regret(self, rounds: int) -> float | None:
-        """Return R(T), the base's bound after T rounds against comparators of norm B, or None if it has no number."""
+        """Return R(T), the base's bound after T rounds against comparators of norm B, or None if it is no number."""
 
     @abstractmethod
     def base_state(self, state: State) -> State:
@@ -149,7 +149,7 @@ class ExploredRounds(CheckedLearner[Any]):
         return state
 
     def exploration_rate(self, rounds: int) -> float:
-        """Return γ after `rounds` rounds: the fixed one, or min(1, √(K R(t)/t)) for t = T, or rounds + 1 if anytime."""
+        """Return γ after these rounds: fixed, or min(1, √(K R(t)/t)) with t = T, or t = rounds + 1 for `anytime`."""
         return self._best_rate(rounds + 1) if self._fixed_rate is None else self._fixed_rate
 
     @cached_property
@@ -170,14 +170,14 @@ class ExploredRounds(CheckedLearner[Any]):
 
 
 def explored(rounds: Rounds, n_labels: int) -> BoolArray:
-    """Check whether each round's residual uniform is below (γ/K') / propensity, with γ its last evidence, (n,)."""
+    """Return which rounds explored, (n,): residual uniform < (γ/K') / propensity, γ being last in the evidence."""
     shares = rounds.evidence[:, -1] / counts_of(rounds.eligible, n_labels)
     coins: BoolArray = rounds.residual_uniforms * rounds.propensities < shares
     return coins
 
 
 def counts_of(eligible: BoolArray, n_labels: int) -> FloatArray:
-    """Return K' of each row of `eligible`, (n,): the number of eligible labels of the round."""
+    """Return K', the number of eligible labels, of each round, (n,)."""
     counts = eligible.sum(axis=1) if eligible.shape[1] else np.full(len(eligible), n_labels)
     return np.asarray(counts, np.float64)
 
@@ -194,14 +194,14 @@ def select(rounds: Rounds, which: BoolArray) -> Rounds:
 
 
 def _no_regret(*_: object) -> None:
-    """Return R(T) of a base whose bound is no number."""
+    """Return None, as R(T) of a base whose bound is no number."""
 
 
 class Base(NamedTuple):
     """A learner with full information whose distribution is a probability for each label.
 
-    Its evidence does not depend on the drawn label. It folds in place. Its state has `rounds` as its last field, and
-    before it arrays of float64.
+    Its evidence does not depend on the drawn label. It folds in place. The last field of its state is `rounds`; the
+    others are arrays of float64.
     """
 
     learner: type[Any]
@@ -242,7 +242,7 @@ def _folklore_regret(base: Folklore, _: float, rounds: int) -> float:
 
 
 def _stepping(base: Any, costs: str, loss: str, source: str) -> Proof | str:
-    """Return the proof of a base whose expected costs exceed a loss by at most ‖U‖²/(2η) for its step η."""
+    """Return the proof of a base whose costs exceed a loss by at most ‖U‖²/(2η) for its step η, or why it has none."""
     step = base.proved_step
     if step is None:
         return "the step is not a fixed one that the base's theorem covers"
@@ -319,14 +319,14 @@ BASES: dict[BaseName, Base] = {
     "adaboost-olm": Base(AdaBoostOlm, _boosting_proof),
     "adahedge": Base(AdaHedge, _hedge_proof),
 }
-"""The bases by name: every registered learner of labels that learns from true labels. A new one is an entry here and in
+"""The bases by name: every registered learner of one label that needs true labels. A new base is an entry here and in
 `BaseName`."""
 
 
 class BanditReductionState(NamedTuple):
     """The base's state, and a count of all rounds, few of which are updates."""
 
-    numbers: Annotated[FloatArray, Layout("float64", ("base_numbers",))]  # the base's arrays, one after the other
+    numbers: Annotated[FloatArray, Layout("float64", ("base_numbers",))]  # the base's arrays, concatenated
     updates: Count  # rounds that the base has learned from
     rounds: Count  # rounds folded so far
 
@@ -336,7 +336,7 @@ class BanditReduction(ExploredRounds):
     """The bandit reduction over a base of your choice: about γT/K of the rounds are updates, each with weight 1.
 
     With probability γ a round explores; otherwise the answer is drawn from the base's distribution. The base learns
-    from explored rounds whose answer was right. The coin always uses the γ and propensity of the prediction.
+    from explored rounds whose answer was right. Late feedback uses the γ and propensity stored with the prediction.
     """
 
     algorithm = "bandit-reduction"

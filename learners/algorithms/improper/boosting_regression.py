@@ -1,8 +1,8 @@
-"""BoostReg: regression that adds a predicted label to scores, and the costs for the next weak learner.
+"""BoostReg: a regression that adjusts scores by a predicted label, and the costs for the next weak learner.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
-ALT 2022, Algorithm 3 and Appendix C. Printed errors corrected: BoostReg plays ŝ, and the costs are
-C(y, k) = (σ_k - σ_y + 1)/K with the true label first. Predicted labels may come from any source, such as a model.
+ALT 2022, Algorithm 3 and Appendix C. Printed errors corrected: BoostReg outputs ŝ, and the costs are
+C(y, k) = (σ_k - σ_y + 1)/K, for true label y and σ = softmax(s). Predicted labels may come from any source.
 """
 
 import math
@@ -16,11 +16,11 @@ from learners.kernels import compiled
 from learners.mathematics.exploration import softmax
 from learners.mathematics.linear_algebra import packed_identity
 
-_BOUND = 2.0  # B of the FOLKLORE in BoostReg: ‖(1, α/2)‖ for every |α| <= 2
+_BOUND = 2.0  # B of the FOLKLORE in BoostReg: at least ‖(1, α/2)‖ for every |α| <= 2
 
 
 class BoostReg(NamedTuple):
-    """Algorithm 3: learns online the best multiple α in [-2, 2] of the predicted label to add to the scores."""
+    """Algorithm 3: learns online which multiple α in [-2, 2] of the predicted label to add to the scores."""
 
     inverse: FloatArray  # (10,), A⁻¹ of FOLKLORE, a packed triangle
     solution: FloatArray  # (4,), h of FOLKLORE
@@ -28,7 +28,7 @@ class BoostReg(NamedTuple):
 
     @classmethod
     def start(cls, horizon: int) -> "BoostReg":
-        """Return FOLKLORE before the first round, with R = 1 + ln T."""
+        """Return BoostReg before the first round; the norm bound of its FOLKLORE is 1 + ln T."""
         inverse = np.zeros(10)
         packed_identity(inverse, _BOUND / (2.0 * (1.0 + math.log(horizon))), 4)
         return cls(inverse, np.zeros(4), horizon)
@@ -46,7 +46,7 @@ class BoostReg(NamedTuple):
 
 
 def boosting_regret_bound(horizon: int) -> float:
-    """Return a bound on BoostReg's loss after T rounds minus that of s + α e_l with the best α in [-2, 2]."""
+    """Return a bound on BoostReg's loss after T rounds minus that of the best α in [-2, 2], fixed for all rounds."""
     two = Problem(2, 2, 1.0 + math.log(horizon))
     return math.exp(2.0) / horizon + regret_bound(_BOUND, two, horizon)
 
@@ -61,7 +61,7 @@ def regressors(s: FloatArray, named: int, horizon: int) -> FloatArray:
 
 @compiled
 def boosted(s: FloatArray, named: int, zeta: FloatArray) -> FloatArray:
-    """Return ŝ (K,): ζ_1 for the predicted label, and ζ_2 distributed over the others in proportion to exp(s)."""
+    """Return ŝ (K,): ζ_1 for the predicted label, and the other scores shifted so that ln Σ exp(ŝ_k) of them is ζ_2."""
     result = np.empty(len(s))
     result[:] = s + (zeta[1] - _log_sum_of_others(s, named))
     result[named] = zeta[0]
@@ -83,7 +83,7 @@ def _log_sum_of_others(s: FloatArray, named: int) -> float:
 
 @compiled
 def costs_of(s: FloatArray) -> FloatArray:
-    """Return C (K, K): C(y, k) = (σ_k - σ_y + 1)/K for k ≠ y, and 0 for k = y. Row y sums to 1 - σ_y."""
+    """Return C (K, K): C(y, k) = (σ_k - σ_y + 1)/K for k ≠ y, σ = softmax(s); 0 for k = y. Row y sums to 1 - σ_y."""
     K = len(s)
     sigma, result = np.empty(K), np.zeros((K, K))
     softmax(s, sigma)

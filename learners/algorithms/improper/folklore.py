@@ -2,16 +2,17 @@
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022,
 Algorithm 1 and Appendix E. Printed errors corrected: the gradient sum G includes the linear part of the surrogate,
--2γ H W; the surrogate's constant is 1/(2BR + ln K + 2), not 1/(BR + ln(K)/2); the regret keeps the 1/4 of Lemma 3.6.
+-2γ H W for the loss's Hessian H; the surrogate's constant γ is 1/(2BX + ln K + 2), not 1/(BX + ln(K)/2); the regret
+keeps the 1/4 of Lemma 3.6.
 
 The matrix A and the sum G are never formed, only A⁻¹ and h = A⁻¹G. With P_kl = (e_k ⊗ x)'A⁻¹(e_l ⊗ x) and
 b_k = (e_k ⊗ x)'h, the logits solve z = ¼ diag(P) - ½b - ½P softmax(z), a strongly convex problem in K variables.
 To store A and G too, and to recompute A⁻¹ and h from them, would double the state without benefit: a round adds at most
 γX²/2 <= X/(4B) to A, which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, for any B and X.
-After 100,000 rounds of rank-one downdates, the logits differ by less than 1e-9, as the tests check.
+The tests check that A⁻¹ and h are exact to 1e-9 after 2,000 rounds.
 
-No inverse is ill-conditioned: with S = diag(σ) - σσ' = LL', every system has the matrix I + L'AL, whose least
-eigenvalue is at least 1 for any positive semi-definite A. A Cholesky factor always exists, and no pivot is below 1.
+With S = diag(σ) - σσ' = LL', every linear system has a matrix I + c L'PL with c > 0, and P is positive semi-definite.
+So no eigenvalue is below 1, a Cholesky factor always exists, and no pivot is below 1.
 """
 
 import math
@@ -49,8 +50,8 @@ class FolkloreState(NamedTuple):
 class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
     """FOLKLORE: follows the regularized leader on quadratic surrogates of the logistic loss; predicts softmax(z).
 
-    Learns from every true label. A and G are sums. With `as_of_prediction`, late feedback takes the surrogate at the
-    logits of the prediction, and the order of arrival affects the state only by rounding.
+    Learns from every true label. A and G are sums over rounds. With `as_of_prediction`, late feedback takes the
+    surrogate at the logits of the prediction, and the order of arrival affects the state only by rounding.
     """
 
     algorithm = "folklore"
@@ -108,17 +109,17 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
 
     @property
     def surrogate_constant(self) -> float:
-        """γ_s for this problem and B."""
+        """γ of the surrogate, for this problem and B."""
         return surrogate_constant(self.comparator_bound, self.problem.norm_bound, self.problem.n_labels)
 
 
 def surrogate_constant(comparator_bound: float, norm_bound: float, n_labels: int) -> float:
-    """Return γ_s = 1/(2BR + ln K + 2), for which the quadratic surrogate is at most the loss if ‖Wx‖_∞ <= BR."""
+    """Return γ = 1/(2BX + ln K + 2), for which the quadratic surrogate is at most the loss if ‖Wx‖_∞ <= BX."""
     return 1.0 / (2.0 * comparator_bound * norm_bound + math.log(n_labels) + 2.0)
 
 
 def regret_bound(comparator_bound: float, problem: Problem, rounds: int) -> float:
-    """Return R(T) = 2KBR + ((2BR + ln K + 2)/4) K d ln(1 + T), in nats: Theorem 3.3 with the constants corrected."""
+    """Return R(T) = 2KBX + ((2BX + ln K + 2)/4) K d ln(1 + T), in nats: Theorem 3.3 with the constants corrected."""
     K, d, reach = problem.n_labels, problem.n_features, comparator_bound * problem.norm_bound
     constant = surrogate_constant(comparator_bound, problem.norm_bound, K)
     return 2.0 * K * reach + K * d * math.log1p(rounds) / (4.0 * constant)
@@ -164,8 +165,8 @@ def learn_at(
 ) -> None:
     """Do the same as `learn`, with the probabilities σ (K,) of the labels; labels with σ = z = 0 are not learned.
 
-    A += γ S ⊗ xx' and G += r ⊗ x with r = σ - e_y - 2γSz become A⁻¹ -= V M V' and h += V(r - M(b + Pr)) with V = A⁻¹(I
-    ⊗ x), M = γ (I + γSP)⁻¹ S = γ TT', T = L C'⁻¹, S = LL' and CC' = I + γL'PL.
+    A += γ S ⊗ xx' and G += r ⊗ x with r = σ - e_y - 2γSz become A⁻¹ -= V M V' and h += V(r - M(b + Pr)), where
+    V = A⁻¹(I ⊗ x), M = γ (I + γSP)⁻¹ S = γ TT', T = L C'⁻¹, S = LL' and CC' = I + γL'PL.
     """
     K, n = len(z), len(solution)
     V, P, T, r, w = np.empty((K, n)), np.empty((K, K)), np.empty((K, K - 1)), np.empty(K), np.empty(K)
@@ -214,7 +215,7 @@ def _forms(V: FloatArray, x: FloatArray, P: FloatArray) -> None:
 
 @compiled_sum
 def _inner(vector: FloatArray, start: int, x: FloatArray) -> float:
-    """Return the inner product of x and the entries of a vector from `start`."""
+    """Return the inner product of x and the entries of a vector that begin at `start`."""
     segment = vector[start : start + len(x)]
     total = 0.0
     for j in range(len(x)):
@@ -269,7 +270,7 @@ _LEAST_SHARE = 2.0**-40  # of a Newton step
 
 @compiled
 def covariance_factor(probabilities: FloatArray, factor: FloatArray) -> None:
-    """Write the lower triangular L, (K, K - 1), with LL' = diag(σ) - σσ', in closed form from the tails of σ."""
+    """Write the lower triangular L, (K, K - 1), with LL' = diag(σ) - σσ', in closed form from tail sums of σ."""
     K = len(probabilities)
     factor[:] = 0.0
     tail = probabilities[K - 1]
@@ -308,7 +309,7 @@ def identity_plus(matrix: FloatArray, factor: FloatArray, scale: float, cholesky
                 total += scale * factor[k, i] * product[k, j]
             for k in range(j):
                 total -= cholesky[i, k] * cholesky[j, k]
-            # Rounding could take a pivot below its bound; this prevents a division by zero.
+            # Rounding could bring a pivot below 1; the maximum prevents a division by zero.
             cholesky[i, j] = math.sqrt(max(1.0, total)) if i == j else total / cholesky[j, j]
 
 
@@ -332,7 +333,7 @@ def other_half_solve(cholesky: FloatArray, vector: FloatArray) -> None:
 
 @compiled
 def solve_fixed_point(matrix: FloatArray, offset: FloatArray, z: FloatArray) -> None:
-    """Write the solution z (K,) of z = g - A softmax(z), A positive semi-definite, by damped Newton from z = g."""
+    """Solve z = g - A softmax(z) by damped Newton from z = g = `offset`; A = `matrix` is positive semi-definite."""
     K = len(offset)
     sigma, residual, step = np.empty(K), np.empty(K), np.empty(K)
     z[:] = offset
@@ -365,7 +366,7 @@ def _residual(matrix: FloatArray, offset: FloatArray, z: FloatArray, sigma: Floa
 
 @compiled
 def _newton_step(matrix: FloatArray, sigma: FloatArray, residual: FloatArray, step: FloatArray) -> None:
-    """Write -(I + AS)⁻¹ F, which is -F + A L (I + L'AL)⁻¹ L' F."""
+    """Write -(I + AS)⁻¹ F for the residual F, which is -F + A L (I + L'AL)⁻¹ L' F."""
     K = len(sigma)
     factor, cholesky, inner = np.empty((K, K - 1)), np.zeros((K - 1, K - 1)), np.zeros(K - 1)
     covariance_factor(sigma, factor)

@@ -1,7 +1,7 @@
 """The bandit reduction over FOLKLORE; `bandit-reduction` offers other bases.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
-ALT 2022, Algorithm 2 and Theorem 4.1. `bandit_reduction` has the reduction.
+ALT 2022, Algorithm 2 and Theorem 4.1. `bandit_reduction` explains the reduction.
 """
 
 from functools import cached_property
@@ -28,7 +28,7 @@ class FolkloreBanditState(NamedTuple):
 class FolkloreBandit(ExploredRounds):
     """The bandit reduction over FOLKLORE: about γT/K of the rounds are updates, each with weight 1.
 
-    The coin always uses the γ and propensity of the prediction. With `as_of_prediction`, late feedback takes the logits
+    Late feedback uses the γ and propensity stored with the prediction. With `as_of_prediction`, it also uses the logits
     of the prediction, and the order of arrival affects the state only by rounding.
     """
 

@@ -1,9 +1,9 @@
 """The weak learners of AdaBoost.OLM++. Each predicts one label, better than chance under the costs of its round.
 
-Row y of the costs (K, K) contains the costs of each label if y is true. They depend on the scores σ of the
-predecessors: Σ_y p_y C(y, k) = (constant + σ_k - p_k)/K for label probabilities p, so the cheapest label is the one
-that the predecessors underestimate most. Cost regression and FOLKLORE converge to it, so that later members correct
-earlier ones. Perceptrons move to another label after every mistake, so their votes vary, and their edge is smaller.
+Row y of the costs C (K, K) contains the cost of each label if y is true. The costs depend on the predecessors'
+probabilities σ: if p is the true distribution, Σ_y p_y C(y, k) = (constant + σ_k - p_k)/K, so the cheapest label is the
+one that they underestimate most. Cost regression and FOLKLORE converge to it, so that later members correct earlier
+ones. Perceptrons move to another label after every mistake, so their votes vary, and their edge is smaller.
 """
 
 from typing import Literal, Protocol, TypeAlias
@@ -26,7 +26,7 @@ _NORM_BOUND = 2.0**0.5  # of few features (x_S/X, 1)
 class WeakLearner(Protocol):
     """A kind of weak learner. Its memory is a matrix; its n features are x, or (x_S/X, 1) for a few features S."""
 
-    sees_few: bool
+    sees_few: bool  # whether it sees a few features
 
     def memory_shape(self, n: int, n_labels: int) -> tuple[int, int]:
         """Return the rows and columns of the memory."""
@@ -150,7 +150,7 @@ def _regress(memory: FloatArray, x: FloatArray, costs: FloatArray) -> None:
         for j in range(n):
             gain[i] += memory[i, K + j] * x[j]
         scale += gain[i] * x[i]
-    if scale < 1.0:  # the inverse is positive definite, so the state is corrupt otherwise
+    if scale < 1.0:  # only in a corrupt state, as the inverse is positive definite
         return
     for k in range(K):
         error = total - K * costs[k]

@@ -1,1 +1,1 @@
-"""Contextual bandits on regression oracles, which predict for each label the probability that it is right."""
+"""Contextual bandits over regressions that predict each label's probability of being right, or an action's reward."""

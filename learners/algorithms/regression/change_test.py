@@ -2,12 +2,12 @@
 
 The test is a cumulative sum (Page 1954) of the log likelihood ratio of two error rates. The first is the share of
 mistakes since the last restart, at least 0.1, with two additional rounds at the error of uniform answers; the second is
-halfway to that error. If the first is above that error, nothing is tested. A restart also waits until the excess
+halfway to that error. Unless the first is below that error, nothing is tested. A restart also waits until the excess
 mistakes since the sum was last zero exceed a third of its cost: 10 mistakes per label, or the mistakes so far in excess
-of the recent share, whichever is more.
+of what the recent share would give, whichever is more.
 
 The exponential of a positive sum is at most the statistic of Shiryaev and Roberts. If the probability of a mistake
-never exceeds the tested share, that statistic minus the number of rounds is a supermartingale. So a restart within n
+never exceeds the first rate, that statistic minus the number of rounds is a supermartingale. So a restart within n
 rounds has probability at most n α for the threshold -ln α, and the mean time to a false restart is at least 1/α, as in
 Lorden 1971; waiting only delays restarts. A loss in [0, 1] counts as a fraction of a mistake: the exponential of an
 average is at most the average of the exponentials.
@@ -21,12 +21,12 @@ from learners.kernels import compiled
 from learners.layouts import Layout
 
 ChangeTest: TypeAlias = Annotated[FloatArray, Layout("float64", ("3",))]
-"""The numbers of the test: the sum in nats, the recent share of mistakes, and the excess mistakes minus the cost."""
+"""The sum in nats, the recent share of mistakes, and the excess mistakes minus a third of a restart's cost."""
 
 _SUM, _RECENT, _EXCESS = range(3)
 
 _LEAST_RATE = 0.1
-"""Minimum share of mistakes in the test. It limits the evidence of one mistake for nearly perfect learners."""
+"""The minimum of the first rate. It limits how much one mistake of a nearly perfect learner counts."""
 
 _FRACTION_TO_PAY = 1.0 / 3.0  # fraction of a restart's cost that excess mistakes must reach first
 _LEAST_COST = 10.0  # minimum cost of a restart, in mistakes per label
@@ -42,7 +42,7 @@ class Past(NamedTuple):
 
 @compiled
 def detect_change(test: FloatArray, past: Past, loss: float, threshold: float, n_labels: int) -> bool:
-    """Test one round of a loss in [0, 1]; return whether to restart before it, with `test` (3,) set to zero."""
+    """Test a round with a loss in [0, 1]; return whether to restart before it. A restart must also zero `test` (3,)."""
     uniform = 1.0 - 1.0 / n_labels
     before = max(_LEAST_RATE, (past.mistakes + 2.0 * uniform) / (past.rounds + 2.0))
     if past.rounds == 0 or before >= uniform:

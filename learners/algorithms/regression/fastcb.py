@@ -1,4 +1,4 @@
-"""FastCB: exploration that falls with the loss, over logistic regression, for labels and for actions.
+"""FastCB: exploration in proportion to the loss, over logistic regression, for labels and for actions.
 
 Dylan Foster, Akshay Krishnamurthy, "Efficient First-Order Contextual Bandits: Prediction, Allocation, and Triangular
 Discrimination", NeurIPS 2021, for the exploration. The oracle for labels is `logistic_mixture`, one-vs-rest and softmax
@@ -51,11 +51,11 @@ from learners.mathematics.guarantees import uncovered
 _LEAST_GAP_WEIGHT = 10.0  # γ is at least 10 K, as in the theorem
 _LABELS, _SOFTMAX, _SIZES, _LOSS = range(4)  # positions in `FastCbState.sums`
 _ACTION_LOSS, _ACTION_SIZES = range(2)  # positions in `FastCbActionsState.sums`
-_ROUNDS, _RESTARTS, _INTERCEPT, _CENTRED = 0, 1, -2, -1  # positions in `counts`
+_ROUNDS, _RESTARTS, _INTERCEPT, _CENTRED = 0, 1, -2, -1  # positions in `counts`, of which actions have the last two
 
 
 class FastCbState(NamedTuple):
-    """4·K + 8 numbers for each of R rows, and a few more. R doubles as features occur."""
+    """4·K + 8 numbers for each of R rows, and a few more. R doubles when new features need rows."""
 
     features: RowFeatures
     slots: RowSlots
@@ -66,10 +66,10 @@ class FastCbState(NamedTuple):
     label_information: RowSquares  # G, sums of squared gradients
     softmax_weights: RowVectors  # V of the softmax model
     softmax_information: RowSquares  # H, sums of squared gradients
-    sums: Annotated[FloatArray, Layout("float64", ("4",), least=0.0)]  # log losses of both models on the bits, N, L
+    sums: Annotated[FloatArray, Layout("float64", ("4",), least=0.0)]  # both log losses, Σ ‖z‖², Σ (1 - reward)
     change: ChangeTest
     counts: Annotated[IntArray, Layout("int64", ("4",), least=0.0)]
-    """Rounds t since a restart, restarts, whether there is an intercept, 1 + the last centred row."""
+    """Rounds since the last restart, restarts, whether there is an intercept, and 1 + the last centred row."""
     rounds: Count  # rounds folded so far
 
 
@@ -77,7 +77,7 @@ class _Parameters(NamedTuple):
     gap_scale: float
     least_exploration: float
     learning_rate: float
-    growth: float  # of the softmax model's steps
+    growth: float  # the factor of the softmax model's steps
     change_threshold: float  # nats; infinite for no restarts
 
 
@@ -85,12 +85,12 @@ class _Parameters(NamedTuple):
 class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     """Mixture of two logistic regressions, explored in proportion to the loss: O(K·nnz) per round; recommended.
 
-    Memory is 4·K + 8 numbers per row. Rows double as features occur, up to `max_features`. Contexts may be as measured:
-    features are taken in units of their size, and those of nearly all contexts relative to their mean, if one feature
-    never changes. Two models predict each label's probability of being right: a logistic regression per label, and one
-    softmax regression. Their mixture h weighs them by their likelihood of the past bits. With l = 1 - h of the leader,
-    L the sum of 1 - reward since the last restart (the wrong answers) and γ = max(10 K, c √(K (1 + L))), each other
-    label k is answered with probability l/(K l + γ (h_leader - h_k)), and the leader with the rest. Late feedback
+    Memory is 4·K + 8 numbers per row. Rows double as features occur, up to `max_features`. Contexts need no scaling:
+    each feature is divided by its typical size, and if one feature never changes, features that nearly all contexts
+    have are taken relative to their mean. Two models predict each label's probability of being right: a logistic
+    regression per label, and one softmax regression. The mixture h weighs them by their likelihood of past feedback.
+    With l = 1 - h of the leader, L the sum of 1 - reward since the last restart and γ = max(10 K, c √(K (1 + L))), each
+    other label k is answered with probability l/(K l + γ (h_leader - h_k)), and the leader with the rest. Late feedback
     updates the current models, at scores recomputed for its context.
     """
 
@@ -142,7 +142,7 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
         return 5 * self.problem.n_labels * (min(nonzeros, self.most_rows) + 10) + 2 * nonzeros
 
     def contributions(self, state: FastCbState, contexts: Contexts, /) -> FloatArray:
-        """Return each entry's contribution to both models' mean score, (m, K); the last includes centred zeros."""
+        """Return each entry's contribution to the models' mean score, (m, K); centred zeros count for the last one."""
         share, rows = share_of_softmax(state.sums[_LABELS], state.sums[_SOFTMAX]), rows_of_entries(state, contexts)
 
         def mixed(i: IntArray) -> FloatArray:
@@ -174,7 +174,7 @@ def _decide(
     K, scales, W, V = distributions.shape[1], state.scales, state.label_weights, state.softmax_weights
     means, seen, centred = (state.means, state.rounds.item(), _centred_rows(state.counts, len(state.means)))
     room = most_entries(contexts.starts) + centred
-    scratch = np.empty(2 * K + 2 * room)  # one allocation, because it costs as much as some scores
+    scratch = np.empty(2 * K + 2 * room)  # one array, because each allocation costs as much as some scores
     h, of_one, relative = scratch[:K], scratch[K : 2 * K], scratch[2 * K : 2 * K + room]
     where = scratch[2 * K + room :].view(np.int64)
     gap_weight = max(_LEAST_GAP_WEIGHT * K, parameters.gap_scale * math.sqrt(K * (1.0 + state.sums[_LOSS])))
@@ -198,7 +198,7 @@ def _fold(parameters: _Parameters, state: FastCbState, rounds: Rounds) -> None:
     W, G, V, H = state.label_weights, state.label_information, state.softmax_weights, state.softmax_information
     scales, means, sums, change, counts = state.scales, state.means, state.sums, state.change, state.counts
     K, most, seen = W.shape[1], most_entries(rounds.contexts.starts), state.rounds.item()
-    counts[_CENTRED] = min(counts[_CENTRED], len(means))  # a corrupt count must not allocate memory
+    counts[_CENTRED] = min(counts[_CENTRED], len(means))  # a corrupt count must not allocate too much
     room = most + counts[_CENTRED]
     scratch = np.empty(K + 2 * room)
     for t in range(len(rounds.labels)):
@@ -213,7 +213,7 @@ def _fold(parameters: _Parameters, state: FastCbState, rounds: Rounds) -> None:
         sums[_LOSS] += 1.0 - reward
         if parameters.change_threshold < math.inf:
             note_round(change, counts[_ROUNDS], 1.0 - reward)
-        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs from the first round on
+        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs in every round, also the first
         counts[_CENTRED], centring = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
         counts[_INTERCEPT] = 1 if centring else 0
         if room < most + counts[_CENTRED]:
@@ -247,19 +247,19 @@ def _restart(
 
 
 class FastCbActionsState(NamedTuple):
-    """10 numbers for each of R rows, and a few more. R doubles as features occur. Weights are for relative values."""
+    """10 numbers for each of R rows, and a few more. R doubles when new features need rows."""
 
     features: RowFeatures
     slots: RowSlots
     row_counts: RowCounts
     scales: Annotated[FloatArray, Layout("float64", ("R", "4"), least=0.0)]
     means: Annotated[FloatArray, Layout("float64", ("R",))]
-    weights: RowVectors  # w, one column
+    weights: RowVectors  # w of relative values, one column
     information: RowSquares  # sums of squared gradients, one column
-    sums: Annotated[FloatArray, Layout("float64", ("2",), least=0.0)]  # losses L = Σ (1 - reward), and N
+    sums: Annotated[FloatArray, Layout("float64", ("2",), least=0.0)]  # Σ (1 - reward), Σ ‖z‖²
     counts: Annotated[
         IntArray, Layout("int64", ("2",), least=0.0)
-    ]  # whether there is an intercept, 1 + last centred row
+    ]  # whether there is an intercept, and 1 + the last centred row
     rounds: Count  # rounds folded so far
 
 
@@ -267,7 +267,7 @@ class FastCbActionsState(NamedTuple):
 class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
     """A logistic regression of the reward on a candidate's features: O(nnz) per candidate and per update; recommended.
 
-    Memory is 10 numbers per row. Rows double as features occur, up to `max_features`. Features may be as measured, as
+    Memory is 10 numbers per row. Rows double as features occur, up to `max_features`. Features need no scaling, as
     in `fastcb` for labels. The regression predicts each candidate's reward f. With l = 1 - f of the leader, L the sum
     of 1 - reward over the past rounds, K candidates and γ = max(10 K, c √(K (1 + L))), each other candidate a is
     chosen with probability l/(K l + γ (f_leader - f_a)), and the leader with the rest. Late feedback updates the
@@ -303,7 +303,7 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
         return 5 * min(nonzeros, self.most_rows) + 2 * nonzeros + 10
 
     def contributions(self, state: FastCbActionsState, vector: Contexts, /) -> FloatArray:
-        """Return each entry's contribution to the log-odds of the reward, (m,); the last includes centred zeros."""
+        """Return each entry's contribution to the reward's log-odds, (m,); centred zeros count for the last one."""
         measured = (state.scales, state.means, state.rounds.item(), _centred_rows(state.counts, len(state.means)))
         rows = rows_of_entries(state, vector)
         return added_by_entries(*measured, rows, vector.values, lambda i: state.weights[i])[:, 0]
@@ -332,7 +332,7 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
 
 @compiled
 def _chance(w: FloatArray, where: IntArray, z: FloatArray, n: int) -> float:
-    """Return the predicted reward of a candidate, given its first n relative values."""
+    """Return the predicted reward of a candidate with n relative values z."""
     s = 0.0
     for position in range(n):
         s += z[position] * w[where[position], 0]
@@ -372,14 +372,14 @@ def _fold_actions(parameters: _Parameters, state: FastCbActionsState, rounds: Ac
     chosen, w, information = in_rows(state, rounds.chosen, ADD_OR_IGNORE), state.weights, state.information
     scales, means, sums, counts, seen = state.scales, state.means, state.sums, state.counts, state.rounds.item()
     most = most_entries(chosen.starts)
-    counts[_CENTRED] = min(counts[_CENTRED], len(means))  # a corrupt count must not allocate memory
+    counts[_CENTRED] = min(counts[_CENTRED], len(means))  # a corrupt count must not allocate too much
     room = most + counts[_CENTRED]
     relative, where = np.empty(room), np.empty(room, np.int64)
     for t in range(len(rounds.rewards)):
         indices, values = row(chosen, t)
         seen += 1
         sums[_ACTION_LOSS] += 1.0 - rounds.rewards[t]
-        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs from the first round on
+        centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs in every round, also the first
         counts[_CENTRED], centring = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
         counts[_INTERCEPT] = 1 if centring else 0
         if room < most + counts[_CENTRED]:

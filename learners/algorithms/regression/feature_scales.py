@@ -1,10 +1,10 @@
 """Values relative to the running mean and deviation of their feature, so that neither units nor offsets matter.
 
-Stéphane Ross, Paul Mineiro, John Langford, "Normalized Online Learning", UAI 2013, scale each feature by its largest
-value so far, after which one outlier makes all others small; a root mean square of clipped values is robust. With large
-means, as of age and income, all contexts point in nearly the same direction. So features that nearly all contexts have
-are centred (Welford 1962, with clipped values), if a feature that never changed, an intercept, can take up the means.
-Other features keep their zeros, and the cost stays proportional to the number of non-zeros.
+Stéphane Ross, Paul Mineiro, John Langford, "Normalized Online Learning", UAI 2013, divide each feature by its largest
+value so far, so that one outlier makes all other values small; a root mean square of clipped values is robust. If means
+are large, as of age and income, all contexts point in nearly the same direction. So features that nearly all contexts
+have are centred (Welford 1962, with clipped values), if a feature that never changed, an intercept, can absorb the
+means. Other features keep their zeros, and the cost stays proportional to the number of non-zeros.
 """
 
 import math
@@ -25,12 +25,12 @@ _USUAL = 0.9  # the minimum share of rounds in which a centred feature is not ze
 _LEAST_DEVIATION = 1e-10
 """The minimum deviation of a centred feature, as a share of its mean: a smaller one may be rounding."""
 
-_CLIPPED_SHARE = 0.1  # a value with at least this share of the estimates is not clipped: the first estimates are rough
+_CLIPPED_SHARE = 0.1  # a value with at least this weight in the mean is not clipped: the first estimates are rough
 
 _FEW, _FAR = 10.0, 100.0
 """If one of the first ten values is a hundred times smaller than the scale, an earlier one was an outlier, and the
 estimates start again from the smaller value. A scale that is too small grows within a few rounds, as clipped values
-multiply it; one that is too large would take as many rounds as the square of the error."""
+multiply it; one that is too large by a factor would need about the square of that many rounds to shrink."""
 
 _LARGEST_RATIO = 1e50  # keeps the squares of ratios finite
 _SCALE, _VALUES, _DEVIATION, _MEASURED = range(4)  # columns of `scales`
@@ -51,9 +51,9 @@ def write_relative(
 
     They are x_i / S_i, or (x_i - mean_i) / deviation_i where centred. Scales (R, 4) contain, for each feature, S_i, the
     number of its non-zero values, the deviation, and the number of values that the mean and the deviation are taken
-    from: those while the feature was usual. Only features below `centred` may be centred; those also have a relative
-    value for 0. Indices are distinct, values not zero. `where` receives the features and `z` their relative values, 0
-    without a scale; both need room for `centred` entries more than the context has.
+    from: those while the feature was usual. Only features below `centred` may be centred; a centred feature has a
+    relative value even where it is 0. Indices are distinct, values not zero. `where` receives the features and `z`
+    their relative values, 0 without a scale; both need room for `centred` entries more than the context has.
     """
     n, present = len(values), 0
     for position in range(n):
@@ -71,7 +71,7 @@ def write_relative(
 def _write_zeros(
     scales: FloatArray, means: FloatArray, rounds: int, centred: int, n: int, where: IntArray, z: FloatArray
 ) -> int:
-    """Append the relative values of centred features that are not among the first n of `where`."""
+    """Append the relative values of centred features that are not among the first n of `where`; return the total."""
     present, end = np.zeros(centred, np.bool_), n
     for position in range(n):
         if where[position] < centred:
@@ -145,7 +145,7 @@ def measure(
     indices: IntArray,
     values: FloatArray,
 ) -> tuple[int, bool]:
-    """Update the scales and, if `centring`, the means with one round; return `centred`, and whether one is constant."""
+    """Update scales and, if `centring`, means by one round; return `centred`, and whether a feature never changed."""
     intercept = False
     for position in range(len(values)):
         i, x = indices[position], values[position]

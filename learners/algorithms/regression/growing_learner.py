@@ -1,8 +1,7 @@
 """Learners whose state has one row per feature seen so far; a hash table maps features to rows.
 
-With hashed features, far more features are possible than occur. Rows are in the order of first occurrence. The table
-uses open addressing with linear probing. A feature equal to its row number, as in dense contexts without zeros, needs
-no probing.
+With hashed features, far more features are possible than occur. Rows are in order of first occurrence. The table uses
+open addressing with linear probing; a feature equal to its row, as in dense contexts without zeros, needs no probing.
 """
 
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -16,7 +15,7 @@ from learners.kernels import compiled, row
 from learners.layouts import FEWEST_ROWS, Layout, resized
 from learners.learner import CompiledLearner
 
-SMALLEST_VALUE = 1e-100  # a feature value below this counts as zero: its square would underflow
+SMALLEST_VALUE = 1e-100  # smaller absolute values count as zero: their squares could underflow
 
 _MOST_PROBES = 128
 """The maximum number of slots probed per feature. At most half the slots are in use, so only features chosen to
@@ -25,12 +24,12 @@ collide need more. A client that chooses such features harms only its own model.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio: Knuth's multiplicative hashing
 _HALF_WORD = np.uint64(32)
 
-USED, IGNORED = range(2)  # the entries of `FeatureRows.counts`
+USED, IGNORED = range(2)  # positions in `FeatureRows.counts`
 READ, ADD, ADD_OR_IGNORE = range(3)  # modes of `to_rows`
 
 
 class FeatureRows(NamedTuple):
-    """The table, as views of a state's arrays. Corrupt arrays yield wrong rows, but never an out-of-range one."""
+    """The table, as views of a state's arrays. Corrupt arrays yield wrong rows, but none out of range."""
 
     features: IntArray  # (R,), the feature of each row in use
     slots: IntArray  # (2R,), 1 + row, or 0 if the slot is empty
@@ -45,6 +44,7 @@ def rows_in_use(rows: FeatureRows) -> int:
 
 @compiled
 def _find(features: IntArray, slots: IntArray, used: int, feature: int) -> int:
+    """Return the row of a feature, or -1 if it has none."""
     if feature < used and features[feature] == feature:
         return feature
     at = _first_slot(len(slots), feature)
@@ -87,10 +87,9 @@ def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int,
     """Write the contexts from `start` on to `result`, with rows as indices; drop zeros and features without a row.
 
     The mode determines how new features are handled. `READ` skips them. `ADD` assigns rows and stops when none is
-    left; `ADD_OR_IGNORE` assigns rows and, when none is left, ignores and counts them. Both also ignore and count
-    features that find no slot.
-    `result` must have room for all entries of `contexts`, and correct starts up to `start`. Returns the index of the
-    context at which rows ran out, or n.
+    left; `ADD_OR_IGNORE` assigns rows and, when none is left, ignores new features and counts their entries. Both also
+    ignore and count features that find no slot. `result` must have room for all entries of `contexts`, and correct
+    starts up to `start`. Returns the index of the context at which rows ran out, or n.
     """
     features, slots, counts = rows
     starts, indices, values, _ = result
@@ -201,7 +200,7 @@ def rows_of_entries(state: State, contexts: Contexts) -> IntArray:
 
 @compiled
 def in_rows(state: State, contexts: Contexts, mode: int) -> Contexts:
-    """Return contexts whose indices are rows."""
+    """Return contexts whose indices are rows; `mode` is as in `to_rows`."""
     size = len(contexts.values)
     room = Contexts(np.zeros(len(contexts.starts), np.int64), np.empty(size, np.int64), np.empty(size), False)
     to_rows(FeatureRows(state.features, state.slots.reshape(-1), state.row_counts), contexts, room, 0, mode)

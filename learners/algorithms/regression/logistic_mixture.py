@@ -1,12 +1,11 @@
 """Two logistic models that predict the right label, trained on the served label's bit, and their Bayesian mixture.
 
 The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)); each round updates only the
-served label's.
-The softmax model, q = softmax(Vz), assumes that exactly one label is right, and learns from the exact likelihood of the
-bit, q_k or 1 - q_k: a right answer updates all labels. Both use one step size per weight,
-η g / (20 + Σ g²), which estimates the diagonal of the Fisher information. The mixture weights each model by its
-likelihood of the past bits, so its log loss, measured as each round is folded, exceeds the better model's by at most
-ln 2.
+served label's. The softmax model, q = softmax(Vz), assumes that exactly one label is right, and learns from the exact
+likelihood of the bit for the served label k, q_k or 1 - q_k; each round updates all eligible labels. Both take steps of
+η g / (20 + Σ g²) for each weight with gradients g, where 20 + Σ g² estimates the diagonal of the Fisher information.
+The mixture weights each model by its likelihood of the past bits, so its log loss, measured as each round is folded,
+exceeds the better model's by at most ln 2.
 """
 
 import math
@@ -18,13 +17,13 @@ from learners.mathematics.linear_algebra import score
 
 _LARGEST_WEIGHT = 20.0  # weights are clipped to this magnitude, which keeps the state finite for any data
 _PRIOR = 20.0  # the initial Fisher information of each weight
-LEAST_CHANCE = 1e-6  # chances are clipped to this distance from 0 and 1, so that a single round costs at most 14 nats
+LEAST_CHANCE = 1e-6  # probabilities are at least this far from 0 and 1, so that one round costs at most 14 nats
 
 _LARGEST_CHANGE = 6.0
-"""C: a step that would change its context's score by more, given only the prior information, is shortened."""
+"""A step that would change the score of its context by more, if there were only the prior, is shortened."""
 
 _DECISIVE = 36.0
-"""Nats of log loss: a model that trails the other by more has a posterior below 2⁻⁵¹, which counts as zero."""
+"""Nats of log loss: a model that trails the other by more has a posterior probability below 2⁻⁵¹, rounded to 0."""
 
 
 @compiled
@@ -48,7 +47,7 @@ def mix(
     room: FloatArray,
     h: FloatArray,
 ) -> int:
-    """Write π q + (1 - π) f for the K' labels eligible in context i to h[:K']; return K'."""
+    """Write π q + (1 - π) f for the K' labels eligible in context i to h[:K']; return K'. Overwrites room (K,)."""
     h[:] = 0.0
     n = len(h)
     if share < 1.0:
@@ -83,8 +82,8 @@ def teach_label(
 ) -> float:
     """Update label k's regression by one step; return its log loss before the step, in nats, weighted by the reward.
 
-    W and G (R, K), the weights and the sums of squared gradients, change in place; indices are their rows, size is
-    ‖z‖².
+    W and G (R, K), the weights and the sums of squared gradients, change in place; the indices are rows of both, and
+    the size is ‖z‖².
     """
     s = 0.0
     for position in range(len(z)):
@@ -159,7 +158,7 @@ def teach_softmax(
 
 @compiled
 def _write_gradient(label: int, reward: float, q: FloatArray) -> None:
-    """Convert probabilities q (K',) to the gradient, in the scores, of -reward ln q_k - (1 - reward) ln (1 - q_k)."""
+    """Replace q (K',) by the gradient, in the scores, of -reward ln q_k - (1 - reward) ln (1 - q_k), k the label."""
     served = q[label]
     others = max(1.0 - served, LEAST_CHANCE)
     factor = reward - (1.0 - reward) * served / others

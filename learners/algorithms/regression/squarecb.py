@@ -23,7 +23,7 @@ from learners.mathematics.linear_algebra import score_row
 _LARGEST_WEIGHT = 20.0
 """B: the largest contribution of one feature to a label's log-odds; keeps the state finite for any data."""
 
-_SMALLEST_SIZE = 1e-100  # a feature value below this counts as zero: its square would underflow
+_SMALLEST_SIZE = 1e-100  # the first S_i; smaller values, whose squares could underflow, have almost no effect
 
 
 class SquareCbState(NamedTuple):
@@ -136,7 +136,7 @@ def _measure(state: SquareCbState, indices: IntArray, values: FloatArray) -> Non
 def _update(
     learning_rate: float, state: SquareCbState, k: int, reward: float, indices: IntArray, values: FloatArray
 ) -> None:
-    """Take w_i -= η √(t/N) g_i / (S_i √G_i), g = (f - reward) x, then clip to [-B/S_i, B/S_i]."""
+    """Step w_i -= η √(t/N) g_i / (S_i √G_i) for label k, with g = (f - reward) x; clip w_i to [-B/S_i, B/S_i]."""
     s = 0.0
     for position in range(len(values)):
         s += values[position] * state.weights[indices[position], k]

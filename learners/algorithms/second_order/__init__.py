@@ -1,1 +1,1 @@
-"""Linear scores, updated with a matrix of second moments."""
+"""Learners with linear scores that are updated with a matrix of second moments, or its diagonal."""

@@ -1,9 +1,9 @@
-"""ε-greedy over ridge regression: the standard control, for labels and for actions.
+"""ε-greedy over ridge regression: a standard baseline, for labels and for actions.
 
 For each label, the reward (1 if right, 0 if wrong, or a fraction) is regressed on the contexts in which the label was
-served; for actions, on the features of the chosen candidate. The answer is that with the highest prediction; with
-probability ε, a uniform one. Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updating the
-inverse, which is checked against its matrix every 500 updates, and recomputed if it has drifted. The rate
+served; for actions, on the features of the chosen candidate. The answer has the highest prediction; with
+probability ε, it is uniform. Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updating the
+inverse, which is checked against its matrix every 500 updates and recomputed if it has drifted. The rate
 ε_t = min(1, (K/t)^(1/3)) of `theorem` is that of epoch-greedy (Langford and Zhang, NIPS 2007).
 """
 
@@ -72,8 +72,8 @@ class _Ridge:
 class EpsilonGreedyRidge(_Ridge, WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeState]):
     """Answers the label with the highest predicted reward; with probability ε, a uniform one. O(K·d²) memory.
 
-    An update takes O(d²). Half of the memory holds the matrices. Every 500 updates of a label, its inverse is checked
-    against its matrix, and recomputed if it has drifted. Only the served label's regression learns from a round,
+    An update takes O(d²). Half of the memory is for the matrices. Every 500 updates of a label, its inverse is checked
+    against its matrix and recomputed if it has drifted. Only the served label's regression learns from a round,
     without importance weights. The order in which feedback arrives affects the state only by rounding.
     """
 
@@ -267,7 +267,7 @@ class EpsilonGreedyRidgeActions(_Ridge, CompiledActionLearner[EpsilonGreedyRidge
 
     @property
     def kernels(self) -> Kernels:
-        schedule = scheduled(self.exploration, 1, self.least_exploration)
+        schedule = scheduled(self.exploration, 1, self.least_exploration)  # of K = 1: `_decide_actions` multiplies
         return Kernels(_Parameters(schedule, self.regularization), _decide_actions, _fold_actions)
 
 

@@ -35,8 +35,9 @@ class Newtron(Newtonian[NewtronState]):
     """Newtron with its full matrix: (K·d)²/2 numbers of memory, O((K·d)²) time per round, O((K·d)³) per fold.
 
     The distribution is p' = (1 - γ) softmax(α W x) + (γ/K) 1; every round updates. With `as_of_prediction`, late
-    feedback takes the gradient at the scores of the prediction, and the state does not depend on the order of arrival,
-    up to rounding. Raises `pydantic.ValidationError` if a hyperparameter is out of range, or if β D X² exceeds 1e9.
+    feedback takes the gradient at the scores of the prediction, and the order of arrival affects the state only by
+    rounding; with `recompute`, every round takes O((K·d)³). Raises `pydantic.ValidationError` if a hyperparameter is
+    out of range, or if β D X² exceeds 1e9.
     """
 
     algorithm = "newtron"

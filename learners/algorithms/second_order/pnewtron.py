@@ -1,9 +1,9 @@
-"""PNewtron: Newtron with a diagonal matrix, and the code that it shares with `newtron`.
+"""PNewtron: Newtron with a diagonal matrix; and the code that `newtron` shares.
 
 Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction", NIPS 2011,
 Algorithm 1. The surrogate of a round can be expanded at W' in every round, or at 0 in exploring rounds. Only the
 former is implemented: it needs only one draw. The published code's gradient estimate is biased: for the served label,
-it uses ±1/K instead of (K - 1)/K. Here E[c] = p - e_y exactly.
+it uses ±1/K instead of (K - 1)/K. Here the estimate c has the mean softmax(αWx) - e_y exactly, for true label y.
 """
 
 import math
@@ -22,7 +22,7 @@ from learners.mathematics.guarantees import uncovered
 from learners.mathematics.linear_algebra import score_row, squared_norm
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
-_COLLAPSE = 1e-3  # or as soon as it falls by this factor in one round: cancellation costs digits
+_COLLAPSE = 1e-3  # also recomputed if a round reduces it to less than this share: cancellation loses digits
 _LARGEST_WEIGHT = 1e75  # without projection, adversarial labels let weights grow like t^d; they are clipped here
 
 Rate: TypeAlias = Annotated[
@@ -69,7 +69,7 @@ class Parameters(NamedTuple):
 
 @hyperparameters
 class Newtonian(Delayed, CompiledLearner[StateT]):
-    """The settings of Newtron and PNewtron."""
+    """The settings that Newtron and PNewtron share."""
 
     labels_grow: ClassVar[bool] = True
 
@@ -94,8 +94,8 @@ class PNewtron(Newtonian[PNewtronState]):
     """Newtron with the diagonal of A: O(K·nnz) per round, 2·K·d numbers of memory.
 
     The distribution is p' = (1 - γ) softmax(α W x) + (γ/K) 1; every round updates. With `as_of_prediction`, late
-    feedback takes the gradient at the scores of the prediction, and the state does not depend on the order of arrival,
-    up to rounding.
+    feedback takes the gradient at the scores of the prediction, and the order of arrival affects the state only by
+    rounding.
     """
 
     algorithm = "pnewtron"
@@ -218,7 +218,7 @@ def _newton_step(
 def gradient_estimate(
     alpha: float, s: FloatArray, label: int, correct: bool, propensity: float, coefficients: FloatArray
 ) -> float:
-    """Write c (K,), with mean softmax(αs) - e_y over the drawn label; return κ, the weight of the squared gradient."""
+    """Write an unbiased estimate c (K,) of softmax(αs) - e_y, y being true; return κ, the squared gradient's weight."""
     K = len(s)
     for k in range(K):
         coefficients[k] = alpha * s[k]

@@ -1,16 +1,16 @@
 """SOBA: a second-order perceptron for bandit multiclass classification.
 
 Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret",
-ICML 2017, Algorithm 1, Theorems 2, 4 and 5. Signs and constants as corrected in the proofs: only accepted rounds count
-in the sums of Theorems 2, 4 and 5. Theorem 4 leaves its constants open; they follow from Theorem 2. A hinge loss h is
-at most 1 + 2Xu for u = max‖U_k‖, and the η-loss is (2(1 - η)h + ηh²)/(2 - η) ≤ h + 2ηXu h/(2 - η). So with G = d K²
-ln(1 + 2TX²/(a d K)), the excess over the hinge loss L is at most η(2XuL + a‖U‖²) + G/(γη) + γT.
+ICML 2017, Algorithm 1, Theorems 2, 4 and 5. Signs and constants are corrected to those of the proofs: only accepted
+rounds count in the theorems' sums. Theorem 4 leaves its constants open; they follow from Theorem 2. A hinge loss h is
+at most 1 + 2XM for M = max‖U_k‖, and the η-loss is (2(1 - η)h + ηh²)/(2 - η) ≤ h + 2ηXM h/(2 - η). So with
+G = d K² ln(1 + 2TX²/(a d K)), the excess over the hinge loss L is at most η(2XML + a‖U‖²) + G/(γη) + γT.
 
 Let y be the served label, which was right, ȳ the highest-scoring other label, δ = s_ȳ - s_y the difference of their
 scores and p the propensity. With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round performs
 A⁻¹ -= c/(1+q) v v' and W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update. The state also
-maintains A += c u u', which changes the blocks of two labels, and θ -= c u. Every 500 updates, A⁻¹ and W are checked
-against A and θ (`learners.mathematics.inverse`).
+has A and θ, with A += c u u', which changes the blocks of two labels, and θ -= c u. Every 500 updates, A⁻¹ and W are
+checked against A and θ (`learners.mathematics.inverse`).
 """
 
 import math
@@ -107,8 +107,8 @@ class SobaState(NamedTuple):
 
     inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
     weights: LabelVectors  # W = mat(A⁻¹ θ)
-    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds; never negative
-    quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over accepted rounds
+    margin_sum: NonNegativeScalar  # Σ, the sum of m (`margin_gain`) over accepted rounds
+    quadratic_sum: NonNegativeScalar  # Q, the sum of q / (1 + q) over accepted rounds
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
     matrix: Triangle  # A, packed like A⁻¹
@@ -141,12 +141,12 @@ class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
 
     @property
     def parameters(self) -> Parameters:
-        """The hyperparameters in the form that the kernels take."""
+        """The hyperparameters, encoded for the kernels."""
         return Parameters(exploration_code(self.rate), self.regularization)
 
     @property
     def rate(self) -> Literal["anytime", "adaptive"] | float:
-        """γ, which exploration `theorem` takes from Theorem 2, or the name of its schedule."""
+        """γ, or the name of its schedule; for exploration `theorem`, the γ that Theorem 2 tunes for the horizon."""
         if self.exploration != "theorem":
             return self.exploration
         assert self.horizon is not None
@@ -195,7 +195,7 @@ class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
         return paid + self.growth(rounds) / (gamma * eta * (2.0 - eta)) + gamma * rounds
 
     def check_new(self) -> None:
-        anytime = min(1.0, math.sqrt(self.problem.n_labels / 1e6))  # reached after a million rounds
+        anytime = min(1.0, math.sqrt(self.problem.n_labels / 1e6))  # γ after a million rounds
         gamma = anytime if isinstance(self.rate, str) else self.rate
         check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
 
@@ -204,7 +204,7 @@ class ExactSoba(WithoutEvidence, CompiledLearner[StateT]):
 class Soba(ExactSoba[SobaState]):
     """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² numbers of memory.
 
-    Half of the memory holds A. A prediction takes O(K·nnz), a refused round O(K·nnz + nnz²). Answers with the
+    Half of the memory is for A. A prediction takes O(K·nnz), a refused round O(K·nnz + nnz²). Answers with the
     highest-scoring label, with a share γ of uniform exploration. Updates only on correct answers, and only if the
     running sum of m (`margin_gain`) stays non-negative. Late feedback updates the current matrix with the stored
     propensity, as Lemma 2 requires.
@@ -245,7 +245,7 @@ def decide(
     distributions: FloatArray,
     _: FloatArray,
 ) -> None:
-    """Decide with (1 - γ) e_ŷ + (γ/K) 1, for any learner of the family."""
+    """Write the leader's distribution with a share γ of uniform exploration, for any learner of the SOBA family."""
     rate = exploration_rate(parameters.exploration, distributions.shape[1], state.quadratic_sum, state.rounds)
     decide_greedily(state.weights, rate, contexts, eligible, distributions)
 
@@ -272,7 +272,7 @@ def _update(a: float, state: SobaState, rounds: Rounds, t: int, room: _Room) -> 
     rival, delta, q = _weigh(state, rounds, t, c, room.s)
     if rival < 0:
         return
-    if not (q >= 0.0 and abs(delta) <= _LARGEST_DELTA):
+    if not (q >= 0.0 and abs(delta) <= _LARGEST_DELTA):  # A⁻¹ has lost its precision
         state.unchecked[()] += 1
         if state.unchecked.item() < _SOONEST:
             return

@@ -1,8 +1,8 @@
 """SOBAdiag: SOBA with only the diagonal of A.
 
 Beygelzimer, Orabona, Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret", ICML 2017, section 5.
-Linear time and memory. No theorem applies, because Lemma 2 needs the full matrix. In the paper's experiments, it was
-the strongest bandit learner on three of four data sets.
+It takes linear time and memory. No theorem applies, because Lemma 2 needs the full matrix. In the paper's experiments,
+it was the strongest bandit learner on three of four data sets.
 """
 
 from typing import Annotated, ClassVar, NamedTuple
@@ -25,8 +25,8 @@ class SobaDiagonalState(NamedTuple):
 
     diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-6)]  # A, every entry >= a
     weights: LabelVectors  # W = θ / A
-    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds; never negative
-    quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z over accepted rounds
+    margin_sum: NonNegativeScalar  # Σ, the sum of m (`margin_gain`) over accepted rounds
+    quadratic_sum: NonNegativeScalar  # Q, the sum of q with the updated A over accepted rounds
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
 

@@ -3,7 +3,7 @@
 Algorithm 1 as in `soba`, by Woodbury's identity: if the rows of Z are the accepted z = √c (e_ȳ - e_y) ⊗ x,
 A⁻¹ = (I - Z'(aI + ZZ')⁻¹Z) / a. The state contains the Cholesky factor L of aI + ZZ'. For a new z, r = L⁻¹Zz gives
 q = z'A⁻¹z = (z'z - r'r)/a, and (r', √(a(1 + q))) is the next row of L. No row ever changes, so rounding errors do not
-accumulate in A, unlike in a matrix that is maintained by rank-one downdates.
+accumulate, unlike in an inverse that is maintained by rank-one downdates.
 """
 
 import math
@@ -34,14 +34,14 @@ class SobaLowRankState(NamedTuple):
     weights: LabelVectors  # W = mat(A⁻¹ θ) until an update finds no room
     factor: Annotated[FloatArray, Layout("float64", ("factor_size",))]  # L, a packed lower triangle of `stored` rows
     pairs: Annotated[IntArray, Layout("int64", ("max_updates", "2"), index_of="K")]  # ȳ and y of each row of Z
-    ends: Annotated[IntArray, Layout("int64", ("max_updates",), least=0.0)]  # where each row ends, in the next two
+    ends: Annotated[IntArray, Layout("int64", ("max_updates",), least=0.0)]  # of rows, in the next two arrays
     indices: Annotated[IntArray, Layout("int64", ("max_nonzeros",), index_of="d")]  # the features of √c x
     values: Annotated[FloatArray, Layout("float64", ("max_nonzeros",))]  # √c x, without zeros
-    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds; never negative
-    quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over the rows of Z
+    margin_sum: NonNegativeScalar  # Σ, the sum of m (`margin_gain`) over accepted rounds
+    quadratic_sum: NonNegativeScalar  # Q, the sum of q / (1 + q) over the rows of Z
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
-    stored: Count  # U, the rows of Z: accepted rounds that were stored
+    stored: Count  # U, the number of rows of Z: accepted rounds that were stored
 
 
 @hyperparameters
@@ -49,14 +49,13 @@ class SobaLowRank(ExactSoba[SobaLowRankState]):
     """SOBA for sparse contexts with many features: answers exactly as `soba` until the space for updates is full.
 
     With U stored updates, of S non-zeros in total, a right answer takes O(U² + S) time and a prediction O(K·nnz).
-    Memory is K·d numbers, max_updates² / 2 for the factor, and 2 for each of max_nonzeros. If K·d is below
-    max_updates, `soba` is smaller and faster.
+    Memory is K·d numbers, max_updates² / 2 for the factor, and 2 for each of max_nonzeros. If K·d is much less
+    than max_updates, `soba` is smaller and faster.
 
     If an accepted round does not fit, A does not change, but W still takes a step with the current A: the implicit
-    step on
-    (1 + u'w)² in the norm of A, which never overshoots and does not shrink with time. Q, and with it
-    adaptive exploration, depends on the stored updates alone. Late feedback updates the current matrix with the
-    stored propensity, as Lemma 2 requires.
+    step on c (1 + u'w)² in the norm of A, which never overshoots and does not shrink with time. Q, and with it adaptive
+    exploration, depends on the stored updates alone. Late feedback updates the current matrix with the stored
+    propensity, as Lemma 2 requires.
     """
 
     algorithm = "soba-low-rank"
@@ -171,7 +170,7 @@ def _row(state: SobaLowRankState, i: int) -> _Row:
 
 @compiled
 def _products(state: SobaLowRankState, z: _Row, x: FloatArray, result: FloatArray) -> None:
-    """Write Zz to result (U,); x is scratch space."""
+    """Write Zz to result (U,); x (d,), zero before and after, is scratch space."""
     for position in range(len(z.values)):
         x[z.indices[position]] = z.values[position]
     for i in range(len(result)):

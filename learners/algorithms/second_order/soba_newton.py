@@ -133,7 +133,7 @@ def _fold(parameters: _Parameters, state: SobaNewtonState, rounds: Rounds) -> No
     g, theta = np.zeros(n), np.empty(n)
     for t in range(len(rounds.labels)):
         y = rounds.labels[t]
-        led = leading_rival(rounds.eligible, t, rounds.evidence[t], -1)
+        led = leading_rival(rounds.eligible, t, rounds.evidence[t], -1)  # -1 excludes no label
         if rounds.correct[t] and led != y:
             margin = rounds.evidence[t, y] - rounds.evidence[t, led]
             slope = 2.0 * (parameters.eta * margin - 1.0) / (2.0 - parameters.eta)

@@ -41,7 +41,7 @@ def label_sums(rounds: LoggedRounds, n_labels: int, seed: int) -> LabelSums:
 
 
 def choose_label(sums: LabelSums) -> int:
-    """Return the label whose mean reward has the largest lower bound: Wilson's, with its effective number of rounds."""
+    """Return the label whose mean reward has the largest lower bound: Wilson's, with the effective number of rounds."""
     known = sums.squares > 0.0
     n = np.divide(sums.weights**2, sums.squares, out=np.zeros(len(known)), where=known)
     mean = np.divide(sums.rewards, sums.weights, out=np.zeros(len(known)), where=known)

@@ -3,7 +3,7 @@
 With w = π(a|x) / p, the probability of the logged answer under the policy, divided by its propensity, r its reward, and
 q the reward model:
 
-- replay keeps a round with probability w / c, where c is a power of two that no weight exceeds, and averages the
+- replay keeps a round with probability w / c, where c ≥ 1 is the least power of two that no w exceeds, and averages the
   rewards of those kept: the rejection sampling of Lihong Li, Wei Chu, John Langford, Xuanhui Wang, "Unbiased
   offline evaluation of contextual-bandit-based news article recommendation algorithms", WSDM 2011.
 - IPS averages wr: Daniel G. Horvitz, Donovan J. Thompson, JASA 1952.
@@ -46,7 +46,7 @@ class Abstention(NamedTuple):
     """How often a policy abstains, and what it answers otherwise; all self-normalized, as SNIPS is."""
 
     rate: float  # the share of abstentions, Σwa / Σw, for a = 1 where the log abstained
-    cost: float  # of abstentions for each round, Σwa(1 - r) / Σw
+    cost: float  # of abstentions, per round, Σwa(1 - r) / Σw
     accuracy: Estimate  # the mean reward of the rounds that it answers, Σw(1 - a)r / Σw(1 - a)
 
 
@@ -58,7 +58,7 @@ class Evaluation(NamedTuple):
     rounds: int
     effective_rounds: float  # (Σw)² / Σw²
     largest_weight: float
-    mean_weight: float  # near 1 if the log can answer everything that the policy answers
+    mean_weight: float  # near 1 if every answer of the policy can occur in the log
     clipped_share: float  # the share of the rounds whose weight exceeds the clip
     replayed_rounds: int  # the rounds that replay keeps
     warnings: list[str]
@@ -68,7 +68,7 @@ class Evaluation(NamedTuple):
 class _Doubt(NamedTuple):
     words: str | None  # None if the estimates stay about right
     warning: str  # the whole sentence
-    estimators: tuple[str, ...] = ()  # that it concerns; () for all
+    estimators: tuple[str, ...] = ()  # those that it concerns; () for all
 
 
 def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evaluation:
@@ -104,7 +104,7 @@ def _abstention(sums: Sums, level: float) -> Abstention | None:
 
 
 def conservative_interval(sums: Sums, level: float = 0.95) -> Interval:
-    """Return an interval that covers the value with at least this probability, for any weights and any overlap.
+    """Return an interval that covers the value V with at least this probability, for any weights and any overlap.
 
     For any bound c, V ≥ E[min(w, c) r] and 1 - V ≥ E[min(w, c) (1 - r)], even for answers that never occur in the log.
     The interval intersects the empirical Bernstein bounds of both means for all `CLIPS` at once (a union bound). It
@@ -119,7 +119,7 @@ def conservative_interval(sums: Sums, level: float = 0.95) -> Interval:
 
 
 def difference(one: Sums, other: Sums, estimator: str, level: float = 0.95) -> Estimate:
-    """Return the difference of two policies' values, with its own, narrow interval. Raises `ValueError`."""
+    """Return the difference of two policies' values, with a paired interval. Raises `ValueError` for other names."""
     pairs = [{name: (top, bottom) for name, top, bottom in _ratios(sums)} for sums in (one, other)]
     if estimator not in pairs[0]:
         raise ValueError(f"estimator must be one of {', '.join(pairs[0])}, not {estimator}")
@@ -128,7 +128,7 @@ def difference(one: Sums, other: Sums, estimator: str, level: float = 0.95) -> E
 
 
 def _ratios(sums: Sums) -> Iterator[tuple[str, FloatArray, FloatArray]]:
-    """Yield the name of each estimator, and the two rows (B + 1,) whose quotient it is: first those to read first."""
+    """Yield, in the order to read them, each estimator's name and the two rows (B + 1,) whose quotient it is."""
     row = dict(zip(MOMENTS, sums.moments, strict=True))
     kept, paid = sums.replayed[:, _replay_level(sums) :].sum(axis=1)
     none = np.zeros_like(row["rounds"])
@@ -147,7 +147,7 @@ def _replay_level(sums: Sums) -> int:
 def _estimate(name: str, top: FloatArray, bottom: FloatArray, level: float, doubts: Sequence[_Doubt]) -> Estimate:
     found = _summary(name, _quotient(top, bottom), level)
     if name == "direct":
-        # The replicates do not know how wrong the reward model is: their interval would miss the value nearly always.
+        # The replicates do not vary with the reward model's bias: their interval would nearly always miss the value.
         return found._replace(interval=None, doubt="bias unknown")
     doubt = next((each.words for each in doubts if each.words and name in (each.estimators or (name,))), None)
     if doubt is None and name == "replay" and bottom[0] < _FEW_ROUNDS:

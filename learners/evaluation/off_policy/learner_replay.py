@@ -30,8 +30,8 @@ def replay(
 
     `state` is the state to continue from, None for a new one; it may be changed in place: use the returned one. `seed`
     seeds the random numbers that some updates use. `in_python` yields bit-identical results without compiling the loop
-    for this learner, which takes longer than about 100,000 rounds in Python. Raises `InvalidArrayError`, which names
-    the field, if the learner cannot learn from the rounds.
+    for this learner, which takes longer than about 100,000 rounds in Python. Raises `InvalidArrayError` if the learner
+    cannot learn from the rounds.
     """
     _check(learner, rounds)
     played = Rounds(

@@ -11,13 +11,13 @@ from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, I
 class LoggedRounds(NamedTuple):
     """n rounds of a log, oldest first: the label served, its probability, its reward, and the context."""
 
-    numbers: IntArray  # (n,) int64, increasing, unique in the log; they key the bootstrap
+    numbers: IntArray  # (n,) int64, increasing; random numbers of the evaluation depend on them
     labels: IntArray  # (n,) int64, the label that was served, 0 … K-1
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of the label when it was drawn
     rewards: FloatArray  # (n,) float64, in [0, 1]
     eligible: BoolArray  # (n, K) bool, the labels that the round could answer; (n, 0) if every label
     counts: IntArray  # (n,) int64, the number of labels that the round could answer, at least 1
-    holdout: BoolArray  # (n,) bool, whether a holdout answered
+    holdout: BoolArray  # (n,) bool, whether another policy than the learner answered, for evaluation only
     true_labels: IntArray  # (n,) int64, NO_LABEL where unknown
     contexts: Contexts  # n prepared contexts; without entries if they are not known
 
@@ -58,8 +58,8 @@ def joined(parts: Sequence[LoggedRounds]) -> LoggedRounds:
 def check_logged(rounds: LoggedRounds, n_labels: int, first_row: int = 0) -> None:
     """Refuse rounds that cannot be evaluated; messages count rows from `first_row`.
 
-    Raises `InvalidArrayError`, with the field and the first wrong row, if lengths differ, numbers do not increase, a
-    label is unknown or not eligible, a propensity is not in (0, 1], or a reward is not in [0, 1].
+    Raises `InvalidArrayError`, with the field and the first wrong row, if lengths differ, numbers are negative or not
+    increasing, a label is unknown or not eligible, a propensity or reward is out of range, or a count is below 1.
     """
     n = rounds.n
     for name, column in zip(rounds._fields[:-1], rounds[:-1], strict=True):

@@ -27,12 +27,12 @@ class Served(Policy):
         return rounds.propensities
 
     def expected(self, rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
-        return np.asarray(rewards[np.arange(rounds.n), rounds.labels])
+        return np.asarray(rewards[np.arange(rounds.n), rounds.labels])  # a sample: the log lacks the distribution
 
 
 @dataclass(frozen=True)
 class UniformChoice(Policy):
-    """Each label that the round could answer, with the same probability."""
+    """Each eligible label, with the same probability."""
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
         return np.asarray(1.0 / rounds.counts)

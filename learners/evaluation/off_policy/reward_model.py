@@ -18,7 +18,7 @@ from learners.base import Contexts, FloatArray, IntArray
 from learners.evaluation.off_policy.logged import LoggedRounds
 
 FIRST_BLOCK = 256  # rounds of the first block
-_MOST_ENTRIES = 250_000  # of the matrices of all labels, K·D² with D coefficients of each
+_MOST_ENTRIES = 250_000  # in the matrices of all labels: K·D², for D coefficients per label
 _RIDGE = 1.0
 _NO_COLUMNS = np.empty(0, np.int64)
 
@@ -66,12 +66,12 @@ NO_REWARD_SUMS = RewardSums(_NO_COLUMNS, {})
 
 
 def _if_few(columns: IntArray, n_labels: int) -> IntArray | None:
-    """Return the columns if the regressions of K labels have room for them and a constant, else None."""
+    """Return the columns if regressions for K labels have room for them and a constant, else None."""
     return columns if len(columns) < math.isqrt(_MOST_ENTRIES // n_labels) else None
 
 
 def _placed(gram: Gram, own: IntArray | None, columns: IntArray | None) -> Gram:
-    """Return sums with other columns, which contain their own, or with the constant alone."""
+    """Return the sums for `columns`, a superset of `own`, or for the constant alone if there are none."""
     if columns is None:
         return Gram(gram.squares[:, -1:, -1:], gram.products[:, -1:])
     assert own is not None
@@ -109,7 +109,7 @@ def reward_sums(rounds: LoggedRounds, problem: RewardProblem) -> RewardSums:
 
 
 class RewardModel:
-    """The predictions of each block, from the sums over the whole log, or over all earlier blocks."""
+    """Predicts rewards in each block from the blocks before it; `sums` must cover at least those."""
 
     def __init__(self, sums: RewardSums, problem: RewardProblem) -> None:
         self._problem, self._columns = problem, sums.columns
@@ -132,7 +132,7 @@ class RewardModel:
         return self._columns is None
 
     def predict(self, rounds: LoggedRounds) -> tuple[FloatArray, FloatArray]:
-        """Return predicted rewards (n, K) in [0, 1], and (n,) 1 for rounds with a model, else 0, with predictions 0."""
+        """Return predicted rewards (n, K) in [0, 1], and (n,) 1 for rounds with a model; both are 0 for the others."""
         blocks, vectors = self._problem.blocks(rounds.numbers), _vectors(rounds.contexts, self._columns)
         predictions, modelled = np.zeros((rounds.n, self._problem.n_labels)), np.zeros(rounds.n)
         for block in np.unique(blocks).tolist():

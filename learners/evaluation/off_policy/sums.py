@@ -1,6 +1,6 @@
 """The sums from which every estimator is computed. They merge for any split of a log into parts.
 
-Random numbers depend only on a seed and a round's number, so results do not depend on the split. The
+Random numbers depend only on a seed, a purpose and a round's number, so results do not depend on the split. The
 generator is SplitMix64: Guy L. Steele, Doug Lea, Christine H. Flood, "Fast splittable pseudorandom number generators",
 OOPSLA 2014, with the round's number and the replicate as counters.
 """
@@ -84,7 +84,7 @@ CLIPS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
 """The bounds on weights of the conservative interval, fixed independently of the data."""
 
 REPLAY_LEVELS = 41
-"""Replay keeps a round with probability (weight / 2^level), for the first level that no weight exceeds."""
+"""Replay keeps a round with probability weight / 2^level, for the least level ≥ 0 with no weight above 2^level."""
 
 _BLOCK = 2048  # rounds whose bootstrap weights are in memory at a time
 
@@ -122,7 +122,7 @@ class Sums(NamedTuple):
     moments: FloatArray  # (10, B + 1), in the order of `MOMENTS`
     replayed: FloatArray  # (2, REPLAY_LEVELS, B + 1), rounds and rewards by the last level that keeps them
     clipped: FloatArray  # (len(CLIPS), 4): min(w, c)r and min(w, c)(1 - r), and the squares of both
-    shape: FloatArray  # (4,): squared weights, weights above the clip, their excess, certain answers
+    shape: FloatArray  # (4,): Σw², how many weights exceed the clip, their total excess, how many answers were certain
     largest: float  # the largest weight
 
     def merge(self, other: "Sums") -> "Sums":
