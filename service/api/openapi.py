@@ -11,6 +11,7 @@ from service.api.responses import problem_types
 from service.api.responses.problems import documented
 from service.compute import Compute
 from service.json_values import JsonObject
+from service.schemas.problems import Problem
 
 _NAME = {"path.name": "$response.body#/name"}
 _SAME_NAME = {"path.name": "$request.path.name"}
@@ -69,6 +70,8 @@ def complete_openapi(app: FastAPI) -> None:
             api = plain()
             items = api["components"]["schemas"]["PredictBatchRequest"]["properties"]["items"]
             items["anyOf"][0]["items"] = {"$ref": "#/components/schemas/PredictItem"}
+            problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
+            api["components"]["schemas"] |= {**problem.pop("$defs"), "Problem": problem}
             _link(api)
             _describe_access(api)
             app.openapi_schema = api

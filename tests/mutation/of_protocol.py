@@ -128,7 +128,7 @@ PROTOCOL: Errors = {
     ],
     "test_an_abstained_round_is_neither_right_nor_wrong[of_statistics]": [
         ("protocol: abstentions are wrong", "add_feedback.lua.meaning", "if abstained(block, prediction)", "if false"),
-        ("protocol: accuracy includes abstentions", "statistics._detailed", "ours & ~_abstained(table)", "ours"),
+        ("protocol: accuracy includes abstentions", "statistics._detailed", 'ours & ~table["abstained"]', "ours"),
     ],
     "test_an_abstained_round_is_neither_right_nor_wrong[of_description]": [
         ("protocol: abstentions are not counted", "blocks.lua.close", "reward > 0 and reward < 1 and", "false and"),

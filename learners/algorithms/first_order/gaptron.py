@@ -145,7 +145,10 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
             return None
         if mode == _AVERAGED:
             step *= scheduled_rate(schedule, rounds - 1)
-        explored = min(rounds, 2.0 * math.sqrt(schedule.constant * rounds) + schedule.least * rounds)
+        certain = min(rounds, schedule.constant)  # rounds with γ = 1; then γ falls, and then it is the least
+        falling = min(rounds, schedule.constant / schedule.least**2) if schedule.least else rounds
+        root = 2.0 * (math.sqrt(schedule.constant * falling) - math.sqrt(schedule.constant * certain))
+        explored = certain + root + schedule.least * (rounds - falling)
         return self.radius**2 / (2.0 * step) + (1.0 - 1.0 / self.problem.n_labels) * explored
 
     @property

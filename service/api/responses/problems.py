@@ -103,14 +103,13 @@ def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int |
 
 def documented(*possible: Kind) -> dict[str, JsonObject]:
     """Return the responses for these kinds of problems in openapi.json, by status."""
-    answers = {str(kind.status): _documented(kind.status, possible) for kind in possible}
-    return {status: {name: answer[name] for name in ("description", "content")} for status, answer in answers.items()}
+    return {str(kind.status): _documented(kind.status, possible) for kind in possible}
 
 
 def _documented(status: int, possible: Sequence[Kind]) -> JsonObject:
     names = sorted({f"`{kind.slug}`" for kind in possible if kind.status == status})
     schema = {"$ref": "#/components/schemas/Problem"}
-    return {"model": Problem, "description": ", ".join(names), "content": {MEDIA_TYPE: {"schema": schema}}}
+    return {"description": ", ".join(names), "content": {MEDIA_TYPE: {"schema": schema}}}
 
 
 def _problem(kind: Kind, detail: str, field: str | None = None) -> Problem:
