@@ -15,7 +15,13 @@ import pydantic
 from learners.actions.base import ActionRounds, Candidates
 from learners.actions.compiled_action_learner import CompiledActionLearner
 from learners.algorithms.regression.change_test import ChangeTest, Past, detect_change, note_round
-from learners.algorithms.regression.feature_scales import added_by_entries, measure, size_of, write_relative
+from learners.algorithms.regression.feature_scales import (
+    added_by_entries,
+    measure,
+    outlier_warnings,
+    size_of,
+    write_relative,
+)
 from learners.algorithms.regression.growing_learner import (
     ADD,
     ADD_OR_IGNORE,
@@ -51,16 +57,17 @@ from learners.mathematics.guarantees import uncovered
 _LEAST_GAP_WEIGHT = 10.0  # γ is at least 10 K, as in the theorem
 _LABELS, _SOFTMAX, _SIZES, _LOSS = range(4)  # positions in `FastCbState.sums`
 _ACTION_LOSS, _ACTION_SIZES = range(2)  # positions in `FastCbActionsState.sums`
-_ROUNDS, _RESTARTS, _INTERCEPT, _CENTRED = 0, 1, -2, -1  # positions in `counts`, of which actions have the last two
+_ROUNDS, _RESTARTS = range(2)  # positions in `FastCbState.counts`
+_OUTLIERS, _INTERCEPT, _CENTRED = -3, -2, -1  # positions in `counts` of either state
 
 
 class FastCbState(NamedTuple):
-    """4·K + 8 numbers for each of R rows, and a few more. R doubles when new features need rows."""
+    """4·K + 10 numbers for each of R rows, and a few more. R doubles when new features need rows."""
 
     features: RowFeatures
     slots: RowSlots
     row_counts: RowCounts
-    scales: Annotated[FloatArray, Layout("float64", ("R", "4"), least=0.0)]
+    scales: Annotated[FloatArray, Layout("float64", ("R", "6"), least=0.0)]
     means: Annotated[FloatArray, Layout("float64", ("R",))]
     label_weights: RowVectors  # W of the one-vs-rest model
     label_information: RowSquares  # G, sums of squared gradients
@@ -68,8 +75,9 @@ class FastCbState(NamedTuple):
     softmax_information: RowSquares  # H, sums of squared gradients
     sums: Annotated[FloatArray, Layout("float64", ("4",), least=0.0)]  # both log losses, Σ ‖z‖², Σ (1 - reward)
     change: ChangeTest
-    counts: Annotated[IntArray, Layout("int64", ("4",), least=0.0)]
-    """Rounds since the last restart, restarts, whether there is an intercept, and 1 + the last centred row."""
+    counts: Annotated[IntArray, Layout("int64", ("5",), least=0.0)]
+    """Rounds since the last restart, restarts, rounds with outliers, whether there is an intercept, and 1 + the last
+    centred row."""
     rounds: Count  # rounds folded so far
 
 
@@ -85,7 +93,7 @@ class _Parameters(NamedTuple):
 class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     """Mixture of two logistic regressions, explored in proportion to the loss: O(K·nnz) per round; recommended.
 
-    Memory is 4·K + 8 numbers per row. Rows double as features occur, up to `max_features`. Contexts need no scaling:
+    Memory is 4·K + 10 numbers per row. Rows double as features occur, up to `max_features`. Contexts need no scaling:
     each feature is divided by its typical size, and if one feature never changes, features that nearly all contexts
     have are taken relative to their mean. Two models predict each label's probability of being right: a logistic
     regression per label, and one softmax regression. The mixture h weighs them by their likelihood of past feedback.
@@ -140,6 +148,9 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
 
     def fold_cost(self, nonzeros: int) -> int:
         return 5 * self.problem.n_labels * (min(nonzeros, self.most_rows) + 10) + 2 * nonzeros
+
+    def warnings(self, state: FastCbState, /) -> list[str]:
+        return super().warnings(state) + outlier_warnings(int(state.counts[_OUTLIERS]))
 
     def contributions(self, state: FastCbState, contexts: Contexts, /) -> FloatArray:
         """Return each entry's contribution to the models' mean score, (m, K); centred zeros count for the last one."""
@@ -214,8 +225,9 @@ def _fold(parameters: _Parameters, state: FastCbState, rounds: Rounds) -> None:
         if parameters.change_threshold < math.inf:
             note_round(change, counts[_ROUNDS], 1.0 - reward)
         centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs in every round, also the first
-        counts[_CENTRED], centring = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
+        counts[_CENTRED], centring, far = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
         counts[_INTERCEPT] = 1 if centring else 0
+        counts[_OUTLIERS] += 1 if far else 0
         if room < most + counts[_CENTRED]:
             room = most + counts[_CENTRED]
             scratch = np.empty(K + 2 * room)
@@ -247,19 +259,18 @@ def _restart(
 
 
 class FastCbActionsState(NamedTuple):
-    """10 numbers for each of R rows, and a few more. R doubles when new features need rows."""
+    """12 numbers for each of R rows, and a few more. R doubles when new features need rows."""
 
     features: RowFeatures
     slots: RowSlots
     row_counts: RowCounts
-    scales: Annotated[FloatArray, Layout("float64", ("R", "4"), least=0.0)]
+    scales: Annotated[FloatArray, Layout("float64", ("R", "6"), least=0.0)]
     means: Annotated[FloatArray, Layout("float64", ("R",))]
     weights: RowVectors  # w of relative values, one column
     information: RowSquares  # sums of squared gradients, one column
     sums: Annotated[FloatArray, Layout("float64", ("2",), least=0.0)]  # Σ (1 - reward), Σ ‖z‖²
-    counts: Annotated[
-        IntArray, Layout("int64", ("2",), least=0.0)
-    ]  # whether there is an intercept, and 1 + the last centred row
+    counts: Annotated[IntArray, Layout("int64", ("3",), least=0.0)]
+    """Rounds with outliers, whether there is an intercept, and 1 + the last centred row."""
     rounds: Count  # rounds folded so far
 
 
@@ -267,7 +278,7 @@ class FastCbActionsState(NamedTuple):
 class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
     """A logistic regression of the reward on a candidate's features: O(nnz) per candidate and per update; recommended.
 
-    Memory is 10 numbers per row. Rows double as features occur, up to `max_features`. Features need no scaling, as
+    Memory is 12 numbers per row. Rows double as features occur, up to `max_features`. Features need no scaling, as
     in `fastcb` for labels. The regression predicts each candidate's reward f. With l = 1 - f of the leader, L the sum
     of 1 - reward over the past rounds, K candidates and γ = max(10 K, c √(K (1 + L))), each other candidate a is
     chosen with probability l/(K l + γ (f_leader - f_a)), and the leader with the rest. Late feedback updates the
@@ -301,6 +312,9 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
 
     def fold_cost(self, nonzeros: int) -> int:
         return 5 * min(nonzeros, self.most_rows) + 2 * nonzeros + 10
+
+    def warnings(self, state: FastCbActionsState, /) -> list[str]:
+        return super().warnings(state) + outlier_warnings(int(state.counts[_OUTLIERS]))
 
     def contributions(self, state: FastCbActionsState, vector: Contexts, /) -> FloatArray:
         """Return each entry's contribution to the reward's log-odds, (m,); centred zeros count for the last one."""
@@ -380,8 +394,9 @@ def _fold_actions(parameters: _Parameters, state: FastCbActionsState, rounds: Ac
         seen += 1
         sums[_ACTION_LOSS] += 1.0 - rounds.rewards[t]
         centring = seen == 1 or counts[_INTERCEPT] > 0  # an intercept occurs in every round, also the first
-        counts[_CENTRED], centring = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
+        counts[_CENTRED], centring, far = measure(scales, means, seen, counts[_CENTRED], centring, indices, values)
         counts[_INTERCEPT] = 1 if centring else 0
+        counts[_OUTLIERS] += 1 if far else 0
         if room < most + counts[_CENTRED]:
             room = most + counts[_CENTRED]
             relative, where = np.empty(room), np.empty(room, np.int64)

@@ -27,13 +27,19 @@ _LEAST_DEVIATION = 1e-10
 
 _CLIPPED_SHARE = 0.1  # a value with at least this weight in the mean is not clipped: the first estimates are rough
 
-_FEW, _FAR = 10.0, 100.0
-"""If one of the first ten values is a hundred times smaller than the scale, an earlier one was an outlier, and the
-estimates start again from the smaller value. A scale that is too small grows within a few rounds, as clipped values
-multiply it; one that is too large by a factor would need about the square of that many rounds to shrink."""
+FEW, FAR = 10.0, 100.0
+"""A value is an outlier if it is a hundred times larger than the scale and not among the first ten. If one of the first
+ten values is a hundred times smaller than the scale, an earlier one was an outlier, and the estimates start again from
+the smaller value. A scale that is too small grows within a few rounds, as clipped values multiply it; one that is too
+large by a factor would need about the square of that many rounds to shrink."""
+
+_RUN, _SMALLER = 300.0, 10.0
+"""The estimates start again from the largest of 300 values in a row that are all ten times smaller than the scale.
+Clipped squares average the square of the scale, so at least 3.9 % of the values are larger than that: unless the values
+have changed, such a run has a probability of 6e-6."""
 
 _LARGEST_RATIO = 1e50  # keeps the squares of ratios finite
-_SCALE, _VALUES, _DEVIATION, _MEASURED = range(4)  # columns of `scales`
+_SCALE, _VALUES, _DEVIATION, _MEASURED, _SMALL, _LARGEST_SMALL = range(6)  # columns of `scales`
 
 
 @compiled
@@ -49,11 +55,12 @@ def write_relative(
 ) -> int:
     """Write the relative values of a context, clipped; return their number.
 
-    They are x_i / S_i, or (x_i - mean_i) / deviation_i where centred. Scales (R, 4) contain, for each feature, S_i, the
-    number of its non-zero values, the deviation, and the number of values that the mean and the deviation are taken
-    from: those while the feature was usual. Only features below `centred` may be centred; a centred feature has a
-    relative value even where it is 0. Indices are distinct, values not zero. `where` receives the features and `z`
-    their relative values, 0 without a scale; both need room for `centred` entries more than the context has.
+    They are x_i / S_i, or (x_i - mean_i) / deviation_i where centred. Scales (R, 6) contain, for each feature, S_i, the
+    number of its non-zero values, the deviation, the number of values that the mean and the deviation are taken from
+    (those while the feature was usual), how many values in a row were small, and the largest of these. Only features
+    below `centred` may be centred; a centred feature has a relative value even where it is 0. Indices are distinct,
+    values not zero. `where` receives the features and `z` their relative values, 0 without a scale; both need room for
+    `centred` entries more than the context has.
     """
     n, present = len(values), 0
     for position in range(n):
@@ -126,6 +133,12 @@ def added_by_entries(
     return added
 
 
+def outlier_warnings(rounds: int) -> list[str]:
+    """Return a sentence on the rounds with outliers, if there are any."""
+    clipped = f"features: values over {FAR:.0f} times the usual size of their feature were clipped; rounds: {rounds:,}."
+    return [clipped] if rounds else []
+
+
 @compiled
 def size_of(z: FloatArray) -> float:
     """Return ‖z‖²."""
@@ -144,11 +157,15 @@ def measure(
     centring: bool,
     indices: IntArray,
     values: FloatArray,
-) -> tuple[int, bool]:
-    """Update scales and, if `centring`, means by one round; return `centred`, and whether a feature never changed."""
-    intercept = False
+) -> tuple[int, bool, bool]:
+    """Update the scales and, if `centring`, the means with one round.
+
+    Return `centred`, whether one feature is constant, and whether one value is an outlier.
+    """
+    intercept = is_outlier = False
     for position in range(len(values)):
         i, x = indices[position], values[position]
+        is_outlier = is_outlier or (scales[i, _VALUES] >= FEW and abs(x) > FAR * scales[i, _SCALE])
         scales[i, _VALUES] += 1.0
         _measure_size(scales, means, i, abs(x))
         if not centring or scales[i, _VALUES] < _USUAL * rounds:
@@ -159,15 +176,18 @@ def measure(
             intercept = intercept or scales[i, _VALUES] == rounds
         elif i >= centred and _is_centred(scales, means, rounds, i):
             centred = i + 1
-    return centred, intercept
+    return centred, intercept, is_outlier
 
 
 @compiled
 def _measure_size(scales: FloatArray, means: FloatArray, i: int, size: float) -> None:
-    scale = scales[i, _SCALE]
-    if scales[i, _VALUES] <= _FEW and size < scale / _FAR:
-        scales[i, _SCALE] = size
-        means[i] = scales[i, _DEVIATION] = scales[i, _MEASURED] = 0.0
+    scale, is_small = scales[i, _SCALE], size < scales[i, _SCALE] / _SMALLER
+    scales[i, _SMALL] = scales[i, _SMALL] + 1.0 if is_small else 0.0
+    scales[i, _LARGEST_SMALL] = max(scales[i, _LARGEST_SMALL], size) if is_small else 0.0
+    early = scales[i, _VALUES] <= FEW and size < scale / FAR
+    if early or scales[i, _SMALL] >= _RUN:
+        scales[i, _SCALE] = size if early else scales[i, _LARGEST_SMALL]
+        means[i] = scales[i, _DEVIATION] = scales[i, _MEASURED] = scales[i, _SMALL] = 0.0
     elif scale > 0.0:
         ratio = min(LARGEST_VALUE, size / scale)
         scale *= math.sqrt(1.0 + (ratio * ratio - 1.0) / scales[i, _VALUES])

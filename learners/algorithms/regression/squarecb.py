@@ -12,9 +12,10 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import pydantic
 
+from learners.algorithms.regression.feature_scales import FAR, FEW, outlier_warnings
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.hyperparameters import LeastExploration, hyperparameters
-from learners.kernels import Kernels, compiled, narrow, row, widen
+from learners.kernels import Kernels, compiled, most_entries, narrow, row, widen
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
 from learners.learner import CompiledLearner, WithoutEvidence
 from learners.mathematics.exploration import logistic, weigh_by_gap
@@ -25,14 +26,25 @@ _LARGEST_WEIGHT = 20.0
 
 _SMALLEST_SIZE = 1e-100  # the first S_i; smaller values, whose squares could underflow, have almost no effect
 
+_LARGEST_GROWTH = 8.0
+"""A value is clipped to this multiple of the feature's size, so that one outlier does little harm."""
+
+_RUN = 300.0
+"""After so many values in a row that are this many times smaller than the size, the size is that of the largest of
+them: it came from an outlier, or from values that are no longer sent."""
+
+_SIZE, _VALUES, _SMALL, _LARGEST_SMALL = range(4)  # columns of `sizes`
+
 
 class SquareCbState(NamedTuple):
-    """2·K·d + d numbers, and two scalars."""
+    """2·K·d + 4·d numbers, and three scalars."""
 
     weights: LabelVectors  # W
     gradient_sums: Annotated[FloatArray, Layout("float64", ("d", "K"), least=0.0)]  # G, sums of squared gradients
-    sizes: Annotated[FloatArray, Layout("float64", ("d",), least=_SMALLEST_SIZE)]  # S, each feature's largest |x_i|
+    sizes: Annotated[FloatArray, Layout("float64", ("d", "4"), least=0.0)]
+    """S, each feature's largest |x_i|; its number of values; how many in a row were small; the largest of these."""
     relative_sizes: NonNegativeScalar  # N, the sum over rounds of Σ (x_i / S_i)²
+    outliers: Count  # rounds with a value more than a hundred times its feature's size
     rounds: Count  # rounds folded so far, t - 1
 
 
@@ -46,7 +58,7 @@ class _Parameters(NamedTuple):
 class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
     """Logistic regressions with inverse-gap weighting: O(K·nnz) per prediction, O(nnz) per update.
 
-    Memory is 2·K·d + d numbers. A logistic regression per label predicts its probability of being right,
+    Memory is 2·K·d + 4·d numbers. A logistic regression per label predicts its probability of being right,
     f_k = 1/(1 + exp(-w_k'x)). With γ_t = c √(K t), each label k other than the leader, which has the highest f, is
     answered with probability 1/(K + γ_t (f_leader - f_k)), and the leader with the rest. Late feedback updates the
     current regression of the served label.
@@ -83,8 +95,11 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
 
     def init(self) -> SquareCbState:
         state: SquareCbState = zero_state(self)
-        state.sizes[:] = _SMALLEST_SIZE
+        state.sizes[:, _SIZE] = _SMALLEST_SIZE
         return state
+
+    def warnings(self, state: SquareCbState) -> list[str]:
+        return outlier_warnings(int(state.outliers))
 
     @property
     def kernels(self) -> Kernels:
@@ -112,41 +127,69 @@ def _decide(
 
 @compiled
 def _fold(parameters: _Parameters, state: SquareCbState, rounds: Rounds) -> None:
+    scratch = np.empty(most_entries(rounds.contexts.starts))
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
-        _measure(state, indices, values)
+        x = scratch[: len(values)]
+        _measure(state, indices, values, x)
         state.rounds[()] += 1
         if state.relative_sizes.item() > 0.0:
-            _update(parameters.learning_rate, state, rounds.labels[t], rounds.rewards[t], indices, values)
+            _update(parameters.learning_rate, state, rounds.labels[t], rounds.rewards[t], indices, x)
 
 
 @compiled
-def _measure(state: SquareCbState, indices: IntArray, values: FloatArray) -> None:
-    """Update S and N. Where |x_i| exceeds S_i, rescale w_i so that w_i S_i does not change."""
+def _measure(state: SquareCbState, indices: IntArray, values: FloatArray, x: FloatArray) -> None:
+    """Update S and N, and write the clipped values to x. Where |x_i| exceeds S_i, rescale w_i: w_i S_i stays."""
+    sizes, is_outlier = state.sizes, False
     for position in range(len(values)):
-        i, x = indices[position], abs(values[position])
-        if x > state.sizes[i]:
+        i, size = indices[position], abs(values[position])
+        x[position] = values[position]
+        sizes[i, _VALUES] += 1.0
+        if sizes[i, _VALUES] > 1.0 and size > _LARGEST_GROWTH * sizes[i, _SIZE]:
+            is_outlier = is_outlier or (sizes[i, _VALUES] > FEW and size > FAR * sizes[i, _SIZE])
+            size = _LARGEST_GROWTH * sizes[i, _SIZE]
+            x[position] = math.copysign(size, values[position])
+        if size > sizes[i, _SIZE]:
             for k in range(state.weights.shape[1]):
-                state.weights[i, k] *= state.sizes[i] / x
-            state.sizes[i] = x
-        state.relative_sizes[()] += (x / state.sizes[i]) ** 2
+                state.weights[i, k] *= sizes[i, _SIZE] / size
+            sizes[i, _SIZE] = size
+        _shrink(state, i, size)
+        state.relative_sizes[()] += (size / sizes[i, _SIZE]) ** 2
+    state.outliers[()] += is_outlier
+
+
+@compiled
+def _shrink(state: SquareCbState, i: int, size: float) -> None:
+    """Reduce S_i after a run of small values. G_i is then at most what values of that size add to it."""
+    sizes = state.sizes
+    if size > sizes[i, _SIZE] / _LARGEST_GROWTH:
+        sizes[i, _SMALL] = sizes[i, _LARGEST_SMALL] = 0.0
+        return
+    sizes[i, _SMALL] += 1.0
+    sizes[i, _LARGEST_SMALL] = max(sizes[i, _LARGEST_SMALL], size)
+    if sizes[i, _SMALL] >= _RUN:
+        largest = max(sizes[i, _LARGEST_SMALL], _SMALLEST_SIZE)
+        for k in range(state.weights.shape[1]):
+            state.gradient_sums[i, k] = min(state.gradient_sums[i, k], sizes[i, _VALUES] * largest * largest)
+        sizes[i, _SIZE], sizes[i, _SMALL], sizes[i, _LARGEST_SMALL] = largest, 0.0, 0.0
 
 
 @compiled
 def _update(
-    learning_rate: float, state: SquareCbState, k: int, reward: float, indices: IntArray, values: FloatArray
+    learning_rate: float, state: SquareCbState, k: int, reward: float, indices: IntArray, x: FloatArray
 ) -> None:
     """Step w_i -= η √(t/N) g_i / (S_i √G_i) for label k, with g = (f - reward) x; clip w_i to [-B/S_i, B/S_i]."""
     s = 0.0
-    for position in range(len(values)):
-        s += values[position] * state.weights[indices[position], k]
+    for position in range(len(x)):
+        s += x[position] * state.weights[indices[position], k]
     residual = 1.0 / (1.0 + math.exp(-s)) - reward
     step = learning_rate * math.sqrt(state.rounds.item() / state.relative_sizes.item())
-    for position in range(len(values)):
-        i, g = indices[position], residual * values[position]
+    for position in range(len(x)):
+        i, g = indices[position], residual * x[position]
         total = state.gradient_sums[i, k] + g * g
         state.gradient_sums[i, k] = total
         if total > 0.0:
-            largest = _LARGEST_WEIGHT / state.sizes[i]
-            moved = state.weights[i, k] - step * (g / math.sqrt(total)) / state.sizes[i]
+            size = state.sizes[i, _SIZE]
+            largest = _LARGEST_WEIGHT / size
+            moved = state.weights[i, k] - step * (g / math.sqrt(total)) / size
             state.weights[i, k] = min(largest, max(-largest, moved))
