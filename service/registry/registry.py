@@ -212,7 +212,7 @@ def _description(cls: type[Any]) -> schemas.LearnerDescription:
     schema = pydantic.TypeAdapter(cls).json_schema()
     schema.pop("$defs", None)
     schema["properties"].pop("problem")
-    schema["description"] = schema["description"].partition("\n\nRaises:")[0]
+    schema["description"] = schema["description"].partition(" Raises `")[0]
     schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
     default: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
     return schemas.LearnerDescription(

@@ -296,8 +296,8 @@ class ModelAnswer(_ModelFields):
     """The proven bound for these hyperparameters, and its assumptions."""
     warnings: Annotated[list[str], Field(examples=[[]])] = []
     """Policies that are likely wrong, such as `learn`: each starts with the name of the policy. Then limits that the
-    learner has reached, such as `max_features`: each starts with the hyperparameter to raise, in a new model. Workers
-    update the limits every few seconds."""
+    learner has reached, such as `max_features`: each starts with the hyperparameter to raise, in a new model. Then
+    outliers among the `features`, which the learner clipped. Workers update limits and outliers every few seconds."""
     damaged_rounds: int = 0
     """The number of unreadable rounds. The model continues without them."""
     damage: Annotated[list[DamageNote] | None, Field(examples=[None])] = None

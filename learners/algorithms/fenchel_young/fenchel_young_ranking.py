@@ -45,7 +45,8 @@ class FenchelYoungRanking(Drawing):
         if self.problem.n_labels > _MOST_LABELS[self.polytope]:
             instead = "permutahedron" if self.problem.n_labels <= _MOST_LABELS["permutahedron"] else None
             hint = "fenchel-young-multilabel, which does not order" if instead is None else f"polytope {instead}"
-            raise refusal("polytope", f"{self.polytope} takes at most {_MOST_LABELS[self.polytope]} labels; use {hint}")
+            most = f"{self.polytope} allows at most {_MOST_LABELS[self.polytope]} labels"
+            raise refusal("polytope", f"{most}; use {hint}")
         if self.polytope == "birkhoff" and self.regularization is not None:
             raise refusal("regularization", "the birkhoff polytope takes a sharpness instead")
         if self.polytope == "permutahedron" and self.sharpness is not None:

@@ -169,18 +169,18 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
         With the step `theorem`, it bounds the expectation (Theorem 4.2), as with `adaptive`, for any U in the ball
         (Appendix E.1). With `high-probability`, it holds with probability 1 - failure, for failure > 0 (Theorem 4.3).
-        Raises `ValueError` for other steps.
+        Raises `ValueError` otherwise.
         """
         a, b, constants = self.surrogate_gap, self.smoothness, self.space.constants
         m = min(0.5, a)
         if self.learning_rate == "theorem":
             return (1.0 - a) * b * comparator_norm**2 / (4.0 * (1.0 - m) * m)
-        if self.learning_rate == "high-probability":
+        if self.learning_rate == "high-probability" and failure > 0.0:
             paid = (1.0 - a) * b * comparator_norm**2 / (1.0 - a / 2.0)
             return (paid + constants.gamma * constants.diameter * math.log(1.0 / failure)) / a
         if self.learning_rate == "adaptive" and self.radius is not None:
             return 2.0 * (1.0 - a) * b * (2.0 * self.radius) ** 2 / a
-        raise ValueError("no theorem gives the constants of this learning_rate")
+        raise ValueError("no theorem gives the constants of this learning_rate and failure")
 
     def init(self) -> DescentState:
         return untaught(self)

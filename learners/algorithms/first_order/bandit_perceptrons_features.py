@@ -63,7 +63,8 @@ class BanditPerceptronsFeatures(CompiledLearner[BanditPerceptronsFeaturesState])
         d = self.problem.n_features
         if self.features > _MOST_FEATURES:
             advice = f"use at most {_largest_degree(d, _MOST_FEATURES)}" if d < _MOST_FEATURES else "use fewer features"
-            raise refusal("degree", f"{d:,} features have more than {_MOST_FEATURES:,} monomials up to it; {advice}")
+            monomials = f"{d:,} features have more than {_MOST_FEATURES:,} monomials of at most this degree"
+            raise refusal("degree", f"{monomials}; {advice}")
 
     @property
     def highest(self) -> int:

@@ -64,10 +64,10 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
         square = "R² = 2" if self.kernel == "rational" else "R = 1"
         proved = strong_margin(
             f", in the kernel's space with {square} (Fakcharoenphol and Prompak 2019), but only while there is room: "
-            f"once {self.max_support:,} contexts (max_support) are kept and another is refused, nothing is proved",
+            f"once {self.max_support:,} contexts (max_support) are stored and a round is skipped, nothing is proved",
             "‖x‖ ≤ 1",
         )
-        return f"{proved} {no_recovery('it learns from no new context', 'once max_support contexts are kept, ')}"
+        return f"{proved} {no_recovery('it learns from no new context', 'once max_support contexts are stored, ')}"
 
     def decide_cost(self, nonzeros: int) -> int:
         return self.max_support * (self.problem.n_labels + nonzeros)

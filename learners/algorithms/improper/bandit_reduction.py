@@ -67,7 +67,7 @@ class ExploredRounds(CheckedLearner[Any]):
         check_horizon(self.horizon, self.exploration)
         _ = self.base_learner
         if isinstance(self.exploration, str) and self.base_regret(1) is None:
-            reason = f"{self.exploration} needs the base's bound R(T) as a number, and these settings have none"
+            reason = f"{self.exploration} needs a base whose bound R(T) is a number; with these settings it is not"
             raise refusal("exploration", reason)
 
     @cached_property
@@ -216,7 +216,7 @@ class Base(NamedTuple):
         given = settings.base_settings or {}
         where = "base_settings" if given else "base"
         if taken := sorted(set(given) & {*self.fixed, "problem", "comparator_bound"}):
-            raise refusal(where, f"the reduction sets {taken[0]} of its base itself")
+            raise refusal(where, f"the reduction sets {taken[0]}; leave it out")
         bound = {"comparator_bound": settings.comparator_bound} if self.takes_norm else {}
         try:
             chosen = {**self.defaults, **given, **self.fixed, **bound}

@@ -27,11 +27,13 @@ _LEAST_DEVIATION = 1e-10
 
 _CLIPPED_SHARE = 0.1  # a value with at least this weight in the mean is not clipped: the first estimates are rough
 
-FEW, FAR = 10.0, 100.0
-"""A value is an outlier if it is a hundred times larger than the scale and not among the first ten. If one of the first
-ten values is a hundred times smaller than the scale, an earlier one was an outlier, and the estimates start again from
-the smaller value. A scale that is too small grows within a few rounds, as clipped values multiply it; one that is too
-large by a factor would need about the square of that many rounds to shrink."""
+_FEW, FAR = 10.0, 100.0
+"""If one of the first ten values is a hundred times smaller than the scale, an earlier one was an outlier, and the
+estimates start again from the smaller value. A scale that is too small grows within a few rounds, as clipped values
+multiply it; one that is too large by a factor would need about the square of that many rounds to shrink."""
+
+ENOUGH = 100.0
+"""After so many values the scale is known: a value a hundred times larger is an outlier."""
 
 _RUN, _SMALLER = 300.0, 10.0
 """The estimates start again from the largest of 300 values in a row that are all ten times smaller than the scale.
@@ -165,7 +167,7 @@ def measure(
     intercept = is_outlier = False
     for position in range(len(values)):
         i, x = indices[position], values[position]
-        is_outlier = is_outlier or (scales[i, _VALUES] >= FEW and abs(x) > FAR * scales[i, _SCALE])
+        is_outlier = is_outlier or (scales[i, _VALUES] >= ENOUGH and abs(x) > FAR * scales[i, _SCALE])
         scales[i, _VALUES] += 1.0
         _measure_size(scales, means, i, abs(x))
         if not centring or scales[i, _VALUES] < _USUAL * rounds:
@@ -184,7 +186,7 @@ def _measure_size(scales: FloatArray, means: FloatArray, i: int, size: float) ->
     scale, is_small = scales[i, _SCALE], size < scales[i, _SCALE] / _SMALLER
     scales[i, _SMALL] = scales[i, _SMALL] + 1.0 if is_small else 0.0
     scales[i, _LARGEST_SMALL] = max(scales[i, _LARGEST_SMALL], size) if is_small else 0.0
-    early = scales[i, _VALUES] <= FEW and size < scale / FAR
+    early = scales[i, _VALUES] <= _FEW and size < scale / FAR
     if early or scales[i, _SMALL] >= _RUN:
         scales[i, _SCALE] = size if early else scales[i, _LARGEST_SMALL]
         means[i] = scales[i, _DEVIATION] = scales[i, _MEASURED] = scales[i, _SMALL] = 0.0

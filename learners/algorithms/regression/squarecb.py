@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import pydantic
 
-from learners.algorithms.regression.feature_scales import FAR, FEW, outlier_warnings
+from learners.algorithms.regression.feature_scales import ENOUGH, FAR, outlier_warnings
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, most_entries, narrow, row, widen
@@ -27,11 +27,11 @@ _LARGEST_WEIGHT = 20.0
 _SMALLEST_SIZE = 1e-100  # the first S_i; smaller values, whose squares could underflow, have almost no effect
 
 _LARGEST_GROWTH = 8.0
-"""A value is clipped to this multiple of the feature's size, so that one outlier does little harm."""
+"""Values are clipped to this multiple of their feature's size, so that one outlier does little harm."""
 
 _RUN = 300.0
-"""After so many values in a row that are this many times smaller than the size, the size is that of the largest of
-them: it came from an outlier, or from values that are no longer sent."""
+"""If so many values in a row are `_LARGEST_GROWTH` times smaller than the size, an outlier caused it, or the values
+have changed: the size becomes that of the largest of them."""
 
 _SIZE, _VALUES, _SMALL, _LARGEST_SMALL = range(4)  # columns of `sizes`
 
@@ -144,9 +144,11 @@ def _measure(state: SquareCbState, indices: IntArray, values: FloatArray, x: Flo
     for position in range(len(values)):
         i, size = indices[position], abs(values[position])
         x[position] = values[position]
+        if size == 0.0:
+            continue
         sizes[i, _VALUES] += 1.0
         if sizes[i, _VALUES] > 1.0 and size > _LARGEST_GROWTH * sizes[i, _SIZE]:
-            is_outlier = is_outlier or (sizes[i, _VALUES] > FEW and size > FAR * sizes[i, _SIZE])
+            is_outlier = is_outlier or (sizes[i, _VALUES] > ENOUGH and size > FAR * sizes[i, _SIZE])
             size = _LARGEST_GROWTH * sizes[i, _SIZE]
             x[position] = math.copysign(size, values[position])
         if size > sizes[i, _SIZE]:

@@ -61,12 +61,12 @@ class Newtron(Newtonian[NewtronState]):
 
     def fold_cost(self, _: int) -> int:
         n = self.problem.n_labels * self.problem.n_features
-        return n * n
+        return n * n if self.evidence_size else n * n + n**3
 
     @property
     def fold_overhead(self) -> int:
         n = self.problem.n_labels * self.problem.n_features
-        return n**3
+        return n**3 if self.evidence_size else 0
 
     @property
     def kernels(self) -> Kernels:

@@ -163,7 +163,7 @@ def _start(state: SobaLowRankState, i: int) -> int:
 
 
 @compiled
-def _row(state: SobaLowRankState, i: int) -> _Row:
+def _stored_row(state: SobaLowRankState, i: int) -> _Row:
     start, stop = _start(state, i), state.ends[i]
     return _Row(state.indices[start:stop], state.values[start:stop], state.pairs[i, 0], state.pairs[i, 1])
 
@@ -174,7 +174,7 @@ def _products(state: SobaLowRankState, z: _Row, x: FloatArray, result: FloatArra
     for position in range(len(z.values)):
         x[z.indices[position]] = z.values[position]
     for i in range(len(result)):
-        other = _row(state, i)
+        other = _stored_row(state, i)
         shared = int(other.rival == z.rival) + int(other.y == z.y) - int(other.rival == z.y) - int(other.y == z.rival)
         result[i] = shared * _sparse_dot(other.indices, other.values, x) if shared != 0 else 0.0
     for position in range(len(z.values)):
@@ -213,7 +213,7 @@ def _step(state: SobaLowRankState, z: _Row, step: float, coefficients: FloatArra
     """Subtract step · mat(z - Z' coefficients) from W."""
     _add(state.weights, z, -step)
     for i in range(len(coefficients)):
-        _add(state.weights, _row(state, i), step * coefficients[i])
+        _add(state.weights, _stored_row(state, i), step * coefficients[i])
 
 
 @compiled

@@ -89,7 +89,7 @@ def test_state_grows_with_the_features_that_occur() -> None:
     state = played(learner, 400, 100)
     assert state.row_counts.tolist() == [100, 0]
     assert len(state.features) == 128
-    assert size_in_bytes(state) == 128 * 8 * (4 * 10 + 8) + 112
+    assert size_in_bytes(state) == 128 * 8 * (4 * 10 + 10) + 120
     assert bits(decode_state(learner, encode_state(learner, state))) == bits(state)
     assert learner.warnings(state) == []
 

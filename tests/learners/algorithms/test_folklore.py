@@ -234,7 +234,7 @@ def test_fixed_point_is_found(K: int, scale: float) -> None:
 
 
 def test_state_is_accurate_after_2000_rounds() -> None:
-    """After 5,000 rounds A⁻¹ is still the inverse of A, and h solves A h = G."""
+    """After 2,000 rounds A⁻¹ is still the inverse of A, and h solves A h = G."""
     problem = Problem(3, 2)
     learner, world = Folklore(problem=problem, comparator_bound=50.0), make_world(6, 2_000, problem)
     contexts = Contexts.dense(world.contexts)

@@ -35,9 +35,9 @@ def test_init_returns_a_fresh_state(life: Life) -> None:
     assert not any(np.shares_memory(a, b) for a, b in zip(one, two, strict=True))
 
 
-def test_warnings_are_sentences_about_hyperparameters(life: Life) -> None:
+def test_warnings_are_sentences_about_hyperparameters_or_features(life: Life) -> None:
     assert life.learner.warnings(life.learner.init()) == []
-    names = {field.name for field in dataclasses.fields(life.case.learner)} - {"problem"}
+    names = {field.name for field in dataclasses.fields(life.case.learner)} - {"problem"} | {"features"}
     warnings = life.learner.warnings(life.state)
     assert type(warnings) is list
     for warning in warnings:

@@ -32,6 +32,9 @@ def test_steps_and_bounds_match_hand_computation(rate: Any, step: float, bound: 
     one = Rounds.of_bits(Contexts.dense(x), 1 - truth, ones, ones < 0, truth, np.zeros((1, 4)), 0.0 * ones)
     assert_close(learner.weights(learner.fold(learner.init(), one)), step * np.outer(truth[0], x), 1e-12)
     assert learner.regret_bound(5.0, failure=0.02) == pytest.approx(bound)
+    if rate == "high-probability":
+        with pytest.raises(ValueError, match="failure"):
+            learner.regret_bound(5.0)
 
 
 def test_norm_is_recomputed_every_65536_rounds() -> None:
