@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, GetPydanticSchema, SkipValidation
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, GetPydanticSchema, SkipValidation, TypeAdapter
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from service.actions.definition import ActionId, GivenActions
@@ -27,6 +27,7 @@ def answer(kind: type[_AnswerT]) -> type[_AnswerT]:
     """Convert a frequent response to a dataclass. The docstrings of its fields appear in openapi.json."""
     new = dataclass(kind)
     new.__pydantic_config__ = _DESCRIBED  # type: ignore[attr-defined]
+    new.__pydantic_core_schema__ = TypeAdapter(new).core_schema  # type: ignore[attr-defined]  # once, not per route
     return new
 
 
