@@ -1,5 +1,6 @@
 """Checks of callers' arguments. A wrong type is a `TypeError`, a wrong value a `ValueError`; both name the argument."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -33,13 +34,15 @@ def model_name(given: object) -> str:
 
 
 def number(name: str, given: object, least: float, *, above: bool = False) -> None:
-    """Check for a number of at least, or with `above` more than, `least`. Raises `TypeError` or `ValueError`."""
+    """Check for a finite number of at least, or with `above` more than, `least`. Raises `TypeError` or `ValueError`."""
     if isinstance(given, bool) or not isinstance(given, Real):
         raise wrong(name, given, "a number")
     try:
         value = float(given)
     except OverflowError:
         raise ValueError(f"{name}: got a number beyond floating point") from None
+    if not math.isfinite(value):
+        raise ValueError(f"{name}: got {given!r}; must be finite")
     if not (value > least if above else value >= least):
         raise ValueError(f"{name}: got {given!r}; must be {'greater than' if above else 'at least'} {least}")
 

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 _TYPE_PREFIX = "urn:wager:problem:"
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504, 507})  # statuses of a service that is away
-_NEVER_DONE = frozenset({"rate-limited", "too-many-wrong-keys", "too-busy"})  # refused before execution
 
 
 class WagerError(Exception):
@@ -71,7 +70,7 @@ class ProblemError(WagerError):
         self.request_id: str | None = body.get("request_id")
         self.retry_after = retry_after
         self.is_away = status in _RETRIED
-        self.maybe_done = status >= 500 and self.slug not in _NEVER_DONE
+        self.maybe_done = status >= 500 and self.slug != "too-busy"  # refused before execution
         super().__init__(f"{status} {self.slug or 'without a problem type'}: {self.detail or self.title}")
 
 

@@ -289,7 +289,7 @@ def change_model(model: Model | str, changes: Json, etag: str | None) -> Operati
     checks.mapping("changes", changes)
     name, tag = (model, etag) if isinstance(model, str) else (model.name, etag or model.etag)
     if tag is None:
-        raise ValueError("change_model needs the model of get_model, or its etag; '*' overwrites any change")
+        raise ValueError("change_model needs the model from get_model, or an etag; '*' overwrites any change")
     headers = {"If-Match": tag}
     return Operation("PATCH", _path(name), _model, dict(changes), headers, repeatable=tag != "*")
 

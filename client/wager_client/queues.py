@@ -37,7 +37,9 @@ def contents(
 def refuse_fork(pid: int) -> None:
     """Raise `RuntimeError` if another process created the queue: its thread or event loop does not exist here."""
     if os.getpid() != pid:
-        raise RuntimeError("the feedback queue was made before a fork, and sends nothing here; make one after the fork")
+        raise RuntimeError(
+            "the feedback queue was created before a fork and cannot send in this process; create one after the fork"
+        )
 
 
 class FeedbackQueue:

@@ -112,7 +112,8 @@ class PerProcess(Generic[T]):
 
 def _refuse_fork() -> NoReturn:
     raise RuntimeError(
-        "http_client was given before a fork, which would share its connections; make it and the client after the fork"
+        "http_client was created before a fork, and its connections must not be shared; create it and the client after "
+        "the fork"
     )
 
 

@@ -217,7 +217,7 @@ def _locked(path: Path) -> BinaryIO:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
-            raise SpoolInUseError(f"{path}: another queue uses this file; each process needs one of its own") from None
+            raise SpoolInUseError(f"{path}: another queue uses this file; give each process its own file") from None
     return file
 
 
@@ -236,7 +236,8 @@ def _read(path: Path) -> _Found:
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             found.damaged.append(line)
     if lines and len(found.damaged) == len(lines):
-        raise ValueError(f"{path}, line 1: no entry of a feedback queue: {lines[0][:80]!r}; nor is any other line")
+        first = lines[0][:80]
+        raise ValueError(f"{path} is not a feedback queue's file: line 1 is {first!r}, and no other line has an entry")
     return found
 
 

@@ -91,5 +91,5 @@ def test_a_fork_refuses_the_http_client_of_its_parent(url: str, tmp_path: Path) 
             lambda: [asyncio.run(asynchronous.predict("m", default="b")).label],
         ):
             (found,) = in_child(tmp_path / "found", work)
-            assert "RuntimeError('http_client was given before a fork" in found
+            assert "RuntimeError('http_client was created before a fork" in found
         assert wager.predict("m").label == before

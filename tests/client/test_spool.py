@@ -67,7 +67,7 @@ async def test_damaged_lines_are_set_aside_and_the_others_are_sent(
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "notes.txt", [b"milk", b"eggs"])
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"notes.txt, line 1: no entry of a feedback queue: b'milk'"):
+        with pytest.raises(ValueError, match=r"notes.txt is not a feedback queue's file: line 1 is b'milk', and"):
             FeedbackQueue(client_of(Memory()), spool=path)
     assert path.read_bytes() == b"milk\neggs\n"
     assert not (tmp_path / "notes.txt.damaged").exists()
@@ -108,7 +108,7 @@ async def test_a_fork_cannot_lose_feedback(tmp_path: Path) -> None:
     asynchronous = AsyncFeedbackQueue(async_client_of(away))
     with queue._changed:  # as if the thread held the lock at that moment
         found = in_child(tmp_path / "found", queue, asynchronous)
-    assert ["made before a fork" in each for each in found] == [True, True, True, False]
+    assert ["created before a fork" in each for each in found] == [True, True, True, False]
     assert found[3] == "0"
     assert path.exists()
     assert queue.put("m:1", correct=True)

@@ -16,6 +16,7 @@ CONSTRUCTORS: list[tuple[dict[str, Any], str]] = [
     ({"api_key": 3}, "api_key: got an object of the type int"),
     ({"api_key": "key\n"}, "api_key: has a line break"),
     *(({name: value}, f"{name}: got ") for name in ("timeout", "backoff") for value in ("5", -1, float("nan"), True)),
+    *(({name: float("inf")}, f"{name}: got inf; must be finite") for name in ("timeout", "backoff")),
     ({"timeout": None}, "timeout: got None; must be a number"),
     ({"timeout": 10**400}, "timeout: got a number beyond"),
     ({"timeout": 0}, "timeout: got 0; must be greater than 0"),
