@@ -53,7 +53,11 @@ def fit(
     format_: Annotated[str | None, typer.Option("--format", help="csv, parquet or ndjson.")] = None,
     learner: Annotated[str, typer.Option(help="fenchel-young or folklore, or JSON with settings.")] = "fenchel-young",
     comparator_norm: Annotated[
-        float | None, typer.Option(min=0.0, help="fenchel-young: the bound is for weights up to this norm; 10.")
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="fenchel-young: the bound is for weights up to this norm. Default: 10, or the radius if smaller.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Decides the order of the rows and the draws.")] = 0,
     size: Annotated[int | None, typer.Option(min=1, help="Indices that named features are hashed to.")] = None,

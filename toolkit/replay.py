@@ -13,6 +13,7 @@ import typer
 
 from service.commands.options import EXIT_INTERRUPTED, fail
 from service.error_messages.patterns import CLOCK_SECONDS
+from service.error_messages.values import counted
 from service.json_values import JsonObject
 from toolkit import ToolError
 from toolkit.files import options
@@ -78,7 +79,10 @@ def replay(
             if dry_run:
                 if new:
                     typer.echo(f"would create the model {json.dumps(new)}", err=True)
-                result |= {"dry_run": True, "first": next(iter(reader.rows(shape))).round}
+                result |= {
+                    "dry_run": True,
+                    "first": next((row.round for row in islice(reader.rows(shape), limit)), None),
+                }
             else:
                 if new:  # after the check: an invalid file changes nothing
                     _create(client, new, shape)
@@ -224,12 +228,13 @@ _OF_ORDER = (
 
 
 def _sentence(result: JsonObject) -> str:
-    skipped = f", {result['skipped']:,} lines without a round" if result["skipped"] else ""
+    skipped = f", {counted(result['skipped'], 'lines')} without a round for this model" if result["skipped"] else ""
     if result.get("dry_run"):
-        return f"{result['rounds']:,} rows{skipped}; the first round is {json.dumps(result['first'])}"
+        first = f"; the first round is {json.dumps(result['first'])}" if result["first"] else ""
+        return f"{result['rounds']:,} rows{skipped}{first}"
     order = _OF_ORDER if result["labelled"] else ""
     present = min(result["position"], result["rounds"])
     return (
         f"{result['imported']:,} rounds imported into {result['model']}{skipped}, {result['rounds_per_second']:,} "
-        f"rounds/s; {present:,} of {result['rounds']:,} rows are there; source {result['source']}{order}"
+        f"rounds/s; {present:,} of {result['rounds']:,} rows are in the model; source {result['source']}{order}"
     )

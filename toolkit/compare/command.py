@@ -52,7 +52,9 @@ def compare(
     rounds: Annotated[
         int | None, typer.Option(min=4, help="Rounds of each run. Default: each row once, at most 30,000.")
     ] = None,
-    random_state: Annotated[int, typer.Option("--random-state", min=0, help="What the seeds depend on.")] = 0,
+    random_state: Annotated[
+        int, typer.Option("--random-state", min=0, max=2**32 - 1, help="What the seeds depend on.")
+    ] = 0,
     categorical: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="A column of numbers that are names. Repeatable.")
     ] = None,

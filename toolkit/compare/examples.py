@@ -15,9 +15,10 @@ from service.contexts.registry import Features, context_kind
 from service.errors import WagerError
 from service.json_values import JsonObject
 from toolkit.compare.standardising import MOST_RATIO, Scale, scale_ratio, scales_of, standardised
-from toolkit.files.columns import listed, no_column
+from toolkit.files.columns import no_column
 from toolkit.files.lines import FileError, read_lines
 from toolkit.files.parquet import check_feature_types
+from toolkit.files.rows import listed
 from toolkit.files.tables import Table, is_parquet, read_table, suffix_of
 
 

@@ -17,6 +17,7 @@ from service.models.model import Model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey
 from toolkit import ToolError
+from toolkit.files.rows import listed
 
 
 class EvaluationError(ToolError):
@@ -102,8 +103,7 @@ class LoggedModel:
     def label_number(self, label: str, where: str) -> int:
         """Return the number of a label. Raises `EvaluationError` if the model does not have it."""
         if label not in self._numbers:
-            known = ", ".join(self.labels[:10])
-            raise EvaluationError(f"{where}: got {label!r}; the labels of the model are {known}")
+            raise EvaluationError(f"{where}: got {label!r}; the labels of the model are {listed(self.labels)}")
         return self._numbers[label]
 
     def rounds_of(self, columns: Columns, where: str, first_row: int, with_contexts: bool) -> LoggedRounds:

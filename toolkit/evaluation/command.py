@@ -67,7 +67,9 @@ def evaluate(
     scheduler: Annotated[str | None, typer.Option(help="The address of the scheduler of a Dask cluster.")] = None,
     replicates: Annotated[int, typer.Option(min=20, max=100_000, help="Replicates of the bootstrap.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, max=2**62, help="The seed of the bootstrap and of replay.")] = 1,
-    clip: Annotated[float | None, typer.Option(min=1.0, help="The largest weight of clipped IPS. Default: √n.")] = None,
+    clip: Annotated[
+        float | None, typer.Option(min=1.0, help="The largest weight of clipped IPS. Default: √n, at least 10.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Write a figure, such as values.png.")] = None,
 ) -> None:
@@ -146,7 +148,7 @@ def _show(answer: EvaluationAnswer) -> None:
     table = Table("policy", title=title)
     for name in ("estimator", "value", "95 % interval"):
         table.add_column(name, no_wrap=True)
-    table.add_column("do not trust:")
+    table.add_column("reason for doubt")
     for policy in answer.policies:
         name = policy.policy + (f" {policy.label}" if policy.label else "")
         for found in policy.estimates:

@@ -122,7 +122,7 @@ def read_learner(text: str, model: LoggedModel) -> Specification:
 def build(text: str, model: LoggedModel) -> AnyLearner:
     """Build the learner that a text describes; see `read_learner`."""
     if model.has_actions:
-        detail = "other learners of actions cannot be replayed yet: their logs lack the actions that were not chosen"
+        detail = "learners of actions cannot be replayed yet: their logs lack the actions that were not chosen"
         raise EvaluationError(f"--learner: {detail}, unless log_actions is all")
     definition = model.model.definition
     try:

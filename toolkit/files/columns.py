@@ -18,17 +18,18 @@ from toolkit.files.rows import (
     checked_propensity,
     context_of,
     json_of,
+    listed,
     outcome_of,
 )
 
 EXPORTED = (
     "round", "prediction_id", "label", "propensity", "reward", "correct", "abstained", "true_label", "context",
-    "actions", "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "predicted_at",
-    "feedback_at",
+    "actions", "action_count", "eligible", "distribution", "holdout", "outcome", "rounds_seen", "changes_seen",
+    "changes", "label_count", "labels", "true_labels", "predicted_at", "feedback_at",
 )  # fmt: skip
-"""Columns of `wager export --format parquet`. They are never features unless the user chooses them."""
+"""The columns that `wager export` writes, in any format. They are never features unless the user chooses them."""
 
-_USED = frozenset({"correct", "true_label", "context", "actions", "eligible", "holdout", "predicted_at"})
+_USED = frozenset({"abstained", "correct", "true_label", "context", "actions", "eligible", "holdout", "predicted_at"})
 """The exported columns that an import reads, besides label, propensity and reward."""
 
 
@@ -81,15 +82,21 @@ def find_columns(header: Sequence[str], chosen: Chosen) -> Columns:
     return Columns(label, propensity, reward, others, features, frozenset(chosen.text))
 
 
-def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObject:
-    """Convert a row, whose missing values are None or "", to a round. Raises `RowError`."""
+def round_of(columns: Columns, row: JsonMapping, shape: Shape | None) -> JsonObject | None:
+    """Convert a row, whose missing values are None or "", to a round. Raises `RowError`.
+
+    Return None for an abstention if the model does not have the label that abstains.
+    """
     found = _candidates(columns, row, shape)
     if columns.features or "context" not in columns.others:
         values = [_value(name, row[name], name in columns.text) for name in columns.features]
         found["context"] = context_of(shape, columns.features, values)
     else:
         found["context"] = checked_context(shape, given_context(row["context"]))
-    label = checked_label(shape, _text(row[columns.label]), columns.label)
+    label, abstained = _text(row[columns.label]), _flag(_other(columns, row, "abstained"), "abstained")
+    if abstained and shape is not None and label not in list(shape.labels):
+        return None
+    label = checked_label(shape, label, columns.label)
     if columns.propensity is None:
         found["true_label"] = label
     else:
@@ -214,9 +221,3 @@ def _value(name: str, value: object, is_text: bool) -> Any:
         except RowError:
             return value
     return checked_number(value, name) if isinstance(value, float) else value
-
-
-def listed(header: Sequence[str]) -> str:
-    """Return the names of columns, for messages."""
-    names = ", ".join(header[:20])
-    return names if len(header) <= 20 else f"{names} and {len(header) - 20} more"

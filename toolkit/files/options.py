@@ -18,7 +18,7 @@ FeaturePrefix: TypeAlias = Annotated[
     str | None, typer.Option("--feature-prefix", help="What the names of the features begin with.")
 ]
 TextColumns: TypeAlias = Annotated[
-    str | None, typer.Option("--text-columns", help="Features that are texts though they are digits.")
+    str | None, typer.Option("--text-columns", help="Features to read as text even if they look like numbers.")
 ]
 
 

@@ -29,8 +29,8 @@ class Reader:
 
     Attributes:
         records: reads the lines or rows.
-        convert: converts a record to a round; None for a line without a round.
-        skipped: the number of lines without a round, complete after the last row.
+        convert: converts a record to a round; None for a line without a round for the model.
+        skipped: the number of such lines, complete after the last row.
     """
 
     records: Callable[[], Iterator[Record]]
@@ -113,11 +113,11 @@ def _columns(path: Path, place: str, header: list[str], chosen: Chosen) -> Colum
         raise FileError(path, place, str(error)) from None
 
 
-def _row_round(row: tuple[Columns, JsonObject], shape: Shape | None) -> JsonObject:
+def _row_round(row: tuple[Columns, JsonObject], shape: Shape | None) -> JsonObject | None:
     return round_of(*row, shape)
 
 
-def _line_round(text: str, shape: Shape | None) -> JsonObject:
+def _line_round(text: str, shape: Shape | None) -> JsonObject | None:
     line = json_of(text)
     if not isinstance(line, dict) or "context" not in line:
         raise RowError("is not a round of a log: it has no context")

@@ -39,6 +39,12 @@ class RowError(ValueError):
     """A row is not a valid round; the message names the field."""
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return the names of columns or labels, for messages."""
+    first = ", ".join(names[:20])
+    return first if len(names) <= 20 else f"{first} and {len(names) - 20} more"
+
+
 def json_of(text: str) -> Any:
     """Parse JSON, and check that its strings are valid Unicode."""
     try:
@@ -61,8 +67,7 @@ def checked_label(shape: Shape | None, label: object, field: str) -> str:
     if not isinstance(label, str) or not label:
         raise RowError(f"{field}: got {label!r}; must be a text")
     if shape is not None and not shape.has_actions and label not in shape.labels:
-        known = ", ".join(list(shape.labels)[:10])
-        raise RowError(f"{field}: got {label!r}; the labels of the model are {known}")
+        raise RowError(f"{field}: got {label!r}; the labels of the model are {listed(list(shape.labels))}")
     return label
 
 
@@ -82,7 +87,7 @@ def check_choices(found: JsonMapping, shape: Shape | None) -> None:
     for field in ("label", "true_label") if actions is not None else ("label",):
         if choices is not None and found.get(field, choices[0]) not in choices:
             known = "the eligible labels are" if eligible is not None else "the actions of the round are"
-            raise RowError(f"{field}: got {found[field]!r}; {known} {', '.join(choices[:10])}")
+            raise RowError(f"{field}: got {found[field]!r}; {known} {listed(choices)}")
 
 
 def checked_number(value: Any, field: str) -> float:

@@ -205,7 +205,7 @@ REPLAY = ("--model", "m", "--source", "s", "--batch", "10")
 def test_only_new_rounds_are_counted(command: Callable[..., Result], log: Path) -> None:
     found = command(Service(ahead=15), "replay", log, *REPLAY)
     assert found.stdout.startswith("15 rounds imported into m, ")
-    assert "; 30 of 30 rows are there; source s" in found.stdout
+    assert "; 30 of 30 rows are in the model; source s" in found.stdout
     assert json.loads(command(Service(ahead=30), "replay", log, *REPLAY, "--json").stdout)["imported"] == 0
 
 
@@ -224,11 +224,21 @@ def test_progress_is_written_where_no_terminal_is(command: Callable[..., Result]
 
 def test_a_part_of_a_file_is_there_as_a_part(command: Callable[..., Result], log: Path) -> None:
     found = command(Service(position=30), "replay", log, *REPLAY, "--limit", "4")
-    assert (found.exit_code, "0 rounds imported" in found.stdout, "; 4 of 4 rows are there" in found.stdout) == (
+    assert (found.exit_code, "0 rounds imported" in found.stdout, "; 4 of 4 rows are in the model" in found.stdout) == (
         0,
         True,
         True,
     )
+
+
+def test_a_dry_run_of_no_row_shows_no_round(command: Callable[..., Result], log: Path) -> None:
+    log.write_text("f,label,propensity,reward,abstained\n")
+    for row, said in [("", "0 rows"), ("1,c,0.5,0.6,true\n", "0 rows")]:
+        log.write_text(log.read_text() + row)
+        assert command(Service(), "replay", log, *REPLAY, "--dry-run", "--limit", "0").stdout.strip() == said
+    log.write_text(log.read_text() + "1,a,0.5,1,false\n")
+    found = command(Service(), "replay", log, *REPLAY, "--dry-run").stdout
+    assert found.startswith("1 rows, 1 line without a round for this model; the first round is {")
 
 
 @pytest.mark.parametrize(("at", "said"), [

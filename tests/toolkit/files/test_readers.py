@@ -19,11 +19,13 @@ import pytest
 from typer.testing import CliRunner
 
 from service.__main__ import app
+from service.schemas.rounds import RoundLine
 from tests.service.analytics.exports import log_columns, write_part
 from toolkit.files import lines
-from toolkit.files.columns import Chosen
+from toolkit.files.columns import Chosen, find_columns
 from toolkit.files.exported import SUFFIXES, Export, Hole, Lines
 from toolkit.files.lines import FileError
+from toolkit.files.parquet import exported_types
 from toolkit.files.readers import open_reader, survey
 from toolkit.files.rows import Shape
 from toolkit.files.tables import read_table
@@ -211,6 +213,34 @@ def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
         assert read_table(tmp_path / "out" / "part-000000000001.parquet").column("action_count") == [None, 7]
     with pytest.raises(FileError, match="parts of another model"):
         Export(tmp_path / "out", format_, MODEL | {"created_at": "2026-01-03T00:00:00Z"}).begin()
+
+
+def test_no_column_of_an_export_is_a_feature() -> None:
+    exported = {*exported_types(Path()), *RoundLine.model_fields} - {"context"}
+    assert find_columns([*sorted(exported), "f"], Chosen()).features == ("f",)
+
+
+@pytest.mark.parametrize("format_", ["parquet", "ndjson"])
+def test_abstentions_are_left_out_for_models_without_their_label(tmp_path: Path, format_: str) -> None:
+    given = [line(1, abstained=False), line(2, label="c", abstained=True, reward=0.6, true_label="a")]
+    path = Export(tmp_path / f"out.{format_}", format_, MODEL).write(Lines(given, [None, None]))
+    reader = open_reader(path, None, Chosen())
+    assert ([row.round["label"] for row in reader.rows(DENSE)], reader.skipped) == (["b"], 1)
+    abstaining = DENSE._replace(labels={"a": 0, "b": 1, "c": 2})
+    assert ([row.round["label"] for row in reader.rows(abstaining)], reader.skipped) == (["b", "c"], 0)
+
+
+def test_long_lists_of_labels_say_how_many_are_left_out(tmp_path: Path) -> None:
+    many = [f"l{number}" for number in range(25)]
+    first = ", ".join(many[:20])
+    shape = DENSE._replace(labels={label: number for number, label in enumerate(many)})
+    eligible = json.dumps(many[:-1]).replace('"', '""')
+    for content, said in (
+        (CSV, f"got 'a'; the labels of the model are {first} and 5 more"),
+        (f'f,g,label,propensity,reward,eligible\n1,2,l24,0.5,1,"{eligible}"\n', f"labels are {first} and 4 more"),
+    ):
+        with pytest.raises(FileError, match=said):
+            rounds(written(tmp_path, content), shape)
 
 
 def test_dsjson_names_the_labels_that_a_prediction_had(tmp_path: Path) -> None:
