@@ -5,6 +5,7 @@ import copy
 import os
 import random
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -276,7 +277,7 @@ class RemainingTime(Mapping[str, float]):
     def __getitem__(self, name: str) -> float:
         if name not in self._NAMES:
             raise KeyError(name)
-        return max(_LEAST_TIMEOUT, self._attempts.attempt_left())
+        return min(threading.TIMEOUT_MAX, max(_LEAST_TIMEOUT, self._attempts.attempt_left()))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._NAMES)

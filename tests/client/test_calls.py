@@ -303,6 +303,12 @@ def attempts(
     return Attempts(Options("http://w", None, **given), repeatable, quick, lambda: now[0], lambda: 0.5)
 
 
+@pytest.mark.parametrize("timeout", [1e-300, 10.0, 1e300])
+def test_a_socket_takes_every_timeout(timeout: float) -> None:
+    with socket.socket() as each:
+        each.settimeout(RemainingTime(attempts(timeout=timeout))["read"])
+
+
 def test_waits_double_up_to_a_limit() -> None:
     tried = attempts(max_retries=10)
     waits = [tried.wait_after(AWAY) for _ in range(10)]
