@@ -35,7 +35,7 @@ _CONTEXT_FAULTS = (
     "",
     "starts: must begin with 0, not decrease, and end with the number of values",
     "values: every number must be finite",
-    "indices: must be 0 … d-1 where all rows share them, each row with d values",
+    "indices: if all rows share them, they must be 0 … d-1, and each row must have d values",
     "indices: must have as many entries as values",
     "indices: must be from 0 to d-1",
     "indices: must be distinct within a context",

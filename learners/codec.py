@@ -122,8 +122,8 @@ def _check_array(name: str, array: Any, layout: ArrayLayout) -> None:
     if not layout.fits(array):
         raise InvalidStateError(f"{name} is {array.dtype}{array.shape}, not {layout}")
     if not np.isfinite(array).all():
-        raise InvalidStateError(f"{name} holds numbers that are not finite")
+        raise InvalidStateError(f"{name} contains numbers that are not finite")
     if (array < layout.least).any():
-        raise InvalidStateError(f"{name} holds numbers below {layout.least:g}")
+        raise InvalidStateError(f"{name} contains numbers below {layout.least:g}")
     if (array > layout.most).any():
-        raise InvalidStateError(f"{name} holds numbers above {layout.most:g}")
+        raise InvalidStateError(f"{name} contains numbers above {layout.most:g}")

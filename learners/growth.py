@@ -9,7 +9,9 @@ from learners.layouts import resized, state_layout
 
 def grown(learner: AnyLearner, n_labels: int) -> AnyLearner:
     """Return the learner for n_labels. Raises `InvalidStateError` or `ValidationError` if it cannot grow to them."""
-    if not learner.labels_grow or n_labels < learner.problem.n_labels:
+    if not learner.labels_grow:
+        raise InvalidStateError(f"the labels of {learner.algorithm} are fixed: none can be added")
+    if n_labels < learner.problem.n_labels:
         raise InvalidStateError(f"{learner.algorithm} cannot have {n_labels} labels: it has {learner.problem.n_labels}")
     problem = dataclasses.replace(learner.problem, n_labels=n_labels)
     return cast(AnyLearner, dataclasses.replace(cast(Any, learner), problem=problem))

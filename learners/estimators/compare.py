@@ -1,5 +1,6 @@
 """Compares learners on labelled data: which one to use, with which settings, and why."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -55,9 +56,9 @@ def compare(
     Learners are names such as "fastcb", dictionaries such as {"algorithm": "gaptron", "loss": "hinge"}, or estimators.
     Intervals need at least 2 `seeds`. A run has n `rounds` by default; with more, examples repeat once all of them
     have occurred. With `tune`, other settings of each learner are tried too, and other seeds select the best. All seeds
-    depend on the integer `random_state`. With joblib, `n_jobs` processes compute, -1 for one on each core. They end
-    before this returns, unless joblib had started them earlier. The clock returns seconds and is monotonic. Raises
-    `ValueError` if an argument is invalid.
+    depend on `random_state`, an integer from 0 to 2**32 - 1. With joblib, `n_jobs` processes compute, -1 for one on
+    each core. They end before this returns, unless joblib had started them earlier. The clock returns seconds and is
+    monotonic. Raises `ValueError` if an argument is invalid.
     """
     table = read_table(X)
     labels = read_labels("y", y, table.contexts.n)
@@ -68,7 +69,7 @@ def compare(
         raise ValueError(f"tune: got {tune!r}; must be True or False")
     if not callable(clock):
         raise ValueError(f"clock: got {clock!r}; must be a function that returns seconds")
-    plan = Plan(_whole("seeds", seeds), rounds, bool(tune), _whole("random_state", random_state, 0))
+    plan = Plan(_whole("seeds", seeds), rounds, bool(tune), _whole("random_state", random_state, 0, 2**32 - 1))
     with Processes(_jobs(n_jobs)) as processes:
         return contest(candidates_of(learners), examples, plan, _player(processes, clock))
 
@@ -150,9 +151,10 @@ def _set_up(candidate: Candidate, examples: Examples) -> Setup:
     return set_up(candidate.choice, len(examples.classes), examples.n_features)
 
 
-def _whole(name: str, given: object, least: int = 1) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{name}: got {given!r}; must be an integer from {least}")
+def _whole(name: str, given: object, least: int = 1, most: float = math.inf) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not least <= given <= most:
+        upper = f" to {most}" if most < math.inf else ""
+        raise ValueError(f"{name}: got {given!r}; must be an integer from {least}{upper}")
     return int(given)
 
 

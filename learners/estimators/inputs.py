@@ -135,7 +135,7 @@ AnyArray = npt.NDArray[Any]
 def read_labels(name: str, labels: object, n: int | None = None) -> AnyArray:
     """Return labels (n,): strings, integers, booleans or whole floats; any n if None. Raises `ValueError` otherwise."""
     if labels is None:
-        raise ValueError(f"BanditClassifier requires {name} to be passed, but the target {name} is None")
+        raise ValueError(f"{name} is None; {name} should be a 1d array of labels")
     array = as_array(name, labels)
     if array.ndim != 1:
         raise ValueError(f"{name} should be a 1d array, got an array of shape {array.shape} instead.")

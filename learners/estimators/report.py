@@ -90,8 +90,8 @@ class Comparison:
     def __str__(self) -> str:
         playing, preparing = self.spent
         times = (
-            f"Playing took {playing:.1f} s, all runs together; loading or compiling the learners took {preparing:.1f} "
-            "s before, which rounds/s leaves out."
+            f"Playing took {playing:.1f} s in total; loading or compiling the learners took {preparing:.1f} s more, "
+            "which rounds/s does not include."
         )
         advice = [f"Use {self.recommended}.", *(f"- {reason}" for reason in self.why)]
         return "\n".join([self.table(), "", times, "", *advice])

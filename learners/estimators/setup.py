@@ -61,7 +61,7 @@ class Setup(NamedTuple):
 def class_of(algorithm: str) -> type[Any]:
     """Return the class of an algorithm that answers single labels. Raises `ValueError` for any other name."""
     if not isinstance(algorithm, str):
-        raise ValueError(f"unknown algorithm {algorithm!r}; must be a name; settings of it are `hyperparameters`")
+        raise ValueError(f"unknown algorithm {algorithm!r}; must be a name; its settings go in `hyperparameters`")
     if algorithm in STRUCTURED_LEARNERS:
         raise ValueError(f"algorithm {algorithm!r} answers sets or rankings; must answer a single label")
     if algorithm not in LEARNERS:

@@ -133,9 +133,11 @@ def _check_rewards(
     """Return the mask of right labels: those with reward 1, if rewards are given."""
     if rewards is None:
         return right
+    if right is not None:
+        raise InvalidArrayError("pass either `rewards` or `right`, not both")
     expect_array("rewards", rewards, FLOAT, 2, (n, learner.problem.n_labels))
-    if right is not None or not ((rewards >= 0.0) & (rewards <= 1.0)).all():
-        raise InvalidArrayError("rewards: must be from 0 to 1, and without `right`")
+    if not ((rewards >= 0.0) & (rewards <= 1.0)).all():
+        raise InvalidArrayError("rewards: every number must be from 0 to 1")
     return np.asarray(rewards == 1.0)
 
 

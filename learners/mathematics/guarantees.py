@@ -2,6 +2,8 @@
 
 import math
 
+from learners.hyperparameters import rounded_up
+
 AT_ONCE = "Assumes ‖x‖ ≤ X, and that each round is folded before the next prediction."
 
 LATE = (
@@ -20,8 +22,8 @@ ROUNDING = 1.0 + 1e-12
 
 
 def counted(bound: float) -> str:
-    """Return a bound as text: rounded up, with separators, or from 1e12 on rounded to four digits."""
-    return f"{math.ceil(bound):,}" if bound < 1e12 else f"{bound:.4g}"
+    """Return a bound as text, rounded up: with separators, or from 1e12 on with four digits."""
+    return f"{math.ceil(bound):,}" if bound < 1e12 else rounded_up(bound)
 
 
 def uncovered(reason: str, covered: str) -> str:

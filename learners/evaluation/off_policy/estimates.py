@@ -208,9 +208,10 @@ def _of_overlap(evaluation: Evaluation, sums: Sums) -> Iterator[_Doubt]:
         yield _Doubt(share if certain / n > _TOLERATED else None, warning)
     variance = max(0.0, float(sums.shape[0]) / n - mean * mean)
     if abs(mean - 1.0) > 4.0 * math.sqrt(variance / n) + 1e-9:
-        reason = "the policy gives answers that the log never gives" if mean < 1.0 else "the propensities are wrong"
+        rare = "the policy gives answers that the log never gives. Only the conservative interval counts."
+        reason = rare if mean < 1.0 else "the propensities are wrong. No estimate can be trusted."
         weight = f"mean weight is {mean:.2f}, not 1"
-        yield _Doubt(f"the {weight}", f"The {weight}: {reason}. Only the conservative interval counts.")
+        yield _Doubt(f"the {weight}", f"The {weight}: {reason}")
 
 
 def _counted(rounds: int) -> str:

@@ -48,7 +48,7 @@ def test_only_known_learners_have_fixed_labels() -> None:
 
 @only_for(lambda learner: not learner.labels_grow)
 def test_fixed_labels_are_refused(life: Life) -> None:
-    with pytest.raises(InvalidStateError, match=life.learner.algorithm):
+    with pytest.raises(InvalidStateError, match=f"labels of {life.learner.algorithm} are fixed"):
         grown(life.learner, 6)
 
 

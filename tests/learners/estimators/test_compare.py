@@ -56,7 +56,7 @@ def test_compilation_is_no_playing_time() -> None:
     ticks = iter(range(100))
     found = compare(["uniform"], X, Y, seeds=3, clock=lambda: float(next(ticks)))
     assert found.spent == (3.0, 3.0)
-    assert "Playing took 3.0 s, all runs together; loading or compiling the learners took 3.0 s before" in str(found)
+    assert "Playing took 3.0 s in total; loading or compiling the learners took 3.0 s more, which" in str(found)
 
 
 def test_a_run_equals_the_estimator() -> None:
@@ -134,6 +134,7 @@ def test_learners_that_cannot_play_are_left_out() -> None:
         ({"seeds": 0}, "seeds: got 0"),
         ({"rounds": 3}, "rounds: got 3; must be an integer from 4"),
         ({"random_state": None}, "random_state"),
+        ({"random_state": 2**32}, "random_state: got 4294967296; must be an integer from 0 to 4294967295"),
     ],
 )
 def test_invalid_arguments_are_value_errors(arguments: dict[str, Any], match: str) -> None:

@@ -151,3 +151,20 @@ def test_wrong_arrays_are_refused(truth: list[int], uniforms: list[float], compl
     learner = Uniform(problem=PROBLEM)
     with pytest.raises(ValueError, match=complaint):
         simulate(learner, Contexts.dense(np.zeros((3, 5))), np.array(truth), np.array(uniforms))
+
+
+@pytest.mark.parametrize(
+    ("reward", "right", "complaint"),
+    [
+        (1.5, None, "rewards: every number must be from 0 to 1"),
+        (float("nan"), None, "rewards: every number must be from 0 to 1"),
+        (1.0, True, "pass either `rewards` or `right`, not both"),
+    ],
+)
+def test_wrong_rewards_are_refused(reward: float, right: bool | None, complaint: str) -> None:
+    rewards, truth = np.full((3, 4), reward), np.zeros(3, np.int64)
+    mask = None if right is None else np.full((3, 4), right)
+    with pytest.raises(ValueError, match=complaint):
+        simulate(
+            Uniform(problem=PROBLEM), Contexts.dense(np.zeros((3, 5))), truth, np.zeros(3), right=mask, rewards=rewards
+        )

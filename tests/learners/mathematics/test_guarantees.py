@@ -10,6 +10,7 @@ from learners.algorithms.first_order.banditron import Banditron
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.base import AnyLearner, FloatArray, Problem
 from learners.mathematics.gaptron_schedules import safe_step
+from learners.mathematics.guarantees import counted
 from learners.registry import ALL_LEARNERS as L
 from tests.learners.formulas import LOSSES, losses_of, projected
 from tests.learners.implementations import IMPLEMENTATIONS
@@ -298,3 +299,8 @@ def test_banditron_bound_holds(choice: dict[str, Any], X: float) -> None:
         paid = 3 * max(2 * C / gammas[-1], np.sqrt(C * gammas.sum()))
         bounds.append(L + gammas.sum() + paid + np.sqrt(2 * C * L / gammas[-1]))
     assert worst <= min(bounds)
+
+
+def test_a_printed_bound_is_never_below_the_bound() -> None:
+    for bound in np.geomspace(1.0, 1e200, 5000).tolist():
+        assert bound <= float(counted(bound).replace(",", "")) <= 1.002 * bound + 1.0

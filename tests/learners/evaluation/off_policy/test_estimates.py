@@ -162,6 +162,16 @@ def test_a_policy_beyond_the_log_is_warned_of_and_stays_in_the_conservative_inte
     assert (_value(found, "ips"), found.conservative) == (0.0, (0.0, 1.0))
     assert any("never gives" in warning for warning in found.warnings)
     assert {each.doubt for each in found.estimates if each.value is not None} == {"the mean weight is 0.00, not 1"}
+    (warning,) = [each for each in found.warnings if "mean weight" in each]
+    assert warning.endswith("Only the conservative interval counts.")
+
+
+def test_the_conservative_interval_is_not_recommended_for_wrong_propensities() -> None:
+    log, target = simulated(500, 3)
+    found = _evaluated(log._replace(propensities=log.propensities / 3.0), GivenDistributions(target))
+    assert found.mean_weight > 2.0
+    assert not any("conservative" in warning for warning in found.warnings)
+    assert any(warning.endswith("wrong. No estimate can be trusted.") for warning in found.warnings)
 
 
 def test_few_heavy_and_certain_rounds_are_warned_of() -> None:
