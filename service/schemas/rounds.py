@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, GetPydanticSchema, SkipValidation, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    GetPydanticSchema,
+    SkipValidation,
+    TypeAdapter,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from service.actions.definition import ActionId, GivenActions
