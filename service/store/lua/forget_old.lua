@@ -44,6 +44,7 @@ local function too_old_at(entry)
 end
 
 local first, upcoming, waits, start, left = nil, now + retention, 0, '-', tonumber(ARGV[3])
+local pause = PAUSE_SECONDS
 while left > 0 do
   local page = redis.call('XRANGE', KEYS[2], start, '+', 'COUNT', AT_ONCE)
   for _, entry in ipairs(page) do
@@ -58,6 +59,9 @@ while left > 0 do
       break
     end
     first, left = entry[1], left - 1
+    if left == 0 then -- more may be too old: due again now, after the other due models
+      upcoming, pause = now, 0
+    end
     start = '(' .. entry[1]
   end
   if #page < AT_ONCE then
@@ -67,4 +71,4 @@ end
 if first then
   redis.call('XTRIM', KEYS[2], 'MINID', '=', first)
 end
-return {string.format('%.17g', math.max(upcoming, now + PAUSE_SECONDS)), waits}
+return {string.format('%.17g', math.max(upcoming, now + pause)), waits}

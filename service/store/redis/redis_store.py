@@ -275,7 +275,7 @@ class RedisStore(Store):
         await self._call("ZREM", keys.MODELS, name)
         await self._call("ZREM", keys.DAMAGED, name)
         await self._call("ZREM", keys.TRAFFIC, name)
-        for due in (Due.CLOSING, Due.SHADOWS):
+        for due in Due:
             await self.unwatch(due, ModelKey(name, own.decode(errors="replace")))
         if await self._incarnation(name) is not None:  # a new model has taken the name
             await self._call("ZADD", keys.MODELS, 0, name)

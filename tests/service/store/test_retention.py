@@ -5,6 +5,7 @@ import pytest
 from service.store import keys
 from service.store.log_entries import mark_of
 from service.store.records.layout import VERSION
+from service.store.redis import redis_store
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import StoredPolicies
 from service.store.values import Due, Snapshot
@@ -74,6 +75,17 @@ async def test_a_long_log_goes_over_several_pages(scenario: Scenario) -> None:
     assert await numbers(model) == [150]
 
 
+async def test_a_backlog_beyond_one_call_is_due_at_once(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_store, "_ENTRIES_AT_ONCE", 64)
+    model = await retained(scenario, 150, every=0.001)
+    await snapshot(model, 150)
+    for first in (64, 127, 150):
+        assert await is_due(model, LATE + 1.0)
+        assert not await forget(model)
+        assert await numbers(model) == list(range(first, 151))
+    assert not await is_due(model, LATE + 1.0)
+
+
 async def test_models_are_claimed_when_a_round_may_be_too_old(scenario: Scenario) -> None:
     model = await retained(scenario, 3)
     await snapshot(model, 3)
@@ -81,8 +93,8 @@ async def test_models_are_claimed_when_a_round_may_be_too_old(scenario: Scenario
     await forget(model, NOW + 1.0)
     assert [await is_due(model, NOW + RETAIN + more) for more in (-1.0, 1.0)] == [False, True]
     await model.store.delete_model(model.key.name)
-    assert not await forget(model, NOW)
     assert not await is_due(model, NOW + 99 * RETAIN)
+    assert not await forget(model, NOW)
 
 
 async def test_a_model_without_retention_keeps_its_rounds(scenario: Scenario) -> None:
