@@ -73,7 +73,7 @@ _BYTES_PER_SECOND = 2_000_000
 """Snapshot bytes per additional second of pause, because each visit reads and writes the whole snapshot."""
 
 _RETRY_SECONDS = 60.0
-"""Seconds until the next fold of a shadow after a failed one."""
+"""Seconds until the next visit to a model of which every lagging shadow failed."""
 
 
 def shadow_folds(environment: Environment) -> DueModels:
@@ -106,10 +106,11 @@ class _ShadowFolds:
         if not lagging:
             return _PAUSE_SECONDS
         model = await self._models.read(stored)
-        return max([await self._fold(model, shadow) for shadow in lagging])
+        pauses = [await self._fold(model, shadow) for shadow in lagging]
+        return max((pause for pause in pauses if pause is not None), default=_RETRY_SECONDS)
 
-    async def _fold(self, model: Model, shadow: StoredShadow) -> float:
-        """Fold a shadow for up to `VISIT_SECONDS`; return the seconds until its next visit."""
+    async def _fold(self, model: Model, shadow: StoredShadow) -> float | None:
+        """Fold a shadow for up to `VISIT_SECONDS`; return the seconds until its next visit, or None if it fails."""
         ends_at = self._monotonic() + VISIT_SECONDS
         try:
             replica = ShadowReplica(model, self._store, self._compute, shadow)
@@ -121,5 +122,5 @@ class _ShadowFolds:
             raise
         except WagerError as error:  # this shadow must not stop the others
             _log.warning("shadow %s of model %s: %s", shadow.name, model.name, error.detail)
-            return _RETRY_SECONDS
+            return None
         return _PAUSE_SECONDS + replica.bytes / _BYTES_PER_SECOND if is_done else 0.0

@@ -105,7 +105,7 @@ class KeptFold(OtherLearnerFold):
     async def _start_from(self, snapshot: Snapshot | None) -> None:
         self._loads += 1
         if snapshot is None or self._loads > 1:
-            raise InvalidStateError("it is missing, or of another log")
+            raise InvalidStateError("it is missing, or belongs to another log")
         self._use(await self._model_after(snapshot.change_count, snapshot.digest))
         state = await self._run(costs.FIRST_CALL, read_state, self.model.learner, snapshot.state)
         await self._quarantine.refresh(0)
@@ -120,4 +120,5 @@ class KeptFold(OtherLearnerFold):
         return Tail(change.round_count, entries, tail.damage, count, changes, digest_at(self._digests, count))
 
     def _note_folded(self, run: Run, start: int, n: int, /) -> None:
-        """Do nothing: the rounds were compared before the promotion."""
+        """Drop the probabilities: the rounds were compared before the promotion."""
+        self._recomputing.take(n)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from learners.base import FloatArray
+from learners.base import BoolArray, FloatArray
 from learners.evaluation.intervals import Interval, empirical_bernstein
 from learners.evaluation.weights import weighable
 from service.errors import NewerVersionError
@@ -43,14 +43,17 @@ class Sums:
     clipped_reward: float = 0.0  # Σ v r
     largest_weight: float = 0.0
 
-    def plus(self, probabilities: FloatArray, propensities: FloatArray, rewards: FloatArray, skipped: int) -> "Sums":
+    def plus(
+        self, probabilities: FloatArray, propensities: FloatArray, rewards: FloatArray, learnt: BoolArray
+    ) -> "Sums":
         """Return the sums with n more rounds. The result does not depend on batches.
 
         Args:
             probabilities: (n,), the shadow's probabilities of the served labels.
             propensities: (n,), those with which the model drew them.
             rewards: (n,), in [0, 1].
-            skipped: how many of them the shadow could not learn from. Rounds without a weight (p too small) are added.
+            learnt: (n,), whether the shadow learned from each. The others are skipped, as are those without a weight
+                (p too small).
         """
         known = weighable(propensities)
         w, r = probabilities[known] / propensities[known], rewards[known]
@@ -58,7 +61,7 @@ class Sums:
         return dataclasses.replace(
             self,
             rounds=self.rounds + len(r),
-            skipped=self.skipped + skipped + int((~known).sum()),
+            skipped=self.skipped + int((~(known & learnt)).sum()),
             reward=_added(self.reward, r),
             squared_reward=_added(self.squared_reward, r * r),
             weight=_added(self.weight, w),
@@ -96,7 +99,7 @@ def decode_sums(data: bytes) -> Sums:
             raise NewerVersionError("a newer version wrote the comparison of a shadow")
         sums = Sums(**fields)
         if not all(math.isfinite(number) and number >= 0 for name, number in fields.items() if "diff" not in name):
-            raise ValueError("a sum is impossible")
+            raise ValueError("a sum is negative or not finite")
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"invalid sums: {error}") from error
     return sums
@@ -184,7 +187,9 @@ def _warnings(sums: Sums) -> list[str]:
     if n < _FEW_ROUNDS:
         found.append(f"there are only {n} rounds; compare after at least {_FEW_ROUNDS}")
     elif effective < _FEW_EFFECTIVE:
-        found.append(f"the effective sample size is {effective:.0f}; compare after at least {_FEW_EFFECTIVE:.0f}")
+        found.append(
+            f"the effective sample size is only {effective:.0f}; wait until it is at least {_FEW_EFFECTIVE:.0f}"
+        )
     if sums.largest_weight > _LARGE_SHARE * sums.weight > 0.0 and n >= _FEW_ROUNDS:
         share = sums.largest_weight / sums.weight
         found.append(f"one round has {share:.0%} of all weight, so the estimate depends on it")

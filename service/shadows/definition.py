@@ -79,7 +79,9 @@ def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) 
 
 def _check_comparable(learner: AnyLearner, which: str, model: Model) -> None:
     if model.definition.actions is not None:
-        detail = "the model has actions, whose rounds hold the chosen action only; a shadow needs a model with labels"
+        detail = (
+            "the model has actions, whose rounds contain only the chosen action; a shadow needs a model with labels"
+        )
         raise ShadowLearnerError(detail, "learner")
     if learner.answer not in ("label", "level"):
         detail = f"{which}, {learner.algorithm}, answers several labels; a shadow needs single labels"

@@ -147,8 +147,7 @@ class ShadowReplica(OtherLearnerFold):
     def _note_folded(self, run: Run, start: int, n: int, /) -> None:
         rounds = run.rounds.rows(start, start + n)
         probabilities, learnt = self._recomputing.take(n), usable(self.model.learner, rounds)
-        skipped = n - int(learnt.sum())
-        self.sums = self.sums.plus(probabilities, rounds.propensities, rounds.rewards, skipped)
+        self.sums = self.sums.plus(probabilities, rounds.propensities, rounds.rewards, learnt)
 
     async def _leave_out(self, number: int, /) -> bool:
         self.sums = self.sums.plus_skipped()

@@ -15,7 +15,7 @@ MEANS = np.array([0.2, 0.9, 0.6])  # of the reward of each label
 
 
 def compared(shadow: FloatArray, served: FloatArray, rewards: FloatArray) -> Compared:
-    found = compare(Sums().plus(shadow, served, rewards, 0))
+    found = compare(Sums().plus(shadow, served, rewards, np.ones(len(rewards), np.bool_)))
     assert found is not None
     return found
 
@@ -64,7 +64,7 @@ def test_a_verdict_needs_rounds_and_a_clear_difference(n: int, share: float, ver
 @pytest.mark.parametrize(
     ("weights", "warning"),
     [
-        (np.r_[np.zeros(900), np.full(50, 20.0)], "the effective sample size is 50"),
+        (np.r_[np.zeros(900), np.full(50, 20.0)], "the effective sample size is only 50"),
         (np.r_[np.ones(900), np.full(1, 400.0)], "one round has 31% of all weight"),
         (np.full(900, 0.01), "the mean weight is 0.01, not 1"),
     ],

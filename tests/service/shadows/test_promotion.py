@@ -7,9 +7,10 @@ from typing import Any
 import httpx2
 import pytest
 
+from service.replicas.other_folds import KeptFold
 from service.store.redis.redis_store import RedisStore
 from tests.service.replicas.altering import current, fresh
-from tests.service.sample_models import bits, definition, one_by_one, play, some_contexts, whole_log
+from tests.service.sample_models import COMPUTE, bits, definition, one_by_one, play, some_contexts, whole_log
 from tests.service.workers import Clock, worker
 
 ANY = {"If-Match": "*"}
@@ -81,6 +82,20 @@ async def test_a_promotion_survives_trimming_before_its_change(store: RedisStore
         await lagging.snapshot()
         first = (await whole_log(store, before.key))[0].last_round
         assert first <= 20
+
+
+async def test_the_fold_of_a_promotion_keeps_nothing_of_its_rounds(
+    store: RedisStore, store_url: str, name: str
+) -> None:
+    async with worker(store_url) as client:
+        await client.post("/models", json=definition(name))
+        await client.put(f"/models/{name}/shadows/rival", json={"learner": "squarecb"})
+        await client.post(f"/models/{name}/promote", json={"shadow": "rival"}, headers=ANY)
+        await _play(client, name, 20, 3)
+    fold = KeptFold(await current(store, name), store, COMPUTE)
+    await fold._load()
+    await fold._take(await fold._read_tail())
+    assert (fold.round_count, fold._recomputing._probabilities) == (20, [])
 
 
 async def test_requests_that_promote_nothing(store_url: str, name: str) -> None:

@@ -55,7 +55,7 @@ async def plain_fold(store: Store, model: Model, choice: dict[str, Any], since: 
         rounds: Rounds = model.rounds_of(model.choice.records.rows([record]))
         decisions = learner.decide(state, rounds.contexts, rounds.eligible)
         p = decisions.distributions[0, rounds.labels]
-        sums = sums.plus(p, rounds.propensities, rounds.rewards, 0)
+        sums = sums.plus(p, rounds.propensities, rounds.rewards, np.ones(1, np.bool_))
         state = learner.fold(state, rounds._replace(evidence=decisions.evidence))
     return state, sums
 
@@ -165,17 +165,21 @@ async def test_a_model_has_at_most_four_shadows(store: RedisStore, name: str) ->
 
 
 def test_rounds_without_a_weight_are_skipped() -> None:
-    """Rankings may have propensities whose weights overflow: the sums stay finite, and can be read again."""
+    """Rankings may have propensities whose weights overflow: the sums stay finite, and can be read again.
+
+    A round that was not learned either is skipped once.
+    """
     p = np.array([1e-160, 0.5, 5e-324, 1e-149])
-    sums = Sums().plus(np.full(4, 0.5), p, np.ones(4), 0)
-    assert (sums.rounds, sums.skipped) == (2, 2)
+    sums = Sums().plus(np.full(4, 0.5), p, np.ones(4), np.array([False, False, True, True]))
+    assert (sums.rounds, sums.skipped) == (2, 3)
     assert decode_sums(sums.encode()) == sums
 
 
 async def test_sums_do_not_depend_on_parts() -> None:
     rng = np.random.default_rng(3)
     pi, p, r = rng.random(500), rng.random(500) + 1e-3, rng.random(500)
-    whole, parts = Sums().plus(pi, p, r, 2), Sums()
-    for i, (start, stop) in enumerate([(0, 1), (1, 77), (77, 500)]):
-        parts = parts.plus(pi[start:stop], p[start:stop], r[start:stop], 2 if i == 0 else 0)
+    learnt = rng.random(500) < 0.9
+    whole, parts = Sums().plus(pi, p, r, learnt), Sums()
+    for start, stop in [(0, 1), (1, 77), (77, 500)]:
+        parts = parts.plus(pi[start:stop], p[start:stop], r[start:stop], learnt[start:stop])
     assert whole == parts == decode_sums(whole.encode())

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,14 @@ from service.background.due_models import DueModels
 from service.background.shadow_folds import RestingCompute
 from service.compute import Compute
 from service.environment import Environment
-from service.errors import InvalidInputError, ShadowLagsError, StoreError, StoreFullError, StoreUnavailableError
+from service.errors import (
+    InvalidInputError,
+    ShadowLagsError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
 from service.lifecycle import promoting
 from service.shadows.replica import ShadowReplica
 from service.store.redis import redis_store
@@ -89,6 +97,36 @@ async def test_a_store_that_refuses_delays_a_shadow_by_its_lease(
     clock.now += 11.0
     await shadowing(store, clock).run()
     assert (await store.read_shadows(model.key))[0].rounds == 300
+
+
+async def test_a_shadow_that_fails_does_not_delay_another(
+    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone, it is tried again after a minute."""
+    model, clock = await make_model(store, name), Clock()
+    good = await give_shadow(store, model)
+    assert await store.put_shadow(model.key, "bad", "s2", good.text)
+    advance = ShadowReplica.advance
+
+    async def fail(replica: ShadowReplica, has_time: Callable[[], bool]) -> bool:
+        if replica.shadow.name == "bad":
+            raise StoreCorruptError("noise")
+        return await advance(replica, has_time)
+
+    monkeypatch.setattr(ShadowReplica, "advance", fail)
+    for seed in (1, 2):
+        await play(store, model, 100, seed)
+        await shadowing(store, clock).run()
+        clock.now += 5.0
+    folded = {each.name: each.rounds for each in await store.read_shadows(model.key)}
+    assert folded == {"bad": None, "rival": 200}
+    await shadowing(store, clock).run()
+    clock.now += 5.0
+    await play(store, model, 100, 3)
+    for wait, rounds in ((0.0, 200), (60.0, 300)):
+        clock.now += wait
+        await shadowing(store, clock).run()
+        assert {each.name: each.rounds for each in await store.read_shadows(model.key)}["rival"] == rounds
 
 
 SINGLE = sorted(name for name, learner in LEARNERS.items() if issubclass(learner, CompiledLearner))
