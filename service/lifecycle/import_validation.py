@@ -18,7 +18,7 @@ from service.json_values import JsonObject
 from service.lifecycle.model_file import LATEST, MOST_KEY_ID, SHADOW, ExportedImport, as_file_error
 from service.models.changes import checked_policies, read_change
 from service.registry.changing import MOST_CHANGES, MOST_COPIES
-from service.replicas.guarded_fold import learn
+from service.replicas.guarded_fold import is_finite, learn
 from service.replicas.statistics import SLOTS, RoundStatistics, decode_statistics
 from service.schemas.models import LONGEST_WINDOW, SHORTEST_WINDOW
 from service.store.values import ImportedSource
@@ -119,7 +119,8 @@ def _works(learner: AnyLearner, state: State) -> bool:
             if not _is_sound(learner, decisions):
                 return False
             rounds = _rounds(learner, contexts, decisions)
-            return learn(learner, state, rounds)[1] == rounds.n
+            folded, n = learn(learner, state, rounds)
+            return n == rounds.n and is_finite(folded)
     except (ArithmeticError, ValueError, IndexError):  # from corrupt numbers, in code that is not compiled
         return False
 

@@ -32,11 +32,11 @@ def learn(learner: Folder, state: State, rounds: Rounds) -> tuple[Any, int]:
     before = _copied(state)
     with np.errstate(all="ignore"):
         folded = learner.fold_unchecked(state, rounds)
-        if _is_finite(folded):
+        if is_finite(folded):
             return folded, rounds.n
         for n in range(rounds.n):
             folded = learner.fold_unchecked(_copied(before), rounds.rows(n, n + 1))
-            if not _is_finite(folded):
+            if not is_finite(folded):
                 return before, n
             before = folded
     raise AssertionError("folding rounds one by one gives another state than folding them together")
@@ -52,7 +52,8 @@ def _copied(state: State) -> Any:
     return type(state)(*(array.copy() for array in state))
 
 
-def _is_finite(state: State) -> bool:
+def is_finite(state: State) -> bool:
+    """Check that a state contains neither infinity nor NaN."""
     # A sum of finite numbers may overflow, so only a finite sum is conclusive.
     return all([np.isfinite(np.add.reduce(array, None)) or np.isfinite(array).all() for array in state])
 

@@ -99,7 +99,7 @@ PROTOCOL: Errors = {
         (
             "protocol: holes are skipped",
             "_pieces",
-            'raise StoreCorruptError(f"the log has a gap before round {entry.last_round}")',
+            'raise StoreCorruptError(f"the log lacks rounds before the entry that ends with round {entry.last_round}")',
             "pass",
         ),
     ],
@@ -107,7 +107,7 @@ PROTOCOL: Errors = {
         (
             "protocol: a state that is not finite is accepted",
             "guarded_fold.learn",
-            "if _is_finite(folded):\n    return folded, rounds.n",
+            "if is_finite(folded):\n    return folded, rounds.n",
             "return folded, rounds.n",
         ),
     ],

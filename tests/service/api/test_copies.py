@@ -12,7 +12,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
+from learners.algorithms.improper.folklore import Folklore
+from learners.base import Problem
+from learners.codec import encode_state
 from learners.registry import ALL_LEARNERS
+from service.errors import ModelFileError
+from service.lifecycle.import_validation import foreign_state
 from service.models.model import Model
 from service.rounds.sessions import SessionCache
 from service.store.redis.redis_store import RedisStore
@@ -493,3 +498,12 @@ async def test_huge_numbers_are_refused(client: httpx2.AsyncClient, name: str) -
 
 async def test_numbers_with_which_a_learner_cannot_decide_are_refused(client: httpx2.AsyncClient, name: str) -> None:
     await refused(client, name, "inverse", 1e59)
+
+
+@pytest.mark.parametrize("n_features", [10, 100])
+def test_a_state_of_any_size_that_learns_no_finite_numbers_is_refused(n_features: int) -> None:
+    learner = Folklore(problem=Problem(8, n_features))
+    state = learner.init()
+    encoded = encode_state(learner, state._replace(inverse=np.full_like(state.inverse, 1e20)))
+    with pytest.raises(ModelFileError, match="cannot decide and learn"):
+        foreign_state(learner, memoryview(encoded), decides=True)
