@@ -1,10 +1,12 @@
 """A private Valkey or Redis server, which the service starts, supervises and stops.
 
 The data directory contains the append-only file, the server's messages (`valkey.log`), the lock that ensures a single
-owner of the directory and, unless its path is too long, the unix socket. The server listens only on this socket, and
-only its user may connect. Below, "the log" is the append-only file, with which the server restores its data.
+owner of the directory, and the unix socket or, if its path is too long, a link to it. The server listens only on this
+socket, and only its user may connect. Below, "the log" is the append-only file, with which the server restores its
+data.
 """
 
+import contextlib
 import itertools
 import logging
 import math
@@ -15,7 +17,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -132,7 +133,7 @@ class EmbeddedServer:
         self._memory = available_memory() // 2 if memory is None else memory
         self._write_seconds = write_seconds
         self._lock_seconds = lock_seconds
-        self._socket = self.data_dir / "valkey.sock"
+        self._socket = self._named_socket = self.data_dir / "valkey.sock"
         self._socket_folder: Path | None = None
         self._lock: int | None = None
         self._watcher: threading.Thread | None = None
@@ -149,7 +150,7 @@ class EmbeddedServer:
     @property
     def url(self) -> str:
         """The URL of the server for redis clients. `start` may change it once, before the server starts."""
-        return "unix://" + quote(str(self._socket))
+        return _url_of(self._socket)
 
     @property
     def log_path(self) -> Path:
@@ -226,10 +227,13 @@ class EmbeddedServer:
         self._socket_folder = Path(tempfile.mkdtemp(prefix="wager-"))
         self._socket = self._socket_folder / "valkey.sock"
         (self._socket_folder / LOG_FOLDER).symlink_to(self.data_dir.absolute() / LOG_FOLDER)  # see `RedisStore`
-        _log.warning("The path of the data directory is too long for a socket: %s", self._socket)
+        self._named_socket.unlink(missing_ok=True)  # of a process that was killed
+        self._named_socket.symlink_to(self._socket)  # see `embedded_store_url`
+        _log.warning("The path of the data directory is too long for a socket, which is therefore at %s", self._socket)
 
     def _release(self) -> None:
         if self._socket_folder is not None:
+            self._named_socket.unlink(missing_ok=True)
             shutil.rmtree(self._socket_folder, ignore_errors=True)
             self._socket_folder = None
         if self._lock is not None:
@@ -321,8 +325,8 @@ class EmbeddedServer:
         except redis.RedisError:
             return None
         if length := about.get("aof_buffer_length"):  # absent if the append-only file has been turned off
-            return f"{length} bytes of its log"
-        return "" if about["aof_last_write_status"] == "ok" else "all of its log"
+            return f"{length} bytes of its append-only file"
+        return "" if about["aof_last_write_status"] == "ok" else "all of its append-only file"
 
     def _spawn(self, binary: Path) -> subprocess.Popen[bytes]:
         assert self._lock is not None
@@ -366,19 +370,20 @@ class EmbeddedServer:
                 raise EmbeddedServerError(f"the embedded store did not start ({self._ending}):\n{self._log_tail()}")
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
-                    f"the embedded store did not answer within {_START_SECONDS:g} s; its log is {self.log_path}"
+                    f"the embedded store did not answer within {_START_SECONDS:g} s; its messages are in "
+                    f"{self.log_path}"
                 )
             time.sleep(_POLL_SECONDS)
         self._ready.set()
 
     def _log_tail(self) -> str:
         if not self.log_path.exists():
-            return "(there is no log)"
+            return "(it wrote no messages)"
         lines = self.log_path.read_text(errors="replace").splitlines()
         return "\n".join(lines[-_LOG_TAIL_LINES:])
 
 
-@contextmanager
+@contextlib.contextmanager
 def _client_of(url: str) -> Iterator[redis.Redis]:
     """Open a client that waits at most a second for each reply and does not retry."""
     client = redis.Redis.from_url(url, socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
@@ -406,7 +411,7 @@ def _bundled_binary() -> Path | None:
         return None
 
 
-@contextmanager
+@contextlib.contextmanager
 def embedded_store_url(
     data_dir: Path, appendfsync: AppendFsync, reserve: int, memory: int | None = None
 ) -> Iterator[str]:
@@ -418,9 +423,26 @@ def embedded_store_url(
         EmbeddedServerError: if the store is not running and cannot start, or if it was started here and may have lost
             acknowledged data.
     """
-    server = EmbeddedServer(data_dir, appendfsync, reserve=reserve, memory=memory, lock_seconds=0.5)
-    if is_answering(server.url):
-        yield server.url
+    running = _url_of(_socket_in(data_dir.absolute()))
+    if is_answering(running):
+        yield running
         return
-    with server:
+    with EmbeddedServer(data_dir, appendfsync, reserve=reserve, memory=memory, lock_seconds=0.5) as server:
         yield server.url
+
+
+def _socket_in(data_dir: Path) -> Path:
+    """Return the socket of a directory, or the one that its link names, if its folder has the same owner.
+
+    After a crash and a reboot, another user may have created a folder of the name in the link.
+    """
+    named = data_dir / "valkey.sock"
+    with contextlib.suppress(OSError):
+        target = named.readlink()
+        if target.parent.lstat().st_uid == data_dir.stat().st_uid:
+            return target
+    return named
+
+
+def _url_of(socket: Path) -> str:
+    return "unix://" + quote(str(socket))

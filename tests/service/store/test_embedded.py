@@ -141,7 +141,13 @@ def test_the_socket_of_a_long_path_is_elsewhere(tmp_path: Path) -> None:
         assert data_dir not in socket_path.parents
         assert mode(socket_path.parent) == 0o700
         assert math.isfinite(asyncio.run(load_of(server.url)).disk_free)
+        with embedded_store_url(data_dir, "everysec", 0) as url:
+            assert url == server.url
     assert not socket_path.parent.exists()
+    (data_dir / "valkey.sock").symlink_to(tmp_path / "gone")  # as after a crash
+    with embedded_store_url(data_dir, "everysec", 0) as url, redis.Redis.from_url(url) as client:
+        assert client.get("key") == b"value"
+    assert not (data_dir / "valkey.sock").is_symlink()
     assert (data_dir / "appendonlydir").is_dir()
 
 
@@ -276,7 +282,7 @@ def test_a_stop_waits_for_the_log_to_be_written(tmp_path: Path, caplog: pytest.L
             write(server, "key", "value")
             stopping = threading.Thread(target=server.stop)
             stopping.start()
-            wait_until(lambda: "bytes of its log yet" in caplog.text)
+            wait_until(lambda: "bytes of its append-only file yet" in caplog.text)
         stopping.join()
     with EmbeddedServer(tmp_path) as again:
         assert read(again, "key") == b"value"
