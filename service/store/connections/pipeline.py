@@ -156,7 +156,7 @@ class Pipeline:
         try:
             replies = await self._opened()
         except TimeoutError:
-            raise exceptions.TimeoutError(f"no reply within {self._patience:g} s") from None
+            raise exceptions.TimeoutError(f"no connection within {self._patience:g} s") from None
         return await replies.send(command)
 
     async def _opened(self) -> _Replies:
@@ -195,7 +195,9 @@ def _context(tls: JsonObject) -> ssl.SSLContext | None:
     """Return the TLS context for redis-py's options; None without TLS."""
     if not tls.get("ssl"):
         return None
-    context = ssl.create_default_context(cafile=tls.get("ssl_ca_certs"))
+    context = ssl.create_default_context()
+    if "ssl_ca_certs" in tls:  # in addition to the system's authorities, as redis-py does
+        context.load_verify_locations(tls["ssl_ca_certs"])
     if "ssl_certfile" in tls:
         context.load_cert_chain(tls["ssl_certfile"], tls.get("ssl_keyfile"))
     return context

@@ -17,7 +17,7 @@ from service.store.connections.addresses import TlsFiles
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ListedModel
 from service.store.values import Damage, Due, Feedback, FeedbackStatus, PublishedStatistics, Snapshot
-from tests.certificates import Certificates
+from tests.certificates import Certificates, make_certificates
 from tests.clusters import Cluster
 from tests.servers import REDIS_SERVER, free_port, wait_until
 from tests.service.store.calls import KEY, open_store
@@ -94,6 +94,15 @@ def tls_url(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
 async def test_a_tls_store_serves_clients_with_certificates(tls_url: str, certificates: Certificates) -> None:
     async with open_store(tls_url, tls=certificates.of_client()) as store:
         await use_every_operation(store)
+
+
+async def test_a_file_of_authorities_adds_to_the_system_s_on_every_connection(
+    tls_url: str, certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.ca))
+    async with open_store(tls_url, tls=certificates.of_client()._replace(ca=make_certificates(tmp_path).ca)) as store:
+        await store.check()
+        assert await store.list_model("nothing") is None  # by a script
 
 
 @pytest.mark.parametrize("case", ["an unknown authority", "another host", "no client certificate"])
