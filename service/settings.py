@@ -53,7 +53,9 @@ def _check_host(host: str) -> str:
     try:
         host.encode("idna")  # as `socket` does
     except UnicodeError:
-        raise ValueError("must be an IP address or a host name; each part between dots has 1 to 63 letters") from None
+        raise ValueError(
+            "must be an IP address or a host name; each part between dots has 1 to 63 characters"
+        ) from None
     return host
 
 

@@ -436,7 +436,8 @@ class Monitoring(Protocol):
         """Test a write on each server of the store; return the store's readiness.
 
         Raises:
-            StoreUnavailableError: if a write is refused for any reason.
+            StoreUnavailableError: if the write is refused for any reason. A store at its memory limit accepts it, as it
+                accepts feedback.
         """
 
 

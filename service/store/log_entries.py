@@ -139,7 +139,7 @@ def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damag
     """Return the entry as a piece; if it is damaged, add it to `damaged` instead."""
     count = _count(form, entry)
     if count is not None and count != entry.last_round - after and begin_of(form, entry, after) != after + 1:
-        raise StoreCorruptError(f"the log has a gap before round {entry.last_round}")
+        raise StoreCorruptError(f"the log lacks rounds before the entry that ends with round {entry.last_round}")
     if not _BLOCK.fullmatch(entry.block):
         reason = "the name of a block is damaged"
     elif count != entry.last_round - after:

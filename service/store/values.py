@@ -167,7 +167,7 @@ def _damage(name: bytes, value: bytes) -> Damage | None:
         decoded = json.loads(value)
         entry, reason, at = int(decoded["entry"]), str(decoded["reason"]), float(decoded["at"])
     except (ValueError, TypeError, KeyError):
-        entry, reason, at = 0, "not known", 0.0
+        entry, reason, at = 0, "unknown", 0.0
     if begin == _SNAPSHOT:
         return Damage(1, int(end), entry, reason, True, at)
     return Damage(int(begin), int(end), entry, reason, False, at)

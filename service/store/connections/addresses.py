@@ -43,7 +43,7 @@ class User(NamedTuple):
 
 
 class TlsFiles(NamedTuple):
-    """PEM files for TLS. Without `ca`, only the system's certificate authorities are trusted."""
+    """PEM files for TLS. The authorities in `ca` are trusted in addition to the system's."""
 
     ca: Path | None = None
     certificate: Path | None = None
@@ -111,6 +111,8 @@ def _options(kind: Kind, parts: SplitResult) -> dict[str, str]:
     unknown = sorted(options.keys() - _OPTIONS[kind])
     if unknown:
         known = ", ".join(sorted(_OPTIONS[kind])) or "none"
+        if "@" in parts.query:  # perhaps it begins with the end of a password
+            raise ValueError("has an unknown option (write %3F for a ? in the password)")
         raise ValueError(f"has the unknown option {unknown[0]!r}; options of {kind}:// are: {known}")
     return options
 
@@ -129,13 +131,13 @@ def _node(text: str, default_port: int) -> Node:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("must have port numbers from 1 to 65535") from None
+        raise ValueError("must have valid hosts and port numbers from 1 to 65535") from None
     if not host:
         raise ValueError("must name a host: redis://host:6379/0, redis+cluster://host:6379,host:6380")
     try:
         host.encode("idna")  # as opening a connection will
     except UnicodeError:
-        raise ValueError("must name hosts whose parts between dots have 1 to 63 letters") from None
+        raise ValueError("must name hosts whose parts between dots have 1 to 63 characters") from None
     if port == 0:
         raise ValueError("must have port numbers from 1 to 65535")
     return Node(host, port or default_port)

@@ -319,4 +319,5 @@ class Confirmed:
         if not self._replicas:
             return readiness
         servers = "1 other server has" if self._replicas == 1 else f"{self._replicas} other servers have"
-        return readiness._replace(persistence=f"{readiness.persistence}; {servers} it as well")
+        promise = f"feedback is acknowledged only once {servers} confirmed it"
+        return readiness._replace(persistence=f"{readiness.persistence}; {promise}")

@@ -64,7 +64,7 @@ async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | N
 
 
 async def _write(call: Call, probe: str | None) -> None:
-    """Write with a script, like almost all writes. Only a write reveals that a server refuses writes."""
+    """Write with a script that runs even beyond the memory limit, as feedback does. Only a write reveals a refusal."""
     if probe is not None and await call("EVAL", _PROBE, 1, probe, _PROBE_MILLISECONDS) != 1:
         raise StoreUnavailableError("the store does not run Lua scripts")
 

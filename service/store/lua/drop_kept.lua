@@ -3,7 +3,7 @@
 -- KEYS: model, log, list of kept snapshots, the kept snapshot.
 -- ARGV: incarnation, id, digest of the history that the caller has read, the last change in it that names the snapshot
 --       (0: none).
--- Returns nil if the model is gone, else what became of it: `service.store.base.Keeping`.
+-- Returns nil if the model is gone, else what became of it: `service.store.values.Keeping`.
 local there = redis.call('HMGET', KEYS[1], 'incarnation', 'digest')
 if there[1] ~= ARGV[1] then
   return false

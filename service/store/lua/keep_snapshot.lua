@@ -4,7 +4,7 @@
 -- ARGV: incarnation, version of the format, rounds, changes, mark of the last entry (empty: unknown), number of parts,
 --       statistics, version of the damage record taken into account, check, id, note (JSON), most kept snapshots,
 --       digest of the history up to these changes (empty: unknown).
--- Returns nil if the model is gone, else what became of it: `service.store.base.Keeping`.
+-- Returns nil if the model is gone, else what became of it: `service.store.values.Keeping`.
 local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage', 'digests')
 local function ended(result)
   redis.call('UNLINK', KEYS[4])

@@ -116,7 +116,7 @@ def count(name: str, field: str, value: bytes | None) -> int:
         StoreCorruptError: if it is missing, or not a whole number of up to 19 digits without leading zeros.
     """
     if value is None or not value.isdigit() or len(value) > 19 or (value[:1] == b"0" and value != b"0"):
-        raise corrupt(name, f"its {field} {'are missing' if value is None else 'are not a number'}")
+        raise corrupt(name, f"its counter {field!r} is {'missing' if value is None else 'not a number'}")
     return int(value)
 
 

@@ -147,11 +147,11 @@ async def test_a_snapshot_of_a_newer_version_is_not_ignored(store: RedisStore, n
 
 
 async def test_a_damaged_damage_record_is_tolerated(store: RedisStore, name: str) -> None:
-    """Invalid fields are skipped, and unreadable reasons become "not known"."""
+    """Invalid fields are skipped, and unreadable reasons become "unknown"."""
     model = await played(store, name, "dense", 3, None)
     assert await store.record_damage(model.key, [Damage(2, 2, 2, "noise")])
     for field, value in (("x", "y"), ("1-", ""), ("3-3", "nonsense"), (b"\xff", b"\xff")):
         await store.command("HSET", keys.damage(*model.key), field, value)
     found = (await store.read_damage(model.key)).found
-    assert [(each.first, each.last, each.reason) for each in found] == [(2, 2, "noise"), (3, 3, "not known")]
+    assert [(each.first, each.last, each.reason) for each in found] == [(2, 2, "noise"), (3, 3, "unknown")]
     await predicted(session_of(store, model))
