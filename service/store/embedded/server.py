@@ -108,7 +108,7 @@ class EmbeddedServer:
     Args:
         data_dir: the data directory; created with mode 0700 if it is missing.
         appendfsync: with `always`, writes survive a power loss. Otherwise, they survive the kill of any process unless
-            the disk is slow or full; a power loss may lose two seconds of writes with `everysec`, more with `no`.
+            the disk is slow or full; a power loss may lose up to two seconds of writes with `everysec`, more with `no`.
         reserve: free bytes on the disk below which the server refuses more data, as it does at its memory limit. Below
             half of them, it refuses all writes. The reserve leaves room to write acknowledged data. 0 for none.
         memory: bytes in memory above which the server refuses more data; None for half of the available memory, because
