@@ -59,7 +59,7 @@ Scope = Literal["predict", "feedback", "read", "admin"]
 SCOPES: tuple[Scope, ...] = ("predict", "feedback", "read", "admin")
 
 _KEY = re.compile(r"wk_([0-9a-f]{12})_[0-9a-f]{64}")
-_REFUSED = "the API key is unknown, expired or revoked"
+_REFUSED = "the API key is malformed, unknown, expired or revoked"
 
 
 class Names:

@@ -39,8 +39,8 @@ def tracing_configuration(on: bool) -> TelemetryConfig:
     }
 
 
-_DESCRIPTION = """Predicts one of K labels for a context, with a known probability, and learns from one bit:
-right or wrong. Call `POST /models` once, then `POST /predict` and `POST /feedback`."""
+_DESCRIPTION = """Chooses a label or an action for a context with a known probability, and learns from feedback: right
+or wrong, a reward, or the true answer. Call `POST /models` once, then `POST /predict` and `POST /feedback`."""
 
 
 class UseCases(NamedTuple):

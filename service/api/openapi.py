@@ -119,7 +119,7 @@ _SCHEMES = {
 }
 _REFUSED: tuple[type[errors.WagerError], ...] = (
     *(errors.UnauthenticatedError, errors.ForbiddenError, errors.RateLimitedError, errors.WrongKeysError),
-    *(errors.OverloadedError, errors.StoreUnavailableError),
+    *(errors.OverloadedError, errors.StoreUnavailableError, errors.StoreFullError),
 )
 _REFUSALS = documented(*map(problem_types.OF_ERROR.__getitem__, _REFUSED))
 _OF_PAGES = documented(problem_types.OF_ERROR[errors.UnknownHostError])

@@ -143,7 +143,7 @@ def _number(schema: Schema) -> str:
 
 def _string(schema: Schema) -> str:
     if "pattern" in schema:
-        return RULES.get(schema["pattern"], "a string of another form")
+        return RULES.get(schema["pattern"], f"a string that matches {schema['pattern']}")
     size = _size(schema.get("minLength"), schema.get("maxLength"))
     return f"a string of {size}{_after(size, 'characters')}" if size else "a string"
 

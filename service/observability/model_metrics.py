@@ -79,7 +79,7 @@ def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
 
 
 def _omitted(number: int, names: Sequence[str]) -> Metric:
-    text = "Models without series, because of their maximum number, or because they are not listed in the settings."
+    text = "Models without series, because the maximum is reached or the settings do not list them."
     family = GaugeMetricFamily("wager_models_omitted", text, labels=("reason",))
     family.add_metric(("maximum",), 0 if names else number)
     family.add_metric(("unlisted",), number if names else 0)
@@ -140,13 +140,13 @@ def _families(
 _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
     "wager_predictions": ("Predictions stored.", lambda stats: stats.predictions),
     "wager_predictions_refused": (
-        "Predictions refused because of the bytes of open ones.",
+        "Predictions refused because open predictions use too many bytes.",
         lambda stats: stats.predictions_refused,
     ),
     "wager_correct": ("Rounds with a correct answer.", lambda stats: stats.correct),
     "wager_reward": ("Sum of the rewards of the rounds.", lambda stats: stats.correct + stats.partial),
     "wager_abstained": ("Rounds whose answer abstained: neither right nor wrong.", lambda stats: stats.abstained),
-    "wager_expired_rounds": ("Rounds that no feedback made, but the end of the window.", lambda stats: stats.expired),
+    "wager_expired_rounds": ("Rounds made when the window ended without feedback.", lambda stats: stats.expired),
     "wager_folded_rounds": ("Rounds that a worker has folded and published.", lambda stats: stats.statistics_rounds),
 }
 

@@ -151,7 +151,7 @@ class StatisticsAnswer(Answer):
     open_predictions: int
     """Predictions in the window without feedback."""
     expired: int
-    """Rounds that no feedback made, but the end of the window."""
+    """Rounds made when the window ended without feedback."""
     damaged_rounds: int
     reward: MeanAnswer
     """Of the answers served, without the holdout."""
@@ -180,7 +180,7 @@ class StatisticsAnswer(Answer):
 
 
 class ModelOverview(Answer):
-    """A model in a list, with the essence of its statistics."""
+    """A model in a list, with a summary of its statistics."""
 
     name: str
     algorithm: str

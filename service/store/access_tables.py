@@ -102,7 +102,7 @@ class RateLimits:
 
         Raises:
             StoreUnavailableError: if the store does not answer.
-            StoreFullError: if the store is out of memory or cannot write to its disk.
+            StoreFullError: if the store cannot write to its disk.
         """
         item = _parse(limit)
         counter, window = f"{keys.RATE_LIMITS}:{item.key_for(key_id)}", item.get_expiry()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
 from service.api.middleware.body_limit import Pace
@@ -12,10 +13,14 @@ from service.observability.telemetry import RequestLog, Telemetry
 PATIENT = Pace(30.0, 5.0, 1000.0)
 
 
-def in_pipeline(app: ASGIApp, pace: Pace = PATIENT, body_bytes: int = 1000, in_flight: int = 10) -> ASGIApp:
+def layers(pace: Pace = PATIENT, body_bytes: int = 1000, in_flight: int = 10) -> list[Middleware]:
     telemetry = Telemetry(WorkerMetrics(), RequestLog(0), lambda: "made-1", None)
     policy = RequestPolicy(telemetry, RequestLimits(1, body_bytes, body_bytes, pace, in_flight), None)
-    for made, args, kwargs in reversed(pipeline(policy, lambda: 0.0)):
+    return pipeline(policy, lambda: 0.0)
+
+
+def in_pipeline(app: ASGIApp, pace: Pace = PATIENT, body_bytes: int = 1000, in_flight: int = 10) -> ASGIApp:
+    for made, args, kwargs in reversed(layers(pace, body_bytes, in_flight)):
         app = made(app, *args, **kwargs)
     return app
 

@@ -134,19 +134,19 @@ def presented_key(scope: Scope) -> str | None:
 
     Raises UnauthenticatedError if the headers have different keys, or `Authorization` is not a scheme and credentials.
     """
-    keys = set()
+    found = set()
     for name, value in scope["headers"]:
         if name == b"x-api-key":
-            keys.add(value)
+            found.add(value)
         elif name == b"authorization":
             scheme, _, credentials = value.partition(b" ")
             if not credentials:
                 raise errors.UnauthenticatedError(_HOW)
             if scheme.lower() == b"bearer":
-                keys.add(credentials.strip())
-    if len(keys) > 1:
+                found.add(credentials.strip())
+    if len(found) > 1:
         raise errors.UnauthenticatedError("the headers have different API keys; send one")
-    return str(keys.pop(), "latin-1") if keys else None
+    return str(found.pop(), "latin-1") if found else None
 
 
 def _check(caller: Caller, need: Need, path: str) -> None:

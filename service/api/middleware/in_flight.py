@@ -30,7 +30,8 @@ class InFlight:
             return None
         places = self._open if open_path else self._keyed
         if not places.have_room():
-            raise OverloadedError(f"this worker has reached its limit of {places.most:,} such requests in flight")
+            which = " that need no key" if open_path else ""
+            raise OverloadedError(f"this worker has reached its limit of {places.most:,} requests in flight{which}")
         return Place(places)
 
 

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.error_messages.values import quoted
 from service.errors import ForeignOriginError, UnknownHostError
 
-ALLOWED_METHODS = ("GET", "POST", "PATCH", "DELETE")
+ALLOWED_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ALLOWED_HEADERS = ("Authorization", "Content-Type", "If-Match", "If-None-Match", "X-API-Key", "X-Request-ID")
 EXPOSED_HEADERS = ("ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-ID")
 

@@ -9,7 +9,6 @@ Middleware that is added to the application later encloses all of them.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -27,8 +26,6 @@ from service.api.middleware.origins import Cors, OwnPages
 from service.api.responses.problems import answer_to, answer_to_http, internal_error
 from service.errors import AccessError, ModelNotFoundError, OverloadedError, StoppingError, StoreError
 from service.observability.telemetry import Telemetry
-
-_log = logging.getLogger(__name__)
 
 
 class Admission:
@@ -55,9 +52,8 @@ class Admission:
                 raise
             stopping = answer_to(StoppingError("this worker stopped before it could answer"))
             await stopping(scope, receive, send)
-        except Exception as error:
+        except Exception:  # the application's handler of unexpected errors logs it
             if not _has_begun():
-                _log.error("unexpected error", exc_info=error)
                 await internal_error()(scope, receive, send)
             raise
         return None

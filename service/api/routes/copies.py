@@ -130,7 +130,8 @@ def _add_clone(routes: APIRouter, copying: Copying) -> None:
     async def clone_model(name: Name, request: CloneRequest) -> Described:
         """Create a model with the definition, the changes, the counts and the state of this one.
 
-        Its log begins after the rounds that the state has seen. Open predictions and kept snapshots are not copied.
+        Its log begins after the rounds that the state has seen. Open predictions, kept snapshots and shadows are not
+        copied.
         """
         check_new_model(request.name)
         return await copying.clone(name, request.name, caller_id())

@@ -47,7 +47,10 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
     @routes.post("/activate", responses=responses(*_ACTIVATION_ERRORS))
     async def activate(request: schemas.ActivateRequest) -> schemas.ActivateAnswer:
-        """Let a prediction that was made with `"activated": false` take feedback. A repeat changes nothing."""
+        """Activate a prediction that was requested with `"activated": false`, so that it accepts feedback.
+
+        A repetition changes nothing.
+        """
         check_model(request.prediction_id.model, "prediction_id")
         return await rounds.activate(request)
 

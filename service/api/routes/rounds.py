@@ -95,7 +95,9 @@ def open_predictions_router(registry: ModelRegistry) -> APIRouter:
     async def list_predictions(
         name: Name,
         cursor: Annotated[str, Query(pattern=SCAN_CURSOR, description="The `cursor` of the previous `Link`.")] = "",
-        limit: Annotated[int, Query(ge=1, le=1000, description="Predictions on a page, about.")] = 100,
+        limit: Annotated[
+            int, Query(ge=1, le=1000, description="The approximate number of predictions on a page.")
+        ] = 100,
     ) -> Response:
         """List the predictions that have no round yet, in no particular order.
 

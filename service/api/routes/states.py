@@ -18,7 +18,7 @@ from service.schemas import lifecycle as schemas
 from service.schemas.models import ModelAnswer
 from service.shadows.use_cases import Shadows
 
-ShadowName = Annotated[str, Path(pattern=NAME, description="The shadow's name, as that of a model.")]
+ShadowName = Annotated[str, Path(pattern=NAME, description="The shadow's name; the rules for model names apply.")]
 SnapshotName = Annotated[str, Path(pattern=NAME, description="The id of a kept snapshot.")]
 
 
@@ -104,7 +104,7 @@ def _add_promotion(routes: APIRouter, promoting: Promoting) -> None:
         ),
     )
     async def promote(name: Name, body: schemas.PromoteRequest, request: Request, if_match: IfMatch = None) -> Response:
-        """Let a model continue with the learner and the state of a shadow, which ends.
+        """Continue with the learner and the state of a shadow, and remove the shadow.
 
         Predictions and feedback go on. The state is that of the shadow after every round before the change. Repeating
         the last change with the same `If-Match`, as after a lost answer, returns its result.
@@ -135,7 +135,7 @@ def _add_shadow_changes(routes: APIRouter, shadows: Shadows) -> None:
         ),
     )
     async def put_shadow(name: Name, shadow: ShadowName, body: schemas.ShadowRequest) -> schemas.ShadowAnswer:
-        """Give a model a shadow: a learner that learns from the same rounds, without answering.
+        """Add a shadow to a model, or replace its learner: it learns from the same rounds, without answering.
 
         It begins with the oldest round of the log. Repeating the request changes nothing; another learner begins anew.
         """

@@ -19,7 +19,8 @@ from service.schemas.reports import EvaluationAnswer
 from service.schemas.statistics import StatisticsAnswer, StatisticsList
 
 IfNoneMatch = Annotated[
-    str | None, Header(description="The ETag of the last answer: an equal one is answered with 304, without a body.")
+    str | None,
+    Header(description="The ETag of the last response; if it is still current, the response is 304 without a body."),
 ]
 
 _TAG = re.compile(r'"[\x21\x23-\x7e]*"')
@@ -50,7 +51,7 @@ def router(reports: StatisticsReports) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=200, description="Maximum models on a page.")] = 100,
         if_none_match: IfNoneMatch = None,
     ) -> Response:
-        """List the models that the API key allows, with the essence of their statistics, ordered by name."""
+        """List the models that the API key allows, with a summary of their statistics, ordered by name."""
         page = await reports.page(cursor, limit, own_names())
         answer = StatisticsList(models=list(map(readable, page.models)), next_cursor=page.next_cursor)
         return _conditional(request, answer.model_dump_json().encode())

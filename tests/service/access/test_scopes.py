@@ -10,7 +10,8 @@ import pytest
 from service.access.key_admin import IssuedKey, KeyAdmin
 from service.access.keys import SCOPES, Scope
 from service.api.middleware.access import need_of
-from service.store.access_tables import ApiKeyTable
+from service.errors import StoreFullError
+from service.store.access_tables import ApiKeyTable, RateLimits, RequestCount
 from service.store.redis.redis_store import RedisStore
 from tests.service.api_description import api_description
 from tests.service.keyed import bearer, key_admin_at
@@ -114,6 +115,18 @@ async def test_without_a_valid_key_every_operation_is_refused(guarded: Guarded, 
         answers = [revealed(await guarded.ask(method, path, OWN, IssuedKey("", text), prefix), OWN) for text in altered]
         assert {answer[0] for answer in answers} == {401}
         assert len({answer[1] for answer in answers}) == 1
+
+
+async def test_if_requests_cannot_be_counted_every_operation_is_refused(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> RequestCount:
+        raise StoreFullError("the store refuses writes")
+
+    monkeypatch.setattr(RateLimits, "count", refuse)
+    limited = await guarded.keys.create("limited", ["admin"], limit="9/day")
+    for method, path in CLOSED:  # the client of the tests checks that openapi.json declares the problem
+        problem(await guarded.ask(method, path, OWN, limited), 507, "store-full")
 
 
 @each_closed

@@ -23,6 +23,7 @@ from service.schemas.problems import Problem
 from service.settings import Settings
 from tests.service.api.http_api import Api, body_of, problem_of
 from tests.service.api_description import api_description
+from tests.service.pipelines import layers
 from tests.service.sample_models import definition, some_contexts
 from tests.service.threads import in_thread
 from tests.service.workers import START, worker
@@ -221,8 +222,8 @@ def test_kinds_are_distinct_and_well_formed() -> None:
         assert kind.title
 
 
-async def test_an_unexpected_error_reveals_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    app = FastAPI()
+async def test_an_unexpected_error_reveals_nothing_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    app = FastAPI(middleware=layers())
     problems.install(app)
 
     @app.get("/")
@@ -238,6 +239,7 @@ async def test_an_unexpected_error_reveals_nothing(caplog: pytest.LogCaptureFixt
     assert response.headers["connection"] == "close"  # so that no client sends its next request on a closed connection
     assert "secret" not in response.text
     assert "secret" in caplog.text
+    assert [each.message for each in caplog.records if each.exc_info] == ["unexpected error"]
 
 
 HOT = ["/predict", "/v1/predict/batch", "/feedback", "/feedback/batch", "/activate", "/models", "/livez", "/docs"]
