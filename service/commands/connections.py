@@ -7,7 +7,6 @@ what a reverse proxy must do.
 
 import asyncio
 import fcntl
-import re
 import socket
 import struct
 import termios
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_SILENT_BYTES = 65_536  # maximum bytes of a head, and of what separates two parts of a body
@@ -25,7 +25,6 @@ _PIECE = 8192  # bytes parsed at once, so that few pipelined requests are queued
 _CHECKED_AFTER = 16
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-_UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
 
 
 class Deadlines(NamedTuple):
@@ -79,16 +78,37 @@ class LimitedProtocol(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
-        if b"pgrade" in data and not self._silent and self._begun == self._arrived:
-            data = _without_upgrade(data)
         self._silent += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._feed(data)
+        except HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
         if self.transport.is_closing():
             return
         if self._silent > MOST_SILENT_BYTES:
             self._end_after_answers(partial(self._close, _TOO_LONG))
         elif self._begun == self._answered:
             self._expect_head()
+
+    def _feed(self, data: bytes) -> None:
+        """Feed the parser, and ignore upgrades, as servers may (RFC 9110, section 7.8).
+
+        The parser ends after the head of an upgrade. A new one gets the same head without `Upgrade`, then the body.
+        """
+        while data:
+            try:
+                self.parser.feed_data(data)
+                return
+            except HttpParserUpgrade as end:
+                method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+                if method == b"CONNECT":
+                    raise HttpParserError from end
+                lines = [b": ".join(each) for each in self.headers if each[0] != b"upgrade"]
+                head = b"\r\n".join([b"%b %b HTTP/%b" % (method, self.url, version), *lines, b"\r\n"])
+                data = head + data[end.args[0] :]
+                self.parser = HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a malformed request, after the responses to earlier ones."""
@@ -107,6 +127,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Count a request whose head has arrived."""
+        if self.parser.should_upgrade():
+            return
         self._silent = 0
         self._begun += 1
         self._head_timer = _cancel(self._head_timer)
@@ -120,6 +142,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Count a request that has arrived completely."""
+        if self.parser.should_upgrade():
+            return
         self._silent = 0
         self._arrived += 1
         super().on_message_complete()
@@ -197,12 +221,6 @@ class _JoinedWrites:
     def close(self) -> None:
         self._flush()
         self._transport.close()
-
-
-def _without_upgrade(data: bytes) -> bytes:
-    """Rename the `Upgrade` header, which servers may ignore (RFC 9110, section 7.8): the parser would skip the body."""
-    head, end, rest = data.partition(b"\r\n\r\n")
-    return _UPGRADE.sub(b"\r\nx-upgrade:", head) + end + rest
 
 
 def _cancel(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
