@@ -53,9 +53,8 @@ def _check_host(host: str) -> str:
     try:
         host.encode("idna")  # as `socket` does
     except UnicodeError:
-        raise ValueError(
-            "must be an IP address or a host name; each part between dots has 1 to 63 characters"
-        ) from None
+        parts = "each part between dots has 1 to 63 characters"
+        raise ValueError(f"must be an IP address or a host name; {parts}") from None
     return host
 
 
@@ -77,7 +76,7 @@ def _check_webhook_secrets(secrets: SecretStr) -> SecretStr:
         if not _is_webhook_secret(secret):
             raise ValueError(f"secret {number} is not whsec_ and the base64 of 24 to 64 bytes")
         if not re.fullmatch(KEY_GLOB, models):
-            raise ValueError(f"secret {number} is not for models whose pattern is {RULES[KEY_GLOB]}")
+            raise ValueError(f"secret {number}: the pattern of its models must be {RULES[KEY_GLOB]}")
     return secrets
 
 
@@ -221,7 +220,7 @@ class Settings(BaseSettings):
     store_url: Annotated[str, AfterValidator(_check_store_url)] | None = None
     """URL of the Redis or Valkey to use instead of the embedded store."""
     store_ca_file: Path | None = None
-    """CA certificates (PEM) that may verify the store's certificate, in addition to the system's."""
+    """CA certificates (PEM) that verify the store's certificate; unset: the system's."""
     store_cert_file: Path | None = None
     """Client certificate (PEM) for the store."""
     store_key_file: Path | None = None

@@ -63,7 +63,7 @@ GivenActions = Annotated[
 
 def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
     """Check the `actions` of a new model, also against its `features`; raise `InvalidInputError` if they do not fit."""
-    if actions.features.norm == "reject" and "norm" in actions.features.model_fields_set:
+    if actions.features.norm == "reject":
         raise FeaturesError('got "reject"; must be none, scale or unit for actions', "actions.features.norm")
     for name in ("norm", "norm_bound", "intercept"):
         if name in features.model_fields_set and features.kind != "none":

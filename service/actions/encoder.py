@@ -13,7 +13,6 @@ from service.actions.definition import MOST_INDEX, ActionsDefinition
 from service.actions.factors import FactorReader, Factors
 from service.contexts.hashing import Hashes, combined, indices_of, signs_of
 from service.contexts.kind import BaseFeatures, FeatureEntry
-from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.errors import FeaturesError
 
@@ -36,7 +35,6 @@ class ActionVectors:
         products = actions.interactions != []
         self._plain = 0 if named else own.size  # 0 if vectors are hashed: see `joined_vectors`
         self.size = max(named) if named else own.size * (1 + features.size * products)
-        self.most_entries = MOST_FEATURES if named else min(MOST_FEATURES, self.size)
         spaces = [dict.fromkeys(pair[side] for pair in actions.interactions or ()) for side in (0, 1)]
         groups = [{namespace: number for number, namespace in enumerate(each, 1)} for each in spaces]
         self._crossed = np.full((len(groups[0]) + 1, len(groups[1]) + 1), actions.interactions is None)
@@ -48,7 +46,7 @@ class ActionVectors:
     def check_new(self) -> None:
         """Raise `FeaturesError` if the vectors of a new model would be too large."""
         if self.size > MOST_INDEX:
-            detail = f"got {self.size:,} products of features of context and action; must be at most {MOST_INDEX:,}"
+            detail = f"got vectors of {self.size:,} features, products included; must be at most {MOST_INDEX:,}"
             raise FeaturesError(f"{detail}, or set actions.interactions to []", "actions.features.size")
 
     @property

@@ -20,7 +20,6 @@ from service import costs
 from service.environment import Environment
 from service.errors import NotEvaluableError
 from service.models.model import Model
-from service.models.policies import closes
 from service.registry.registry import stored_under
 from service.schemas.reports import AbstentionValue, EstimateAnswer, EvaluationAnswer, PolicyValue
 from service.store.log_entries import read_page
@@ -180,5 +179,5 @@ def _notes(model: Model, rounds: LoggedRounds, is_limited: bool) -> Iterator[str
         yield f"The rounds of this model are large, so at most the latest {_most_rounds(model):,} are read."
     if model.definition.actions is not None:
         yield "A model with actions has no constant labels."
-    if closes(model.definition) and rounds.n:
+    if model.definition.on_expiry != "drop" and rounds.n:
         yield "Predictions without feedback are rounds too, as the model's on_expiry says."

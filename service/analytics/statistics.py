@@ -194,7 +194,7 @@ def _other_labels(statistics: RoundStatistics) -> schemas.OtherLabelsAnswer | No
         labels=statistics.labels - MOST_LABELS,
         rounds=_at(sums.rounds, MOST_LABELS),
         share=_at(sums.rounds, MOST_LABELS) / max(1, sum(sums.rounds)),
-        latest_share=_at(latest.labels, MOST_LABELS) / max(1, sum(latest.labels)),
+        latest_share=_at(latest.labels, MOST_LABELS) / max(1, latest.rounds),
         reward=_mean(estimates.label_reward(sums, MOST_LABELS)),
     )
 

@@ -28,9 +28,9 @@ def check_norm(kind: ContextKind[Any], preparation: Preparation, norm: ContextNo
     if norm == "maximum":
         position = next((i for i, number in enumerate(numbers) if abs(number) > bound), None)
         if position is not None:
-            feature, field = kind.entry(context, position)
-            detail = f"got {shown(numbers[position])} for feature {feature}; must be between -{bound:g} and {bound:g}"
-            raise errors.NormExceededError(detail, field)
+            feature, field, sign = kind.entry(context, position)
+            got, limits = shown(sign * numbers[position]), f"must be between -{bound:g} and {bound:g}"
+            raise errors.NormExceededError(f"got {got} for feature {feature}; {limits}", field)
         return
     length = math.hypot(*numbers)
     if length > bound:

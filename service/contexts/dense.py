@@ -80,7 +80,7 @@ class DenseKind(ContextKind[list[float]]):
         return context
 
     def entry(self, context: list[float], position: int) -> Entry:
-        return Entry(position, f"context.{position}")
+        return Entry(str(position), f"context.{position}")
 
     def to_batch(self, contexts: Sequence[list[float]]) -> Contexts:
         packed = bytearray().join([self._pack(*context) for context in contexts])  # faster than `np.array` of lists

@@ -53,8 +53,9 @@ class BaseFeatures(Body):
 class Entry(NamedTuple):
     """Where one number of a context comes from."""
 
-    feature: int | str  # its index
+    feature: str  # its index or, in quotes, its name
     field: str  # its path in the request
+    sign: int = 1  # the number has been multiplied with it
 
 
 class FeatureEntry(NamedTuple):
@@ -77,7 +78,7 @@ MOST_COUNTED = 4096  # a named context with more values needs a thread in any ca
 
 _NESTED = frozenset({dict, list})
 
-_LARGEST_EXACT = 2**53
+_LARGEST_EXACT = 2**53  # below it, every integer is a float
 
 GivenT = TypeVar("GivenT")
 
@@ -229,7 +230,7 @@ def values_in(given: object) -> int:
 def _as_written(context: object) -> Any:
     if not isinstance(context, list):
         return vars(context)
-    return [int(x) if abs(x) < 2**53 and x == int(x) else x for x in context]  # parsing has turned 1 into 1.0
+    return [int(x) if abs(x) < _LARGEST_EXACT and x == int(x) else x for x in context]  # parsing has turned 1 into 1.0
 
 
 def sparse_batch(contexts: Sequence[Any]) -> Contexts:
@@ -260,6 +261,6 @@ def rounded(kind: ContextKind[Any], context: object) -> list[float]:
     if isfinite(sum(numbers)):  # faster than each number
         return numbers
     position = [isfinite(number) for number in numbers].index(False)
-    feature, field = kind.entry(context, position)
+    feature, field, _ = kind.entry(context, position)
     limits = f"must be between -{_LARGEST:g} and {_LARGEST:g}, as the model's features have the precision float32"
     raise NotFiniteError(f"got {shown(given[position])} for feature {feature}; {limits}", field)

@@ -184,7 +184,11 @@ class NamedKind(ContextKind[NamedContext]):
         return context.values
 
     def entry(self, context: NamedContext, position: int) -> Entry:
-        return Entry(context.indices[position], "context")
+        """Name the features at the index of the number, and the path of the feature if there is only one."""
+        first, *others = [part for part in self.feature_entries(context) if part.at == context.indices[position]]
+        if others or "*" in first.name:  # several features, or a product of two
+            return Entry(joined([quoted(part.name) for part in (first, *others)], "and"), "context")
+        return Entry(quoted(first.name), f"context.{first.name.partition('=')[0]}", first.sign)
 
     def to_batch(self, contexts: Sequence[NamedContext]) -> Contexts:
         return sparse_batch(contexts)

@@ -101,7 +101,7 @@ class SparseKind(ContextKind[SparseContext]):
         return context.values
 
     def entry(self, context: SparseContext, position: int) -> Entry:
-        return Entry(context.indices[position], f"context.values.{position}")
+        return Entry(str(context.indices[position]), f"context.values.{position}")
 
     def to_batch(self, contexts: Sequence[SparseContext]) -> Contexts:
         return sparse_batch(contexts)

@@ -47,7 +47,7 @@ def _checked(number: int, given: JsonObject) -> str:
         checked_policies(change.policies)
     except pydantic.ValidationError as error:
         unknown = {each["type"] for each in error.errors(include_url=False)} <= {"extra_forbidden", "literal_error"}
-        detail = f"change {number} is not one of this version"
+        detail = f"change {number} has fields or values that this version does not know"
         raise as_file_error(NewerVersionError(detail) if unknown else ValueError(detail)) from error
     if not 0 <= change.at <= LATEST or len(change.by or "") > MOST_KEY_ID:
         wrong = f"{shown(change.at)}, {quoted(change.by or '')}"
@@ -78,7 +78,7 @@ def checked_statistics(encoded: bytes, rounds: int) -> bytes:
     ):
         raise ModelFileError("its statistics have more rounds than the model, or a number out of range")
     if not SHORTEST_WINDOW <= statistics.slot_seconds * SLOTS <= LONGEST_WINDOW:
-        raise ModelFileError("its statistics have time slots that no window has")
+        raise ModelFileError("its statistics have time slots whose length fits no allowed window")
     return statistics.encode()
 
 

@@ -120,7 +120,7 @@ def read_file(data: memoryview) -> ModelFile:
     if int(version) > VERSION:
         raise NewerFileError(f"the file has version {version}; this service reads version {VERSION}")
     if set(metadata) != _METADATA or not all(isinstance(value, str) for value in metadata.values()):
-        raise ModelFileError(f"its metadata must be texts named {', '.join(sorted(_METADATA))}")
+        raise ModelFileError(f"its metadata must be strings named {', '.join(sorted(_METADATA))}")
     places, body = _places(header, body_bytes), data[len(data) - body_bytes :]
     shadows = {name.removeprefix(SHADOW): body[slice(*at)] for name, at in places.items() if name.startswith(SHADOW)}
     return ModelFile(_model(metadata["model"]), metadata["statistics"].encode(errors="replace"), data, shadows)

@@ -62,8 +62,8 @@ class Snapshots:
                 case Keeping.ABSENT:
                     raise errors.SnapshotNotFoundError(f"the model has no snapshot {quoted(id_)}", "snapshot")
                 case Keeping.NEEDED:
-                    detail = f"change {needed_by} uses it, and the log has this change until enough rounds follow"
-                    raise errors.SnapshotNeededError(detail, "snapshot")
+                    detail = f"change {needed_by} continues from it, and the log keeps this change until"
+                    raise errors.SnapshotNeededError(f"{detail} enough rounds follow", "snapshot")
         raise errors.StoreUnavailableError(f"model {quoted(name)} changes too fast; try again")
 
 

@@ -175,7 +175,8 @@ def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collec
     definition, retired, _ = defined
     several = learner.answer in ("label-set", "ranking")
     if several and definition.mode == "logging":
-        raise errors.InvalidInputError(f'got "logging"; {learner.algorithm} answers several labels', "mode")
+        detail = f'got "logging"; must be "online" or "frozen", as {learner.algorithm} answers several labels'
+        raise errors.InvalidInputError(detail, "mode")
     if definition.holdout is None:
         return
     if several:

@@ -15,7 +15,7 @@ from service import costs
 from service.access.keys import Names
 from service.environment import Environment
 from service.error_messages.values import quoted
-from service.errors import InvalidInputError, ModelExistsError, ModelNotFoundError, StoreError
+from service.errors import InvalidInputError, ModelExistsError, ModelNotFoundError, StoreError, StoreUnavailableError
 from service.models.changes import change_of
 from service.models.learner_choice import listed_sets
 from service.models.model import Limits, Model, new_model
@@ -56,7 +56,7 @@ async def make_change(store: Store, name: str, change: Callable[[StoredModel], A
         stored = await stored_under(store, name)
         if await change(stored):
             return
-    raise changing.stale(await stored_under(store, name))
+    raise StoreUnavailableError(f"model {quoted(name)} changes too often; try again")
 
 
 class Page(NamedTuple):

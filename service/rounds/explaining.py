@@ -51,8 +51,8 @@ def _check_size(size: int, labels: int, most_numbers: int) -> None:
 
 def _check_entries(request: PredictionRequest) -> int:
     entries, actions = (0, ()) if request.parsed is None else (request.parsed.entries, request.parsed.actions)
-    if entries + len(actions) > _MOST_FEATURES:
-        detail = f"got {counted(entries, 'features')} of all actions, products with the context included"
+    if (total := entries + len(actions)) > _MOST_FEATURES:
+        detail = f"got {counted(total, 'features')} of all actions, products and intercepts included"
         raise BatchTooLargeError(f"{detail}; must be at most {_MOST_FEATURES:,} to be explained", "actions")
     return entries
 

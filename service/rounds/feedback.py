@@ -47,7 +47,7 @@ REFUSALS: dict[FeedbackStatus, tuple[type[errors.WagerError], str, str]] = {
     FeedbackStatus.EXPIRED: (errors.PredictionExpiredError, "the window of prediction {id} has closed", _ID),
     FeedbackStatus.INCONSISTENT: (
         errors.InconsistentFeedbackError,
-        "contradicts {truth} of prediction {id}",
+        "contradicts the {truth} sent with it, given the answer of prediction {id}",
         "correct",
     ),
     FeedbackStatus.ACTIVATION_NEEDED: (errors.NotActivatedError, _INACTIVE, _ID),

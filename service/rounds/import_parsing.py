@@ -127,7 +127,8 @@ def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | N
 
 def _reward_of_abstention(model: Model, given: ImportRound, truth: int | None) -> float:
     if truth is None:
-        raise errors.LabelNeededError("missing; the label means to abstain, so only true_label is known", "true_label")
+        detail = "missing; the label means to abstain, so the round needs true_label"
+        raise errors.LabelNeededError(detail, "true_label")
     if given.correct is not None:
         detail = f"got {shown(given.correct)}; the label means to abstain, which is neither right nor wrong"
         raise errors.InconsistentFeedbackError(detail, "correct")

@@ -82,6 +82,9 @@ async def test_bad_and_too_large_requests_are_refused(client: httpx2.AsyncClient
     for body, slug, field in (*BAD, ({"context": context, "actions": many}, "batch-too-large", "actions")):
         problem = await post(client, f"/models/{name}/explain", 422, **body)
         assert (slug_of(problem), problem["field"]) == (slug, field)
+    few_features = [{"id": f"i{i}", "features": dict.fromkeys("abcde", 1)} for i in range(8400)]
+    problem = await post(client, f"/models/{name}/explain", 422, context={}, actions=few_features)
+    assert problem["detail"].replace(",", "").startswith("actions: got 50400 features")  # one intercept of each action
     answer = await post(client, f"/models/{name}/explain", context=context, actions=many[:400])
     assert len(answer["actions"]) == 400
     await post(client, "/models", name=f"{name}.labels", labels=["a", "b"], features=NAMED)

@@ -80,6 +80,15 @@ def test_each_story_has_its_verdict(case: str, has_contexts: bool) -> None:
     assert verdict.reason.endswith(".")
 
 
+def test_too_little_to_judge_says_what_is_missing() -> None:
+    few, unweighable = rows(FIXED, PLAIN, LEAST_ROUNDS - 1), rows(FIXED, PLAIN, LEAST_ROUNDS)
+    unweighable["propensity"] = 5e-324  # its inverse is infinite
+    assert [verdict_of(subject(), counted(each)).reason for each in (few, unweighable)] == [
+        f"There are {LEAST_ROUNDS - 1} recent rounds; a verdict needs {LEAST_ROUNDS}.",
+        "No recent round has a propensity with a finite weight.",
+    ]
+
+
 def played(worth: np.ndarray, contexts: np.ndarray, seed: int = 1) -> Table:
     """Return the rounds of the default learner, where each label of each round has a chance to be right."""
     rng, n, labels = np.random.default_rng(seed), len(worth), worth.shape[1]

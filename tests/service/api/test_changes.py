@@ -153,6 +153,19 @@ async def listed(api: Api, **query: Any) -> dict[str, Any]:
     return body_of(await api.get(f"/models/{api.name}/changes", **query), 200)
 
 
+async def test_a_change_that_always_comes_second_may_be_tried_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lose(*_: object) -> bool:
+        return False
+
+    await api.create()
+    with monkeypatch.context() as patch:
+        patch.setattr(RedisStore, "change_model", lose)
+        for version in ("*", await api.tag()):
+            problem = problem_of(await api.change(version, mode="frozen"), 503, "store-unavailable")
+            assert problem["detail"] == f'model "{api.name}" changes too often; try again'
+    body_of(await api.change("*", mode="frozen"), 200)
+
+
 async def test_the_pages_list_every_change_once(api: Api) -> None:
     await api.create(holdout={"fraction": 0.5, "policy": "uniform"})
     assert await listed(api) | {"definition": 0} == {"count": 0, "definition": 0, "changes": [], "next_after": None}

@@ -203,6 +203,19 @@ async def test_only_the_latest_rounds_count(api: Api) -> None:
     problem_of(await api.get(f"/models/{api.name}/evaluation", rounds=100_001), 422, "out-of-range", "rounds")
 
 
+async def test_only_silence_that_makes_rounds_is_noted(api: Api) -> None:
+    await api.create(learner=UNIFORM)
+    await _fill(api, 5)
+    for policies, notes in (
+        ({"learn": "at_window_close"}, 0),
+        ({"on_expiry": "incorrect", "window_seconds": 60.0}, 1),
+        ({"on_expiry": "drop"}, 0),
+    ):
+        body_of(await api.change("*", **policies), 200)
+        found = body_of(await api.get(f"/models/{api.name}/evaluation"), 200)["notes"]
+        assert len(found) == notes, policies
+
+
 async def test_a_label_counts_only_where_it_was_eligible(api: Api) -> None:
     await api.create(learner=UNIFORM)
     await _fill(api, 200)

@@ -1,6 +1,7 @@
 """The laws of every kind of context; and only a kind's own file depends on it."""
 
 import json
+import re
 from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,8 +46,8 @@ SAMPLES = {
     ),
     "named": Sample(
         {"size": 8},
-        [{"n": 9.0, "user": {"a": ["x"]}}, {"n": 9.0, "user": {"a": ["y"]}}, {"m": 9.0}],
-        (6, "context", 9.0),
+        [{"a": 9.0, "user": {"a": ["x"]}}, {"a": 9.0, "user": {"a": ["y"]}}, {"a": 9.0}],
+        ('"a"', "context.a", 9.0),  # its hash has the sign -1
         "an object of names and values",
     ),
     "none": Sample({}, [{}], None, "no context, or an empty object"),
@@ -100,4 +101,21 @@ def test_a_number_beyond_the_bound_is_named(name: str) -> None:
         NormExceededError, match=f"^got {number} for feature {feature}; must be between -{bound:g} and {bound:g}$"
     ) as found:
         check_norm(kind, Preparation("reject", bound, False, 0), "maximum", context)
+    assert found.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("size", "context", "words", "field"),
+    [
+        (1, {"a": 9.0, "user": {"b": 3.0}}, 'feature "a" and "user.b"', "context"),  # at one index
+        (2**18, {"a": 0.1, "b": 9.0}, 'feature "b"', "context.b"),
+        (2**18, {"a": 3.0, "b": 3.0}, 'feature "a*b"', "context"),
+        (2**18, {"user": {"b": 7.0}}, 'feature "user.b"', "context.user.b"),
+    ],
+)
+def test_a_hashed_number_is_named_as_sent(size: int, context: dict[str, Any], words: str, field: str) -> None:
+    features = {"kind": "named", "size": size, "interactions": [["a", "b"]]}
+    kind = context_kind(READ_FEATURES.validate_python(features))
+    with pytest.raises(NormExceededError, match=re.escape(f"for {words};")) as found:
+        check_norm(kind, Preparation("reject", 4.0, False, 0), "maximum", kind.check(context))
     assert found.value.field == field
