@@ -6,16 +6,24 @@ from collections.abc import Callable, Collection
 from service import costs
 from service.environment import Environment
 from service.error_messages.values import quoted
-from service.errors import ShadowLagsError, ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
+from service.errors import (
+    ShadowLagsError,
+    ShadowNotFoundError,
+    SnapshotNotFoundError,
+    StoreUnavailableError,
+    TooManySnapshotsError,
+)
+from service.lifecycle.snapshots import last_uses
 from service.models.changes import Change, FromSnapshot, Promotion, read_change
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model
+from service.models.reading import reading_cost
 from service.registry.changing import changed_model, is_current, is_previous, is_repeated, stale, write_change
 from service.registry.descriptions import Described
 from service.registry.registry import ModelRegistry, make_change
 from service.shadows.definition import read_definition
 from service.shadows.replica import ShadowReplica
-from service.store.stored_models import StoredModel
+from service.store.stored_models import DIGEST_BYTES, StoredModel
 from service.store.values import MOST_KEPT, Keeping, KeptNote, StoredShadow
 
 _ATTEMPTS = 20  # attempts to keep a snapshot of the shadow while the log changes
@@ -55,12 +63,24 @@ class Promoting:
         learner = read_definition(shadow).learner
         change = asked.model_copy(update={"state": state, "learner": learner, "promotion": promotion})
         changed = await changed_model(self._environment.compute, stored, model, change, self._limits)
+        await self._drop_unused(stored)
         if not await self._keep(model, shadow, change):
             return False
-        done = await write_change(self._store, stored, model, changed, change)
+        try:
+            done = await write_change(self._store, stored, model, changed, change)
+        except SnapshotNotFoundError:  # a concurrent promotion has dropped it
+            return False
         if done:
             await self._store.drop_shadow(stored.key, name)
         return done
+
+    async def _drop_unused(self, stored: StoredModel) -> None:
+        """Drop the snapshots of promotions that were cut short, so that no change continues from them."""
+        run, cost = self._environment.compute.run_in_thread_if_costly, reading_cost(stored)
+        used = await run(cost, stored.key.name, last_uses, stored)
+        for note in await self._store.list_kept(stored.key):
+            if note.learner and note.id not in used:
+                await self._store.drop_kept(stored.key, note.id, stored.digests[-DIGEST_BYTES:], 0)
 
     async def _end(self, stored: StoredModel, shadow: StoredShadow | None) -> None:
         """Remove the promoted shadow if the first request did not; leave one added since under the same name."""

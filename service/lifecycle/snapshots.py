@@ -54,7 +54,7 @@ class Snapshots:
         for _ in range(_ATTEMPTS):
             stored = await stored_under(self._store, name)
             run, cost = self._environment.compute.run_in_thread_if_costly, reading_cost(stored)
-            needed_by = await run(cost, name, _last_use, stored, id_)
+            needed_by = (await run(cost, name, last_uses, stored)).get(id_, 0)
             dropped = await self._store.drop_kept(stored.key, id_, stored.digests[-DIGEST_BYTES:], needed_by)
             match dropped:
                 case Keeping.DONE:
@@ -79,8 +79,7 @@ def _answer(note: KeptNote) -> SnapshotAnswer:
     )
 
 
-def _last_use(stored: StoredModel, id_: str) -> int:
-    """Return the number of the last change that continues from the snapshot with this id; 0 if none does."""
+def last_uses(stored: StoredModel) -> dict[str, int]:
+    """Return the kept snapshots from which changes continue, each with the number of the last such change."""
     states = [read_change(line).state for line in stored.history]
-    used = [each.snapshot if isinstance(each, FromSnapshot) else None for each in states]
-    return max((number for number, snapshot in enumerate(used, 1) if snapshot == id_), default=0)
+    return {each.snapshot: number for number, each in enumerate(states, 1) if isinstance(each, FromSnapshot)}

@@ -249,7 +249,7 @@ class KeptNote(NamedTuple):
     by: str | None = None  # the id of the API key
     note: str = ""
     bytes: int = 0  # of the state
-    learner: str = ""  # JSON of the state's learner; "" for the model's learner after `change_count` changes
+    learner: str = ""  # of a promotion: JSON of the state's learner; "" for the model's after `change_count` changes
 
 
 class Keeping(StrEnum):

@@ -7,8 +7,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from service.errors import StoreUnavailableError
 from service.replicas.other_folds import KeptFold
 from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import ModelKey
+from service.store.values import Keeping
 from tests.service.replicas.altering import current, fresh
 from tests.service.sample_models import COMPUTE, bits, definition, one_by_one, play, some_contexts, whole_log
 from tests.service.workers import Clock, worker
@@ -22,6 +25,10 @@ async def _play(client: httpx2.AsyncClient, name: str, n: int, seed: int) -> Non
         assert answer.status_code == 200, answer.text
         id_, right = answer.json()["prediction_id"], answer.json()["label"] == "red" or i % 3 == 0
         assert (await client.post("/feedback", json={"prediction_id": id_, "correct": right})).status_code == 200
+
+
+async def _kept(client: httpx2.AsyncClient, name: str) -> list[str]:
+    return [each["id"] for each in (await client.get(f"/models/{name}/snapshots")).json()["snapshots"]]
 
 
 async def _true_state(store: RedisStore, name: str) -> Any:
@@ -115,6 +122,56 @@ async def test_requests_that_promote_nothing(store_url: str, name: str) -> None:
         assert (again.status_code, json.loads(again.text)) == (200, first.json())
         assert first.json()["changes"]["count"] == 1
         await _play(client, name, 10, 5)
+
+
+@pytest.mark.parametrize("other_change", [False, True])
+async def test_a_promotion_that_was_cut_short_leaves_no_snapshot_to_the_next(
+    store: RedisStore, store_url: str, name: str, monkeypatch: pytest.MonkeyPatch, *, other_change: bool
+) -> None:
+    async def die(*_: object) -> bool:
+        raise StoreUnavailableError("the worker lost the store")
+
+    async with worker(store_url) as client:
+        await client.post("/models", json=definition(name))
+        await client.post(f"/models/{name}/snapshots", json={"id": "own"})
+        for number, rival in enumerate(("squarecb", "gaptron"), 1):
+            await client.put(f"/models/{name}/shadows/rival", json={"learner": rival})
+            await _play(client, name, 10, number)
+            with monkeypatch.context() as patch:
+                patch.setattr(RedisStore, "change_model", die)
+                cut = await client.post(f"/models/{name}/promote", json={"shadow": "rival"}, headers=ANY)
+                assert (cut.status_code, len(await _kept(client, name))) == (503, number + 1)
+            if other_change:
+                await client.patch(f"/models/{name}", json={"window_seconds": 50.0 + number}, headers=ANY)
+            promoted = await client.post(f"/models/{name}/promote", json={"shadow": "rival"}, headers=ANY)
+            assert promoted.status_code == 200, promoted.text
+            assert len(await _kept(client, name)) == number + 1  # its own, and those of all promotions so far
+        await _play(client, name, 5, 3)
+    replica = await fresh(store, await current(store, name))
+    assert replica.round_count == 25
+
+
+async def test_a_promotion_whose_snapshot_is_dropped_tries_again(
+    store_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_model, cut = RedisStore.change_model, list[str]()
+
+    async def race(store: RedisStore, key: ModelKey, digest: bytes, *args: Any) -> bool:
+        if not cut:
+            cut.extend(note.id for note in await store.list_kept(key))
+            assert [await store.drop_kept(key, id_, digest, 0) for id_ in cut] == [Keeping.DONE]
+        return await change_model(store, key, digest, *args)
+
+    async with worker(store_url) as client:
+        await client.post("/models", json=definition(name))
+        await client.put(f"/models/{name}/shadows/rival", json={"learner": "squarecb"})
+        await _play(client, name, 10, 1)
+        monkeypatch.setattr(RedisStore, "change_model", race)
+        promoted = await client.post(f"/models/{name}/promote", json={"shadow": "rival"}, headers=ANY)
+        assert promoted.status_code == 200, promoted.text
+        (kept,) = await _kept(client, name)
+        assert kept not in cut
+        await _play(client, name, 5, 2)
 
 
 async def test_a_late_repetition_spares_a_new_shadow(store_url: str, name: str) -> None:
