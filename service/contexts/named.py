@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import chain, combinations
+from itertools import chain
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import Field, WithJsonSchema
 
-from learners.base import Contexts
+from learners.base import Contexts, IntArray
 from service import costs
 from service.contexts.canonical import canonical
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
@@ -33,6 +33,15 @@ _Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
 Pair = Annotated[list[_Name], Field(min_length=2, max_length=2)]  # two namespaces that interact
 
 _Feature: TypeAlias = tuple[str, float]
+
+
+class _Factors(NamedTuple):
+    """The features of two namespaces that interact, and the m pairs of them that are multiplied."""
+
+    first: list[_Feature]
+    second: list[_Feature]
+    rows: IntArray  # (m,), positions in `first`
+    columns: IntArray  # (m,), positions in `second`
 
 
 class NamedFeatures(BaseFeatures):
@@ -120,7 +129,7 @@ class NamedKind(ContextKind[NamedContext]):
                 index = hashed % HALF % size
                 vector[index] = vector.get(index, 0.0) + (value if hashed < HALF else -value)
         for factors in self._factors(spaces):
-            for index, value, _ in zip(*self._products(*factors), strict=True):
+            for index, value, _ in zip(*self._products(factors), strict=True):
                 vector[index] = vector.get(index, 0.0) + value
         return vector
 
@@ -131,12 +140,12 @@ class NamedKind(ContextKind[NamedContext]):
 
     def factor_names(self, context: object) -> list[str]:
         spaces = self._in_order(context)
-        products = chain.from_iterable(_product_names(*factors) for factors in self._factors(spaces))
+        products = chain.from_iterable(_product_names(factors) for factors in self._factors(spaces))
         return [*chain.from_iterable(spaces.values()), *products]
 
     def factors(self, context: object) -> tuple[dict[str, Features], Products]:
         spaces = self._in_order(context)
-        found = [_product(*factors) for factors in self._factors(spaces)]
+        found = [_product(factors) for factors in self._factors(spaces)]
         if not found:
             return spaces, Products(np.empty(0, np.uint64), np.empty(0))
         hashes, values = zip(*found, strict=True)
@@ -161,22 +170,21 @@ class NamedKind(ContextKind[NamedContext]):
             raise TooManyFeaturesError(detail, "context")
         return count
 
-    def _factors(self, spaces: Mapping[str, Features]) -> list[tuple[list[_Feature], list[_Feature]]]:
-        """Return the first and second factors of each interaction's products, sorted by name within one namespace."""
+    def _factors(self, spaces: Mapping[str, Features]) -> list[_Factors]:
+        """Return the factors of each interaction that has products; those of one namespace are sorted by name."""
         factors = []
         for one, other in self._interactions:
             first, second = (list(spaces.get(space, {}).items()) for space in (one, other))
             if one == other:
-                first, second = map(list, zip(*combinations(sorted(first), 2), strict=True)) if first[1:] else ([], [])
+                first = second = sorted(first)
+                rows, columns = np.triu_indices(len(first), 1)
             else:
-                first, second = [f for f in first for _ in second], [g for _ in first for g in second]
-            factors.append((first, second))
-        return [each for each in factors if each[0]]
+                rows, columns = np.divmod(np.arange(len(first) * len(second)), max(1, len(second)))
+            factors.append(_Factors(first, second, rows, columns))
+        return [each for each in factors if len(each.rows)]
 
-    def _products(
-        self, first: Sequence[_Feature], second: Sequence[_Feature]
-    ) -> tuple[list[int], list[float], list[int]]:
-        hashes, values = _product(first, second)
+    def _products(self, factors: _Factors) -> tuple[list[int], list[float], list[int]]:
+        hashes, values = _product(factors)
         signs = signs_of(hashes)
         return indices_of(hashes, self._size).tolist(), (signs * values).tolist(), signs.astype(int).tolist()
 
@@ -207,18 +215,21 @@ class NamedKind(ContextKind[NamedContext]):
         found = [(name, value, hash_of(name)) for features in spaces.values() for name, value in features.items()]
         signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]
         parts = [FeatureEntry(name, h % HALF % self._size, sign * value, sign) for name, value, h, sign in signed]
-        for first, second in self._factors(spaces):
-            parts += map(FeatureEntry, _product_names(first, second), *self._products(first, second))
+        for factors in self._factors(spaces):
+            parts += map(FeatureEntry, _product_names(factors), *self._products(factors))
         return parts
 
 
-def _product_names(first: Sequence[_Feature], second: Sequence[_Feature]) -> list[str]:
-    return [f"{one}*{other}" for (one, _), (other, _) in zip(first, second, strict=True)]
+def _product_names(factors: _Factors) -> list[str]:
+    names, others = ([name for name, _ in each] for each in factors[:2])
+    return [f"{names[i]}*{others[j]}" for i, j in zip(factors.rows.tolist(), factors.columns.tolist(), strict=True)]
 
 
-def _product(first: Sequence[_Feature], second: Sequence[_Feature]) -> Products:
-    (names, numbers), (others, factors) = zip(*first, strict=True), zip(*second, strict=True)
-    return Products(combined(hashes_of(names), hashes_of(others)), np.array(numbers) * np.array(factors))
+def _product(factors: _Factors) -> Products:
+    (names, numbers), (others, values) = (zip(*each, strict=True) for each in factors[:2])
+    rows, columns = factors.rows, factors.columns
+    hashes = combined(hashes_of(names)[rows], hashes_of(others)[columns])
+    return Products(hashes, np.array(numbers)[rows] * np.array(values)[columns])
 
 
 def _check_field(path: str, field: FieldSchema) -> None:
