@@ -1,11 +1,12 @@
 """Builds the learner that a definition chooses."""
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import pydantic
 
 from learners.actions.base import ActionProblem
+from learners.algorithms.improper.bandit_reduction import BASES, BanditReduction
 from learners.base import AnyLearner, Problem
 from learners.registry import ACTION_LEARNERS, ALL_LEARNERS, RECOMMENDED
 from service import errors
@@ -44,11 +45,12 @@ def choose_learner(
     if actions is not None:
         joint, size = actions.features, ActionVectors(actions, features).size
         problem = ActionProblem(size + joint.intercept, joint.norm_bound)
-        return _validated(choice, problem, action_learner_class(choice.algorithm))
+        return _validated(choice.model_extra or {}, problem, action_learner_class(choice.algorithm))
     chosen = class_of(choice)
     if features.size + features.intercept == 0:
         raise errors.FeaturesError(f"missing; {choice.algorithm} needs features", "features")
-    return _validated(choice, Problem(n_labels, features.size + features.intercept, features.norm_bound), chosen)
+    of_labels = Problem(n_labels, features.size + features.intercept, features.norm_bound)
+    return _validated(choice.model_extra or {}, of_labels, chosen)
 
 
 def class_of(choice: LearnerChoice | None) -> type[Any]:
@@ -68,34 +70,39 @@ def listed_sets(choice: LearnerChoice | None) -> int:
     return len(sets) if isinstance(sets, list) else 0
 
 
-def _validated(choice: LearnerChoice, problem: Problem | ActionProblem, chosen: type[Any]) -> AnyLearner:
-    hyperparameters = choice.model_extra or {}
+def _validated(
+    given: JsonMapping, problem: Problem | ActionProblem, chosen: type[Any], where: str = "learner"
+) -> AnyLearner:
+    """Build a learner from hyperparameters; raise `HyperparameterError` with a field below `where`."""
     known = tuple(sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"}))
-    if unknown := sorted(set(hyperparameters) - set(known)):
+    if unknown := sorted(set(given) - set(known)):
         listed = choices(unknown[0], known, "its hyperparameters") if known else "it has none"
-        detail = f"{choice.algorithm} does not have this hyperparameter; {listed}"
-        raise errors.UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
+        detail = f"{chosen.algorithm} does not have this hyperparameter; {listed}"
+        raise errors.UnknownHyperparameterError(detail, f"{where}.{unknown[0]}")
     try:
-        learner: AnyLearner = chosen(problem=problem, **hyperparameters)
+        learner: AnyLearner = chosen(problem=problem, **given)
     except pydantic.ValidationError as error:
-        raise as_hyperparameter_error(error, chosen, hyperparameters) from error
+        of_base, name = given.get("base_settings"), given.get("base", BanditReduction.base)
+        if isinstance(of_base, dict) and isinstance(name, str) and name in BASES:  # the base may refuse its own
+            _validated(of_base, problem, BASES[cast(Any, name)].learner, f"{where}.base_settings")
+        raise as_hyperparameter_error(error, chosen, given, where) from error
     return learner
 
 
 def as_hyperparameter_error(
-    error: pydantic.ValidationError, chosen: type, given: JsonMapping
+    error: pydantic.ValidationError, chosen: type, given: JsonMapping, where: str = "learner"
 ) -> errors.HyperparameterError:
-    """Return the error that names the first invalid hyperparameter."""
+    """Return the error that names the first invalid hyperparameter, below the field `where`."""
     first = error.errors(include_url=False)[0]
     # `loc` is the hyperparameter, perhaps an index in its list, then members of a union, which are not in the request.
     loc = first["loc"]
     is_in_list = len(loc) > 1 and isinstance(loc[1], int)
     wrong = explain({**first, "loc": loc[: 1 + is_in_list]}, root_of(chosen))
     if wrong.field is None:
-        return errors.HyperparameterError(wrong.reason, "learner")
+        return errors.HyperparameterError(wrong.reason, where)
     if wrong.type == "value_error" and wrong.field in given:
-        return errors.HyperparameterError(f"got {shown(given[wrong.field])}; {wrong.reason}", f"learner.{wrong.field}")
-    return errors.HyperparameterError(wrong.reason, f"learner.{wrong.field}")
+        return errors.HyperparameterError(f"got {shown(given[wrong.field])}; {wrong.reason}", f"{where}.{wrong.field}")
+    return errors.HyperparameterError(wrong.reason, f"{where}.{wrong.field}")
 
 
 def hyperparameters(learner: AnyLearner) -> JsonObject:
