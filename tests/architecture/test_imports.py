@@ -79,7 +79,7 @@ LIBRARIES = {
     "opentelemetry": "service.observability.telemetry service.store.redis",
     "pydantic_settings": "service.settings",
     "uvicorn": "service.commands",
-    "httptools": "toolkit.load",
+    "httptools": "service.commands toolkit.load",
     "uvloop": "toolkit.load",
     "typer": "service.__main__ service.commands toolkit",
     "rich": "service.commands toolkit",
