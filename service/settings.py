@@ -220,7 +220,7 @@ class Settings(BaseSettings):
     store_url: Annotated[str, AfterValidator(_check_store_url)] | None = None
     """URL of the Redis or Valkey to use instead of the embedded store."""
     store_ca_file: Path | None = None
-    """CA certificates (PEM) that verify the store's certificate; unset: the system's."""
+    """CA certificates (PEM) that may verify the store's certificate, in addition to the system's."""
     store_cert_file: Path | None = None
     """Client certificate (PEM) for the store."""
     store_key_file: Path | None = None
