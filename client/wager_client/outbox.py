@@ -272,7 +272,7 @@ class Outbox:
     def _make_room(self, model: str) -> bool:
         """Drop a waiting entry, if `drop` allows this for a new entry of the model; return whether one was dropped."""
         failed, fresh = self._drops = self._drops or self._drop_orders()
-        if failed and (self._drop == "oldest" or model not in self._failed.lanes):
+        if failed and (self._drop == "oldest" or not any(model in each.lanes for each in (self._failed, self._alone))):
             entry = failed.pop()
         elif fresh and self._drop == "oldest":
             entry = fresh.pop()

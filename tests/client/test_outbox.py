@@ -45,6 +45,18 @@ def test_a_full_queue_drops_by_its_rule(drop: str, kept: list[str], lost: str) -
     assert (box.report().dropped, box.report().pending) == (1, 2)
 
 
+@pytest.mark.parametrize("outcome", [TimeoutError(), [problem_of(503, {})]], ids=["unanswered", "refused"])
+def test_newest_keeps_the_failed_feedback_of_the_new_items_model(outcome: Any) -> None:
+    dropped: list[str | None] = []
+    box = outbox(2, 10, "newest", lambda each, _: dropped.append(each.prediction_id))
+    box.add(item(1))
+    box.take()
+    box.settle(outcome)
+    added = [box.add(item(n)) for n in (2, 3)]
+    box.call_back()
+    assert (added, dropped) == ([True, False], ["m:3"])
+
+
 def test_each_result_has_its_count() -> None:
     clock = [0.0]
     box = outbox(10, 10, clock=clock)
