@@ -114,6 +114,7 @@ def test_the_whole_store_survives_in_a_folder(live: Served, tmp_path: Path, monk
     ask(live, "POST", "/models/whole/snapshots", {"id": "kept"})
     with raw(live.store_url) as client:
         client.config_set("repl-diskless-sync-delay", 0)
+    wait_until(lambda: ask(live, "GET", "/models/whole/shadows/rival")["lag"] == 0)
     before = dump(live.store_url)
     for _ in range(2):  # the second replaces the first
         result = run("backup", folder, "--all", "--json")

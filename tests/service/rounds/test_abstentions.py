@@ -126,8 +126,13 @@ async def of_description(seen: Seen) -> Counted:
 
 
 async def of_list(seen: Seen) -> Counted:
-    models = body_of(await seen.api.get("/models", limit=1000), 200)["models"]
-    return of_model(next(each for each in models if each["name"] == seen.api.name))
+    return of_model(await listed(seen.api))
+
+
+async def listed(api: Api) -> Any:
+    """Return the model's entry in the list of models."""
+    models = body_of(await api.get("/models", cursor=api.name[:-1], limit=1000), 200)["models"]
+    return next(each for each in models if each["name"] == api.name)
 
 
 async def of_metrics(seen: Seen) -> Counted:
@@ -191,10 +196,9 @@ async def of_wager_evaluate(seen: Seen) -> Counted:
 async def of_client(seen: Seen) -> Counted:
     lines = [read(Round, line) for line in await logged(seen.api)]
     given, model = [read(Feedback, each) for each in seen.answers], read(Model, await seen.api.model())
-    found = body_of(await seen.api.get("/models?limit=1000"), 200)["models"]
-    listed = read(ModelSummary, next(each for each in found if each["name"] == seen.api.name))
+    summary = read(ModelSummary, await listed(seen.api))
     assert [(each.correct, each.abstained) for each in lines] == [(each.correct, each.abstained) for each in given]
-    assert model.abstained == listed.abstained
+    assert model.abstained == summary.abstained
     return counted([vars(each) for each in lines])
 
 
