@@ -63,10 +63,8 @@ def build_application(
     """Build the application of one worker."""
     app = _bare_application(lifespan, policy.telemetry.tracing, pipeline(policy, environment.monotonic))
     app.state.compute = environment.compute
-    compute, most = environment.compute, policy.limits.batch_items
-    hot = [predictions.router(use_cases.rounds, compute, most), feedback.router(use_cases.rounds, compute, most)]
-    _include(app, hot, _routers(environment, use_cases, policy))
-    app.include_router(pages.router())
+    for router in _routers(environment, use_cases, policy):
+        app.router.routes.extend(router.routes)  # matching an included router takes 5 microseconds longer
     complete_openapi(app)
     serve_openapi(app, environment.compute)
     return app
@@ -79,7 +77,6 @@ def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool, middleware: Se
         description=_DESCRIPTION,
         license_info={"name": "BSD-3-Clause"},
         lifespan=lifespan,
-        generate_unique_id_function=lambda route: route.name,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -94,6 +91,8 @@ def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool, middleware: Se
 def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolicy) -> list[APIRouter]:
     compute, most = environment.compute, policy.limits.batch_items
     return [
+        predictions.router(use_cases.rounds, compute, most),
+        feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.registry),
         states.router(use_cases.lifecycle),
         statistics.router(use_cases.reports),
@@ -108,14 +107,5 @@ def _routers(environment: Environment, use_cases: UseCases, policy: RequestPolic
         feedback.webhook_router(use_cases.rounds, use_cases.webhooks, compute),
         health.router(environment.store, use_cases.is_stopping),
         health.metrics_router(use_cases.model_metrics, policy.telemetry.metrics),
+        pages.router(),
     ]
-
-
-def _include(app: FastAPI, hot: Sequence[APIRouter], others: Sequence[APIRouter]) -> None:
-    """Add the routes at the root and, undocumented, under /v1."""
-    for routes in hot:
-        app.router.routes.extend(routes.routes)  # matching an included router takes 5 microseconds longer
-    for routes in others:
-        app.include_router(routes)
-    for routes in (*hot, *others):
-        app.include_router(routes, prefix="/v1", include_in_schema=False)

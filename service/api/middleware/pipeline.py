@@ -60,6 +60,8 @@ class Admission:
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         place, limit, refusal = None, list[Header](), None
+        if scope["path"].startswith("/v1/"):
+            scope["root_path"] = scope.get("root_path", "") + "/v1"  # routes match the rest of the path
         try:
             try:
                 if self._own_pages is not None:

@@ -47,7 +47,8 @@ class StrictRoute(APIRoute):
     """A route that refuses JSON not in UTF-8 and, before it reads the body, unknown and repeated query parameters."""
 
     def __init__(self, *args: Any, responses: dict[int | str, JsonObject] | None = None, **settings: Any) -> None:
-        super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
+        own = {"responses": (responses or {}) | _DOCUMENTED, "generate_unique_id_function": lambda route: route.name}
+        super().__init__(*args, **settings | own)
 
     def get_route_handler(self) -> Handler:
         """Return FastAPI's handler, preceded by the checks of the query and of the text."""
@@ -84,7 +85,7 @@ class JsonRoute(StrictRoute):
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings | {"generate_unique_id_function": lambda route: route.name})
+        super().__init__(*args, **settings)
         field, self._paths = self.body_field, self.dependant.path_params
         if field is None or set(signature(self.endpoint).parameters) != {field.name, *[p.name for p in self._paths]}:
             raise TypeError(f"the function of {self.path} must take the body, path parameters, and nothing else")

@@ -18,7 +18,7 @@ from service.store.values import StoreReadiness
 
 def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
     """Return the routes `/livez` and `/readyz`; `stops` returns whether this worker is stopping."""
-    routes = APIRouter(tags=["operations"])
+    routes = APIRouter(tags=["operations"], generate_unique_id_function=lambda route: route.name)
     check = _OneAtATime(store.check)
 
     @routes.get("/livez", summary="Check liveness")
@@ -57,7 +57,7 @@ class _OneAtATime:
 
 def metrics_router(models: ModelMetrics, metrics: WorkerMetrics) -> APIRouter:
     """Return the route `/metrics`."""
-    routes = APIRouter(tags=["operations"])
+    routes = APIRouter(tags=["operations"], generate_unique_id_function=lambda route: route.name)
     example = {MEDIA_TYPE.partition(";")[0]: {"schema": {"type": "string"}}}
     described: dict[int | str, JsonObject] = {200: {"description": "Prometheus' text format.", "content": example}}
 
